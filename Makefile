@@ -1,0 +1,50 @@
+# `make demo` and `make test` are all a newcomer needs; both set everything up first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench fuzz lock clean
+
+help:
+	@echo "make demo    set up, then build sidecars for generated data and show what a filter skips"
+	@echo "make test    set up, then run every test"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   measure against pyarrow, write bench/out/*.json"
+	@echo "make fuzz    a longer random-mutation run (FUZZ_SECONDS=300)"
+	@echo "make lock    renew requirements.lock (needs uv)"
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Underlay needs Python 3.11 or later; \
+	found " + sys.version.split()[0] + ". Set PYTHON, for example: make setup PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $(STAMP)
+
+demo: setup
+	$(BIN)/python -m underlay.cli.demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python -m bench.pm
+
+FUZZ_SECONDS ?= 300
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+lock:
+	uv pip compile pyproject.toml --group dev --generate-hashes --universal --python-version 3.11 -q -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/out demo-data

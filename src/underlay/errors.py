@@ -1,0 +1,178 @@
+"""Every error that Underlay raises, by what the caller does next.
+
+    UnderlayError
+    ├── InvalidRequest    change the request: a bad predicate, an unknown column, a schema that does not fit
+    │   ├── BadPredicate
+    │   ├── UnknownColumn
+    │   └── SchemaMismatch
+    ├── NotFound          name something that exists: a file, a version
+    │   └── VersionNotFound
+    ├── Damaged           restore or rebuild the named object; other objects are not affected
+    │   ├── Truncated
+    │   ├── Malformed
+    │   ├── ChecksumMismatch
+    │   └── Inconsistent
+    ├── Unsupported       use another writer or a newer Underlay: the object is fine, this release cannot use it
+    ├── Busy              try again later: another writer holds it
+    └── Unavailable       mend the environment: permission, disk, network
+
+An error says what was wrong, where, and what to do, and carries the same as fields. `code` never changes
+once released; the exit code of a command is `EXIT_CODES[type]` of the nearest class.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class UnderlayError(Exception):
+    """Base of the tree. Catch it to catch everything that Underlay raises on purpose."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        place: str | None = None,
+        expected: object = None,
+        found: object = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.place = place
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.problem}" if self.place else self.problem
+        details = []
+        if self.expected is not None:
+            details.append(f"expected {self.expected}")
+        if self.found is not None:
+            details.append(f"found {self.found}")
+        if details:
+            text = f"{text} ({', '.join(details)})"
+        if self.hint is None:
+            return text
+        separator = " " if text.endswith((".", "?", "!")) else ". "
+        return f"{text}{separator}{self.hint}"
+
+    def at(self, place: str) -> UnderlayError:
+        """The same error with `place` put before its own place: a reader of bytes does not know the file's name."""
+        self.place = f"{place}: {self.place}" if self.place else place
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = (self.problem, self.place, self.expected, self.found, self.hint)
+        return _rebuild, (type(self), *fields)
+
+
+def _rebuild(
+    kind: type[UnderlayError], problem: str, place: str | None, expected: object, found: object, hint: str | None
+) -> UnderlayError:
+    return kind(problem, place=place, expected=expected, found=found, hint=hint)
+
+
+class InvalidRequest(UnderlayError):
+    """The request cannot be carried out as it stands. Nothing was changed."""
+
+    code = "invalid_request"
+
+
+class BadPredicate(InvalidRequest):
+    """A filter that does not parse, or compares a column with a value it can never be compared with."""
+
+    code = "bad_predicate"
+
+
+class UnknownColumn(InvalidRequest):
+    """A column name that the table or file does not have, or has more than once."""
+
+    code = "unknown_column"
+
+
+class SchemaMismatch(InvalidRequest):
+    """Two descriptions of columns that must agree do not."""
+
+    code = "schema_mismatch"
+
+
+class NotFound(UnderlayError):
+    """The named thing does not exist."""
+
+    code = "not_found"
+
+
+class VersionNotFound(NotFound):
+    """The object exists, but not in the version that was asked for."""
+
+    code = "version_not_found"
+
+
+class Damaged(UnderlayError):
+    """Bytes that cannot be what their writer wrote. `place` names the object, the section and the byte."""
+
+    code = "damaged"
+
+
+class Truncated(Damaged):
+    """A section reaches past the end of its object."""
+
+    code = "truncated"
+
+
+class Malformed(Damaged):
+    """A field holds a value that the format forbids."""
+
+    code = "malformed"
+
+
+class ChecksumMismatch(Damaged):
+    """The stored checksum is not the checksum of the bytes."""
+
+    code = "checksum_mismatch"
+
+
+class Inconsistent(Damaged):
+    """Two objects that describe each other disagree: a sidecar and its Parquet file, say."""
+
+    code = "inconsistent"
+
+
+class Unsupported(UnderlayError):
+    """A feature that this release does not have; the object itself may be fine."""
+
+    code = "unsupported"
+
+
+class Busy(UnderlayError):
+    """Another process is at work on the same thing. Nothing was changed; trying again may succeed."""
+
+    code = "busy"
+
+
+class Unavailable(UnderlayError):
+    """The operating system or the store said no: permission, space, network."""
+
+    code = "unavailable"
+
+
+EXIT_CODES: dict[type[UnderlayError], int] = {
+    UnderlayError: 1,
+    InvalidRequest: 2,
+    NotFound: 3,
+    Damaged: 4,
+    Unsupported: 5,
+    Busy: 6,
+    Unavailable: 7,
+}
+"""Exit code of a command that ends with an error: that of the nearest class in the table. 0 is success, 1 a check
+that found something, 2 is also what a wrong option gives."""
+
+
+def exit_code(error: UnderlayError) -> int:
+    """The exit code of a command that ends with `error`."""
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)

@@ -1,0 +1,192 @@
+"""Writing a sidecar: create the first version, append the next.
+
+Appending writes blocks and a footer behind what is there and touches no earlier byte but the committed size. Blocks
+that did not change keep their offsets, and the checksum is resumed, so an append costs what is new.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from underlay.errors import InvalidRequest
+from underlay.pm.blocks import encode_block
+from underlay.pm.checksum import checksum, resume_checksum
+from underlay.pm.header import encode_header
+from underlay.pm.layout import (
+    FOOTER,
+    MAX_BLOCK_OFFSET,
+    MAX_SCRATCHPAD_BYTES,
+    REQUIRED_FLAGS,
+    FooterFlag,
+)
+from underlay.pm.sidecar import Sidecar
+from underlay.pm.values import Block, Header, VersionFields
+
+_U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
+_I64 = struct.Struct("<q")
+_ENTRY = struct.Struct("<II")
+_KNOWN_FLAGS = int(FooterFlag(3))
+
+_Entry = tuple[int, list[int]]
+"""A block's offset and its bloom cells (absolute offset of each filter, 0 for none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Blooms:
+    """What the header fixes about bloom filters for all versions."""
+
+    columns: tuple[int, ...]
+    external: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What an append writes: `data` at byte `begin`, and `size`, the committed size to publish at offset 0 last."""
+
+    begin: int
+    data: bytes
+    size: int
+
+
+def create(header: Header, blocks: Sequence[Block], version: VersionFields) -> bytes:
+    """A sidecar with one version."""
+    out = bytearray(encode_header(header))
+    kind = _Blooms(header.bloom_columns, header.external_blooms)
+    entries = []
+    for block in blocks:
+        _check_width(block, len(header.columns))
+        entries.append(_place(out, 0, block, kind))
+    footer = _footer(kind, entries, version, previous_size=0)
+    out += footer
+    out += _U32.pack(checksum(out, len(out))) + _U32.pack(len(footer) + 4)
+    out[:8] = _U64.pack(len(out))
+    return bytes(out)
+
+
+def append(anchor: Sidecar, blocks: Sequence[int | Block], version: VersionFields, *, base: int | None = None) -> Tail:
+    """The next version behind `anchor`: its row groups in order, each kept (its index in `anchor`) or new.
+
+    `base` is where to write: the committed size that offset 0 publishes. It is larger than the anchor's when a
+    crash left a published version that was never committed; that version drops out of the chain, its bytes stay.
+    A version may not have fewer row groups than the one before.
+    """
+    header = anchor.header
+    base = anchor.size if base is None else base
+    if not anchor.size <= base <= len(anchor.data):
+        raise InvalidRequest(
+            "the append base must lie behind the anchor and inside the file",
+            expected=f"{anchor.size} to {len(anchor.data)}",
+            found=base,
+        )
+    if len(blocks) < anchor.row_group_count:
+        raise InvalidRequest(
+            "a version may not have fewer row groups than the one before",
+            expected=f"at least {anchor.row_group_count}",
+            found=len(blocks),
+            hint="Write a new sidecar instead.",
+        )
+    kind = _Blooms(tuple(header.bloom_columns.tolist()), header.external_blooms)
+    kept = _kept_entries(anchor)
+    out = bytearray()
+    entries = []
+    for block in blocks:
+        if isinstance(block, Block):
+            _check_width(block, header.column_count)
+            entries.append(_place(out, base, block, kind))
+        elif 0 <= block < anchor.row_group_count:
+            entries.append(kept[block])
+        else:
+            raise InvalidRequest("no such row group to keep", expected=f"below {anchor.row_group_count}", found=block)
+    footer = _footer(kind, entries, version, previous_size=anchor.size)
+    out += footer
+    (stored,) = _U32.unpack_from(anchor.data, anchor.footer.crc_offset)
+    between = bytes(anchor.data[anchor.footer.crc_offset : base])
+    out += _U32.pack(resume_checksum(stored, between + out)) + _U32.pack(len(footer) + 4)
+    return Tail(base, bytes(out), base + len(out))
+
+
+def _kept_entries(anchor: Sidecar) -> list[_Entry]:
+    width = len(anchor.header.bloom_columns)
+    if anchor.header.external_blooms:
+        return [(offset, []) for offset in anchor.block_offsets.tolist()]
+    count = width * anchor.row_group_count
+    cells = struct.unpack_from(f"<{count}I", anchor.data, anchor.sections.bloom_offset)
+    return [
+        (offset, [cell << 3 for cell in cells[i * width : (i + 1) * width]])
+        for i, offset in enumerate(anchor.block_offsets.tolist())
+    ]
+
+
+def _check_width(block: Block, column_count: int) -> None:
+    if len(block.chunks) != column_count:
+        raise InvalidRequest("a block needs one chunk per column", expected=column_count, found=len(block.chunks))
+
+
+def _place(out: bytearray, base: int, block: Block, kind: _Blooms) -> _Entry:
+    """Write `block` at the next multiple of 8 and say where it and its filters are."""
+    out += bytes(-(base + len(out)) % 8)
+    offset = base + len(out)
+    encoded = encode_block(block)
+    if offset + len(encoded) > MAX_BLOCK_OFFSET:
+        raise InvalidRequest("a sidecar cannot grow past 32 GiB", found=offset + len(encoded))
+    out += encoded
+    region = offset + len(encoded) - len(block.out_of_line)
+    places = dict(block.blooms)
+    unknown = sorted(places.keys() - set(kind.columns))
+    if unknown or (places and kind.external):
+        raise InvalidRequest(
+            "the header has no inlined bloom filter for these columns",
+            expected=() if kind.external else kind.columns,
+            found=tuple(places),
+        )
+    return offset, [region + places[c] if c in places else 0 for c in kind.columns]
+
+
+def _footer(kind: _Blooms, entries: Sequence[_Entry], version: VersionFields, *, previous_size: int) -> bytes:
+    """The footer without its checksum and length."""
+    flags = version.other_flags
+    if flags & (REQUIRED_FLAGS | _KNOWN_FLAGS):
+        raise InvalidRequest("other_flags may only hold optional bits that have no name", found=f"{flags:#x}")
+    if version.seq_txn is not None:
+        flags |= FooterFlag.SEQ_TXN
+    if version.scratchpad:
+        flags |= FooterFlag.SCRATCHPAD
+    parts = [
+        FOOTER.struct.pack(
+            version.parquet_footer_offset,
+            version.parquet_footer_length,
+            len(entries),
+            version.unused_bytes,
+            previous_size,
+            flags,
+        ),
+        struct.pack(f"<{len(entries)}I", *(offset >> 3 for offset, _ in entries)),
+    ]
+    if kind.columns and kind.external:
+        parts.append(_external_matrix(version.external_blooms, len(entries), len(kind.columns)))
+    elif kind.columns:
+        parts += [struct.pack(f"<{len(cells)}I", *(cell >> 3 for cell in cells)) for _, cells in entries]
+    if version.seq_txn is not None:
+        parts.append(_I64.pack(version.seq_txn))
+    if version.scratchpad:
+        parts.append(_scratchpad(version.scratchpad))
+    parts.append(version.extra)
+    return b"".join(parts)
+
+
+def _external_matrix(rows: Sequence[Sequence[tuple[int, int]]], row_groups: int, columns: int) -> bytes:
+    if len(rows) != row_groups or any(len(row) != columns for row in rows):
+        raise InvalidRequest(
+            "external bloom filters need one place per row group and bloom column", expected=f"{row_groups} × {columns}"
+        )
+    return b"".join(struct.pack("<QQ", begin, length) for row in rows for begin, length in row)
+
+
+def _scratchpad(entries: Sequence[tuple[int, bytes]]) -> bytes:
+    out = _U32.pack(len(entries)) + b"".join(_ENTRY.pack(code, len(data)) + data for code, data in entries)
+    if len(out) > MAX_SCRATCHPAD_BYTES:
+        raise InvalidRequest("the scratchpad is too large", expected=f"at most {MAX_SCRATCHPAD_BYTES}", found=len(out))
+    return out

@@ -1,0 +1,190 @@
+"""Sidecars on a local disk: lock-free readers, one writer.
+
+A reader takes the committed size from the first bytes, then exactly that many bytes; the file's length is never a
+boundary, so it does not matter what a writer is adding behind. A writer adds the tail, syncs it, publishes the new
+size in one aligned 8-byte write and syncs again: a crash before that write leaves bytes that nobody reads.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from underlay.errors import Busy, InvalidRequest, NotFound, Truncated, Unavailable, UnderlayError
+from underlay.pm.encode import append
+from underlay.pm.layout import HEADER
+from underlay.pm.sidecar import Sidecar, decode
+from underlay.pm.values import Block, Buffer, VersionFields
+
+_U64 = struct.Struct("<Q")
+_MAP_FROM_BYTES = 256 << 10
+"""From this size on a sidecar is mapped; below it, reading is cheaper than setting up a mapping."""
+
+
+def read_sidecar(
+    path: str | os.PathLike[str],
+    *,
+    size: int | None = None,
+    parquet_size: int | None = None,
+    check: bool = True,
+) -> Sidecar:
+    """A version of the sidecar at `path` (see `decode`). Takes no lock; costs one open and two reads."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as e:
+        raise _os_error(e, path) from e
+    try:
+        data = _committed_bytes(descriptor)
+        return decode(data, size=len(data) if size is None else size, parquet_size=parquet_size, check=check)
+    except UnderlayError as e:
+        raise e.at(os.fspath(path)) from None
+    except OSError as e:
+        raise _os_error(e, path) from e
+    finally:
+        os.close(descriptor)
+
+
+def _committed_bytes(descriptor: int) -> Buffer:
+    """The bytes up to the committed size: read, or mapped when they are many."""
+    head = os.pread(descriptor, HEADER.size_bytes, 0)
+    if len(head) < HEADER.size_bytes:
+        raise Truncated(
+            "too short for a header", place="header", expected=f"{HEADER.size_bytes} bytes", found=len(head)
+        )
+    (size,) = _U64.unpack_from(head)
+    if size < _MAP_FROM_BYTES:
+        data = os.pread(descriptor, size, 0)
+        available = len(data)
+    else:
+        available = os.fstat(descriptor).st_size
+    if available < size:
+        raise Truncated(
+            "the file is shorter than its committed size",
+            place="header, committed_size at byte 0",
+            expected=f"{size} bytes",
+            found=available,
+        )
+    if size < _MAP_FROM_BYTES:
+        return data
+    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+    return mmap.mmap(descriptor, size, flags, mmap.PROT_READ)
+
+
+def create_sidecar(path: str | os.PathLike[str], data: bytes, *, replace: bool = False) -> None:
+    """Put a new sidecar in place, whole and durable or not at all.
+
+    Without `replace` an existing file is left alone and InvalidRequest is raised.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            _write_all(descriptor, data, 0)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if replace:
+            os.replace(temporary, path)
+        else:
+            os.link(temporary, path)
+        _sync_directory(path.parent)
+    except FileExistsError:
+        raise InvalidRequest("there is a file already", place=str(path), hint="Choose another name.") from None
+    except OSError as e:
+        raise _os_error(e, path) from e
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class SidecarWriter:
+    """The one writer of a sidecar: holds the exclusive lock `<path>.lock` from entry to exit.
+
+    The lock is the operating system's, on a file that stays behind; it ends with the process, however that ends.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock: int | None = None
+
+    def __enter__(self) -> Self:
+        name = f"{self.path}.lock"
+        try:
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as e:
+            raise _os_error(e, name) from e
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as e:
+            os.close(descriptor)
+            if e.errno not in (errno.EAGAIN, errno.EACCES):
+                raise _os_error(e, name) from e
+            raise Busy(
+                "another writer holds the lock", place=str(self.path), hint="Try again when it is done."
+            ) from None
+        self._lock = descriptor
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def append(self, blocks: Sequence[int | Block], version: VersionFields, *, parquet_size: int | None = None) -> int:
+        """Add a version behind the one for `parquet_size` (the newest when None); its committed size.
+
+        Give `parquet_size` when a transaction log says what was committed: a version that was published but never
+        committed is then passed over. Costs one write and sync of the new bytes, and one of the size.
+        """
+        if self._lock is None:
+            raise InvalidRequest('the lock is not held: use "with SidecarWriter(path) as writer"', place=str(self.path))
+        anchor = read_sidecar(self.path, parquet_size=parquet_size, check=False)
+        try:
+            tail = append(anchor, blocks, version, base=len(anchor.data))
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                _write_all(descriptor, tail.data, tail.begin)
+                os.fsync(descriptor)
+                os.pwrite(descriptor, _U64.pack(tail.size), 0)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except UnderlayError as e:
+            raise e.at(str(self.path)) from None
+        except OSError as e:
+            raise _os_error(e, self.path) from e
+        return tail.size
+
+
+def _write_all(descriptor: int, data: bytes, at: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, at)
+        at += written
+        view = view[written:]
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _os_error(error: OSError, path: str | os.PathLike[str]) -> UnderlayError:
+    place = os.fspath(path)
+    if isinstance(error, FileNotFoundError):
+        return NotFound("no such file", place=place)
+    if isinstance(error, IsADirectoryError):
+        return NotFound("is a directory, not a file", place=place)
+    return Unavailable(error.strerror or str(error), place=place, hint="Nothing was published.")

@@ -1,0 +1,258 @@
+"""The header region: fixed header, column descriptors, sorting columns, names, header sections.
+
+It is written once; appending a version changes only `committed_size` at offset 0.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from underlay.errors import InvalidRequest, Malformed, Truncated, Unsupported
+from underlay.pm.layout import DESCRIPTOR, HEADER, REQUIRED_FLAGS, HeaderFlag
+from underlay.pm.values import Buffer, Column, Header
+
+_HEADER = HEADER.struct
+_DESCRIPTOR = DESCRIPTOR.struct
+_I64 = struct.Struct("<q")
+_FIXED_BYTES = HEADER.size_bytes
+_DESCRIPTOR_BYTES = DESCRIPTOR.size_bytes
+# Plain integers: an IntFlag costs a microsecond per operation, and opening a small sidecar takes twenty.
+_BLOOM_FILTERS = int(HeaderFlag.BLOOM_FILTERS)
+_EXTERNAL = int(HeaderFlag.BLOOM_FILTERS_EXTERNAL)
+_SORTING_IS_DTS_ASC = int(HeaderFlag.SORTING_IS_DTS_ASC)
+_SQUASH_TRACKER = int(HeaderFlag.SQUASH_TRACKER)
+_KNOWN_FLAGS = int(~HeaderFlag(0))
+
+
+class HeaderView(NamedTuple):
+    """A header whose bounds were checked; columns and names are decoded when asked for."""
+
+    data: Buffer
+    end: int
+    feature_flags: int
+    designated_timestamp: int
+    sorting_column_count: int
+    column_count: int
+    reserved: int
+    bloom_columns: npt.NDArray[np.uint32]
+    squash_tracker: int | None
+
+    @property
+    def external_blooms(self) -> bool:
+        """Whether footers point to filters in the Parquet file instead of holding them."""
+        return bool(self.feature_flags & _EXTERNAL)
+
+    @property
+    def sorting(self) -> tuple[int, ...]:
+        """Leaf indices that the file is sorted by; they are not checked against the column count."""
+        if self.feature_flags & _SORTING_IS_DTS_ASC:
+            return (self.designated_timestamp,)
+        begin = _FIXED_BYTES + _DESCRIPTOR_BYTES * self.column_count
+        return struct.unpack_from(f"<{self.sorting_column_count}I", self.data, begin)
+
+    def columns(self) -> tuple[Column, ...]:
+        """All columns; Malformed when a name is not UTF-8."""
+        return tuple(self.column(i) for i in range(self.column_count))
+
+    def column(self, index: int) -> Column:
+        """One column; Malformed when its name is not UTF-8."""
+        at = _FIXED_BYTES + _DESCRIPTOR_BYTES * index
+        fields = _DESCRIPTOR.unpack_from(self.data, at)
+        name_offset, ident, code, flags, fixed, name_length, physical, rep, definition, reserved = fields
+        try:
+            name = str(self.data[name_offset : name_offset + name_length], "utf-8")
+        except UnicodeDecodeError as e:
+            raise Malformed(
+                f"the name of column {index} is not UTF-8: {e.reason}",
+                place=f"names at byte {name_offset + e.start}",
+            ) from None
+        return Column(
+            name=name,
+            id=ident,
+            type=code,
+            flags=flags,
+            fixed_byte_length=fixed,
+            physical_type=physical,
+            max_rep_level=rep,
+            max_def_level=definition,
+            reserved=reserved,
+        )
+
+    def value(self) -> Header:
+        """The header as a value that `encode_header` turns back into the same bytes."""
+        return Header(
+            columns=self.columns(),
+            designated_timestamp=self.designated_timestamp,
+            sorting=self.sorting,
+            bloom_columns=tuple(self.bloom_columns.tolist()),
+            external_blooms=self.external_blooms,
+            squash_tracker=self.squash_tracker,
+            other_flags=self.feature_flags & ~_KNOWN_FLAGS,
+            reserved=self.reserved,
+        )
+
+
+_NO_COLUMNS = np.empty(0, np.uint32)
+
+
+def decode_header(data: Buffer, size: int) -> HeaderView:
+    """Check and view the header of a sidecar of `size` committed bytes."""
+    if size < _FIXED_BYTES:
+        raise Truncated("too short for a header", place="header", expected=f"{_FIXED_BYTES} bytes", found=size)
+    _, flags, designated, sorting_count, column_count, reserved = _HEADER.unpack_from(data, 0)
+    if flags & REQUIRED_FLAGS:
+        raise Unsupported(
+            "the file uses features that this release does not know",
+            place="header, feature_flags at byte 8",
+            expected="bits 32–63 clear",
+            found=f"{flags:#x}",
+            hint="Read it with a newer release.",
+        )
+    names_begin = _FIXED_BYTES + _DESCRIPTOR_BYTES * column_count + 4 * sorting_count
+    if names_begin > size:
+        raise Truncated(
+            f"{column_count} columns and {sorting_count} sorting columns do not fit",
+            place="header, column_count at byte 24",
+            expected=f"{names_begin} bytes",
+            found=size,
+        )
+    if flags & _EXTERNAL and not flags & _BLOOM_FILTERS:
+        raise Malformed("BLOOM_FILTERS_EXTERNAL is set without BLOOM_FILTERS", place="header, feature_flags at byte 8")
+    least = 0 if flags & _SORTING_IS_DTS_ASC else -1
+    if not least <= designated < max(column_count, least + 1):
+        raise Malformed(
+            "no such column for the designated timestamp",
+            place="header, designated_timestamp at byte 16",
+            expected=f"{least} to {column_count - 1}",
+            found=designated,
+        )
+    end = _check_names(data, size, column_count, names_begin) if column_count else names_begin
+    bloom_columns = _NO_COLUMNS
+    if flags & _BLOOM_FILTERS:
+        bloom_columns, end = _decode_bloom_columns(data, size, column_count, end)
+    squash_tracker = None
+    if flags & _SQUASH_TRACKER:
+        if end + 8 > size:
+            raise Truncated("SQUASH_TRACKER does not fit", place=f"header section at byte {end}", found=f"size {size}")
+        (squash_tracker,) = _I64.unpack_from(data, end)
+        end += 8
+    return HeaderView(
+        data, end, flags, designated, sorting_count, column_count, reserved, bloom_columns, squash_tracker
+    )
+
+
+_NAME_LENGTH = DESCRIPTOR.offset("name_length")
+
+
+def _check_names(data: Buffer, size: int, column_count: int, names_begin: int) -> int:
+    """Bound all names; where the names area ends."""
+    shape, strides = (column_count,), (_DESCRIPTOR_BYTES,)
+    begins = np.ndarray(shape, "<i8", data, _FIXED_BYTES, strides)
+    lengths = np.ndarray(shape, "<u4", data, _FIXED_BYTES + _NAME_LENGTH, strides)
+    # An offset of 2^63 or more is negative here, and the sum of a smaller one cannot wrap below zero as u64.
+    if np.minimum.reduce(begins) >= names_begin:
+        end = int(np.maximum.reduce(begins.view("<u8") + lengths))
+        if end <= size:
+            return end
+    bad = int(np.flatnonzero((begins < names_begin) | (begins.view("<u8") + lengths > size))[0])
+    raise Truncated(
+        f"the name of column {bad} lies outside the file",
+        place=f"column descriptor {bad} at byte {_FIXED_BYTES + _DESCRIPTOR_BYTES * bad}, name_offset",
+        expected=f"bytes within {names_begin} to {size}",
+        found=f"{int(begins[bad])} + {int(lengths[bad])}",
+    )
+
+
+def _decode_bloom_columns(data: Buffer, size: int, column_count: int, at: int) -> tuple[npt.NDArray[np.uint32], int]:
+    place = f"bloom columns at byte {at}"
+    if at + 4 > size:
+        raise Truncated("the bloom column count does not fit", place=place, expected=f"{at + 4} bytes", found=size)
+    count = int.from_bytes(data[at : at + 4], "little")
+    if not 1 <= count <= column_count:
+        raise Malformed("wrong number of bloom columns", place=place, expected=f"1 to {column_count}", found=count)
+    end = at + 4 + 4 * count
+    if end > size:
+        raise Truncated("the bloom columns do not fit", place=place, expected=f"{end} bytes", found=size)
+    indices = np.frombuffer(data, "<u4", count, at + 4)
+    if int(indices[-1]) >= column_count or bool((indices[1:] <= indices[:-1]).any()):
+        raise Malformed(
+            "bloom columns must be strictly ascending column indices",
+            place=place,
+            expected=f"below {column_count}",
+            found=indices[:8].tolist(),
+        )
+    return indices, end
+
+
+def encode_header(header: Header) -> bytes:
+    """The header region with `committed_size` 0: the writer patches it last."""
+    columns = header.columns
+    implied_sorting = _sorting_is_implied(header)
+    flags = header.other_flags
+    if flags & (REQUIRED_FLAGS | _KNOWN_FLAGS):
+        raise InvalidRequest("other_flags may only hold optional bits that have no name", found=f"{flags:#x}")
+    if implied_sorting:
+        flags |= _SORTING_IS_DTS_ASC
+    if header.bloom_columns:
+        flags |= _BLOOM_FILTERS
+        if header.external_blooms:
+            flags |= _EXTERNAL
+    if header.squash_tracker is not None:
+        flags |= _SQUASH_TRACKER
+    _check_header(header)
+    sorting = () if implied_sorting else header.sorting
+    names = [column.name.encode() for column in columns]
+    at = _FIXED_BYTES + _DESCRIPTOR_BYTES * len(columns) + 4 * len(sorting)
+    parts = [_HEADER.pack(0, flags, header.designated_timestamp, len(sorting), len(columns), header.reserved)]
+    for column, name in zip(columns, names, strict=True):
+        parts.append(
+            _DESCRIPTOR.pack(
+                at,
+                column.id,
+                column.type,
+                column.flags,
+                column.fixed_byte_length,
+                len(name),
+                column.physical_type,
+                column.max_rep_level,
+                column.max_def_level,
+                column.reserved,
+            )
+        )
+        at += len(name)
+    parts.append(struct.pack(f"<{len(sorting)}I", *sorting))
+    parts += names
+    if header.bloom_columns:
+        parts.append(
+            struct.pack(f"<{len(header.bloom_columns) + 1}I", len(header.bloom_columns), *header.bloom_columns)
+        )
+    if header.squash_tracker is not None:
+        parts.append(_I64.pack(header.squash_tracker))
+    return b"".join(parts)
+
+
+def _sorting_is_implied(header: Header) -> bool:
+    """Whether one flag says the sorting: ascending by the designated timestamp and nothing else."""
+    designated = header.designated_timestamp
+    return (
+        0 <= designated < len(header.columns)
+        and header.sorting == (designated,)
+        and not header.columns[designated].is_descending
+    )
+
+
+def _check_header(header: Header) -> None:
+    count = len(header.columns)
+    if not -1 <= header.designated_timestamp < count:
+        raise InvalidRequest(
+            "no such column for the designated timestamp",
+            expected=f"-1 to {count - 1}",
+            found=header.designated_timestamp,
+        )
+    blooms = header.bloom_columns
+    if list(blooms) != sorted(set(blooms)) or (blooms and not 0 <= blooms[0] <= blooms[-1] < count):
+        raise InvalidRequest("bloom columns must be ascending column indices", found=blooms)

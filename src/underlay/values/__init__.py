@@ -1,0 +1,1 @@
+"""Values that every layer speaks: byte ranges, Parquet's own enumerations."""

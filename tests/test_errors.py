@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from underlay import errors
+from underlay.errors import EXIT_CODES, ChecksumMismatch, Damaged, UnderlayError, exit_code
+
+
+def every_error() -> list[type[UnderlayError]]:
+    found = [UnderlayError]
+    for kind in found:
+        found += kind.__subclasses__()
+    return found
+
+
+def test_an_error_says_what_where_and_what_to_do():
+    error = ChecksumMismatch(
+        "the checksum does not match", place="footer at byte 80", expected="0x1", found="0x2", hint="Rebuild it."
+    )
+    assert str(error) == "footer at byte 80: the checksum does not match (expected 0x1, found 0x2). Rebuild it."
+    assert (error.place, error.expected, error.found, error.hint) == ("footer at byte 80", "0x1", "0x2", "Rebuild it.")
+
+
+def test_a_caller_that_knows_the_file_puts_its_name_first():
+    assert str(Damaged("cut short", place="header").at("trips/_pm")) == "trips/_pm: header: cut short"
+    assert str(Damaged("cut short").at("trips/_pm")) == "trips/_pm: cut short"
+
+
+def test_codes_are_stable():
+    assert sorted(kind.code for kind in every_error()) == [
+        "bad_predicate",
+        "busy",
+        "checksum_mismatch",
+        "damaged",
+        "error",
+        "inconsistent",
+        "invalid_request",
+        "malformed",
+        "not_found",
+        "schema_mismatch",
+        "truncated",
+        "unavailable",
+        "unknown_column",
+        "unsupported",
+        "version_not_found",
+    ]
+
+
+def test_exit_codes_come_from_one_table():
+    assert sorted(EXIT_CODES.values()) == [1, 2, 3, 4, 5, 6, 7]
+    assert exit_code(ChecksumMismatch("x")) == EXIT_CODES[Damaged]
+
+
+def test_the_tree_in_the_docstring_is_the_tree():
+    for kind in every_error():
+        assert kind.__name__ in (errors.__doc__ or "")
+
+
+@pytest.mark.parametrize("kind", every_error())
+def test_errors_cross_processes(kind: type[UnderlayError]):
+    error = kind("problem", place="place", expected=1, found=2, hint="Do this.")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert str(again) == str(error)
