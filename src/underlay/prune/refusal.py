@@ -1,0 +1,42 @@
+"""How `parse_where` says no: the part it cannot take, where it stands, and what it can take."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+
+from underlay.errors import BadPredicate
+
+SUPPORTED = "Supported: column =, <, <=, >, >= literal, IN (literals), BETWEEN, IS NULL, IS NOT NULL, joined by AND."
+_SHOWN_CHARS = 80
+
+
+def refuse(node: exp.Expr, problem: str = "not supported here", hint: str = SUPPORTED) -> BadPredicate:
+    """The error for a part that parses but is not supported."""
+    return BadPredicate(f"{shorten(node.sql(dialect='duckdb'))} is {problem}", place=_place(node), hint=hint)
+
+
+def unparsed(text: str, error: ParseError) -> BadPredicate:
+    """The error for text that is no SQL condition, with line and column."""
+    details = error.errors[0] if error.errors else {}
+    line, column = details.get("line"), details.get("col")
+    found = details.get("highlight") or text
+    return BadPredicate(
+        "the predicate is not a SQL condition",
+        place=f"line {line}, column {column}" if line else None,
+        found=shorten(repr(found)),
+        hint=SUPPORTED,
+    )
+
+
+def shorten(text: str) -> str:
+    """The text, cut to what fits in a message."""
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+
+
+def _place(node: exp.Expr) -> str | None:
+    """The line and column where the first name or literal of the part ends, as sqlglot keeps them."""
+    for part in node.walk():
+        if "line" in part.meta:
+            return f"line {part.meta['line']}, column {part.meta['col']}"
+    return None
