@@ -19,7 +19,7 @@ class ByteRange(NamedTuple):
 
 
 def coalesce(ranges: Iterable[ByteRange], *, gap_bytes: int = 0) -> list[ByteRange]:
-    """The ranges in ascending order; those that overlap or lie at most `gap_bytes` apart are joined, empty ones dropped."""
+    """The ranges in ascending order; what overlaps or lies at most `gap_bytes` apart is joined, empty ones dropped."""
     joined: list[ByteRange] = []
     for begin, end in sorted(r for r in ranges if r[1] > r[0]):
         if joined and begin - joined[-1].end <= gap_bytes:

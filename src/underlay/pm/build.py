@@ -1,0 +1,102 @@
+"""Building the sidecar of a Parquet file on disk: one read of its end, one of its bloom filters."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from underlay.errors import Damaged, Inconsistent, UnderlayError
+from underlay.parquet.bloom import parse_header
+from underlay.parquet.footer import Footer
+from underlay.parquet.tail import LoadedFooter, load_footer
+from underlay.pm.convert import Generation, Place, bloom_mask, convert
+from underlay.pm.sidecar import decode
+from underlay.pm.statistics import fixed_bounds
+from underlay.pm.types import Tag, tag_of
+
+BloomMode = Literal["inline", "external", "none"]
+
+
+def from_parquet(
+    path: str | os.PathLike[str],
+    *,
+    generation: Generation = "10",
+    blooms: BloomMode = "inline",
+    backfill: bool = True,
+) -> bytes:
+    """The sidecar of the Parquet file at `path`.
+
+    `blooms`: copy the file's filters into the sidecar, store where they are, or leave them out. With `backfill`, as in
+    QuestDB, bounds of the designated timestamp that the footer lacks are decoded from the first and last row of each
+    row group; it is the only case in which data is read.
+    """
+    path = Path(path)
+    loaded = load_footer(path)
+    try:
+        with path.open("rb") as file:
+            bitsets = read_blooms(file, loaded) if blooms == "inline" else {}
+        make = partial(
+            convert,
+            loaded.footer,
+            loaded.tail.footer_offset,
+            generation=generation,
+            blooms=bitsets,
+            external_blooms=blooms == "external",
+        )
+        data = make()
+        missing = _rows_without_timestamps(data) if backfill else []
+        if missing:
+            bounds = _decode_timestamps(path, decode(data).header.designated_timestamp, missing)
+            data = make(backfill=bounds)
+    except UnderlayError as error:
+        raise error.at(str(path)) from None
+    return data
+
+
+def read_blooms(file: BinaryIO, loaded: LoadedFooter) -> dict[Place, bytes]:
+    """The bitsets of all usable filters: split-block, xxHash, uncompressed."""
+    footer: Footer = loaded.footer
+    found = {}
+    for row_group, column in np.argwhere(bloom_mask(footer)).tolist():
+        begin = int(footer.chunks.bloom_filter_offset[row_group, column])
+        length = int(footer.chunks.bloom_filter_length[row_group, column])
+        place = f"bloom filter of row group {row_group}, column {column}"
+        if begin + length > loaded.file_size:
+            raise Inconsistent("the filter reaches past the end of the file", place=place, found=f"{begin} + {length}")
+        file.seek(begin)
+        stored = file.read(length)
+        try:
+            header = parse_header(stored)
+        except Damaged as error:
+            raise error.at(place) from None
+        if header is not None:
+            found[row_group, column] = stored[header.header_length : header.header_length + header.bitset_length]
+    return found
+
+
+def _rows_without_timestamps(data: bytes) -> list[int]:
+    """Row groups that have values of the designated timestamp and lack a bound of it."""
+    sidecar = decode(data, check=False)
+    column = sidecar.header.designated_timestamp
+    if column < 0 or tag_of(sidecar.columns[column].type) is not Tag.TIMESTAMP:
+        return []
+    bounds = fixed_bounds(sidecar, column, "<i8")
+    lacking = ~(bounds.has_minimum & bounds.has_maximum) & (sidecar.column_chunks(column)["num_values"] > 0)
+    return [int(i) for i in np.flatnonzero(lacking)]
+
+
+def _decode_timestamps(path: Path, column: int, row_groups: list[int]) -> dict[int, tuple[int, int]]:
+    """First and last value of a column in the given row groups."""
+    with pq.ParquetFile(path) as file:
+        name = file.schema.column(column).path
+        found = {}
+        for row_group in row_groups:
+            values = file.read_row_group(row_group, columns=[name]).column(0).cast(pa.int64())
+            found[row_group] = (values[0].as_py(), values[-1].as_py())
+        return found

@@ -1,0 +1,99 @@
+"""Rows of a Parquet file decoded through its sidecar: byte ranges, codecs and levels come from there alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from underlay.errors import Damaged, Inconsistent, InvalidRequest, NotFound, Unavailable, UnderlayError, UnknownColumn
+from underlay.parquet.tail import MAGIC, seal
+from underlay.pm.prune import chunk_ranges
+from underlay.pm.sidecar import Sidecar
+from underlay.pm.synthesise import FileSchema, to_footer
+
+
+def read_rows(
+    sidecar: Sidecar,
+    parquet: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    row_groups: Sequence[int] | None = None,
+    schema: FileSchema | pa.Schema | None = None,
+) -> pa.Table:
+    """All chosen rows as one table (see `read_batches`)."""
+    reader = read_batches(sidecar, parquet, columns=columns, row_groups=row_groups, schema=schema)
+    return reader.read_all()
+
+
+def read_batches(
+    sidecar: Sidecar,
+    parquet: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    row_groups: Sequence[int] | None = None,
+    schema: FileSchema | pa.Schema | None = None,
+) -> pa.RecordBatchReader:
+    """The chosen rows, a row group at a time. The file's own footer is not read, and bytes behind it do not matter.
+
+    Raises Inconsistent when the file is shorter than the sidecar's version of it, and Damaged when a page does not
+    decode.
+    """
+    wanted = list(range(sidecar.row_group_count)) if row_groups is None else list(row_groups)
+    chunk_ranges(sidecar, wanted)
+    file = open_through_sidecar(sidecar, parquet, schema)
+    arrow_schema = file.schema_arrow
+    if columns is not None:
+        for name in columns:
+            if arrow_schema.get_field_index(name) < 0:
+                file.close()
+                raise UnknownColumn(
+                    f"there is no column {name}, or more than one", hint=f"Columns: {', '.join(arrow_schema.names)}."
+                )
+        arrow_schema = pa.schema([arrow_schema.field(name) for name in columns])
+    return pa.RecordBatchReader.from_batches(arrow_schema, _batches(file, wanted, columns, os.fspath(parquet)))
+
+
+def _batches(
+    file: pq.ParquetFile, row_groups: list[int], columns: Sequence[str] | None, place: str
+) -> Iterator[pa.RecordBatch]:
+    with file:
+        for row_group in row_groups:
+            try:
+                table = file.read_row_group(row_group, columns=columns if columns is None else list(columns))
+            except (pa.ArrowException, OSError) as error:
+                raise Damaged(f"row group {row_group} does not decode: {error}", place=place) from error
+            yield from (table if columns is None else table.select(columns)).to_batches()
+
+
+def open_through_sidecar(
+    sidecar: Sidecar, parquet: str | os.PathLike[str], schema: FileSchema | pa.Schema | None = None
+) -> pq.ParquetFile:
+    """The Parquet file, with a footer made from the sidecar in place of its own."""
+    path = os.fspath(parquet)
+    try:
+        source = pa.memory_map(path)
+    except FileNotFoundError:
+        raise NotFound("there is no such file", place=path) from None
+    except OSError as error:
+        raise Unavailable(f"the file cannot be read: {error}", place=path) from error
+    available = source.size()
+    if available < sidecar.parquet_size:
+        source.close()
+        raise Inconsistent(
+            "the Parquet file is shorter than the version that the sidecar describes",
+            place=path,
+            expected=f"{sidecar.parquet_size} bytes",
+            found=available,
+        )
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(MAGIC + seal(to_footer(sidecar, schema))))
+        return pq.ParquetFile(source, metadata=metadata)
+    except UnderlayError:
+        source.close()
+        raise
+    except (pa.ArrowException, OSError) as error:
+        source.close()
+        raise InvalidRequest(f"Arrow does not take the columns: {error}", place=path) from error

@@ -1,0 +1,190 @@
+"""Is a sidecar what it says: in itself, against its Parquet file's footer, against the decoded values.
+
+Each check yields the problems it finds as errors with their place and goes on; nothing is repaired. A statistic that
+the sidecar lacks is no problem: a missing statistic is never wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from underlay.errors import ChecksumMismatch, Damaged, Inconsistent, Malformed, UnderlayError
+from underlay.parquet.footer import Footer
+from underlay.parquet.tail import LoadedFooter, Tail, read_tail
+from underlay.pm.blocks import bloom_places, inline_bloom
+from underlay.pm.build import read_blooms
+from underlay.pm.checksum import COVERAGE_BEGIN, resume_checksum
+from underlay.pm.convert import convert
+from underlay.pm.file import read_sidecar
+from underlay.pm.footers import walk
+from underlay.pm.layout import StatFlag
+from underlay.pm.prune import chunk_ranges
+from underlay.pm.sidecar import Sidecar, decode
+from underlay.pm.statistics import SIDES, byte_bounds
+from underlay.pm.types import Tag, tag_of
+from underlay.pm.verify_values import check_values
+from underlay.values.physical import Codec, PhysicalType
+
+
+def verify(
+    path: str | os.PathLike[str], parquet: str | os.PathLike[str] | None = None, *, deep: bool = False
+) -> list[UnderlayError]:
+    """All problems of the sidecar at `path`, empty when it is sound.
+
+    With `parquet` its newest version is compared with that file's footer, with `deep` with the values as well.
+    Raises only what keeps it from looking at all, such as a missing file.
+    """
+    try:
+        sidecar = read_sidecar(path, check=False)
+        problems = list(check_structure(sidecar))
+        if parquet is not None and not problems:
+            problems += check_against_parquet(sidecar, Path(parquet), deep=deep)
+    except Damaged as error:
+        return [error]
+    return problems
+
+
+def check_structure(newest: Sidecar) -> Iterator[UnderlayError]:
+    """Checksums of all versions in one pass, and everything in the newest that decoding leaves for later."""
+    data = newest.data
+    footers = list(walk(data, newest.size))[::-1]
+    computed, at = 0, COVERAGE_BEGIN
+    for footer in footers:
+        computed = resume_checksum(computed, memoryview(data)[at : footer.crc_offset])
+        at = footer.crc_offset
+        stored = int.from_bytes(data[at : at + 4], "little")
+        if stored != computed:
+            yield ChecksumMismatch(
+                "the checksum does not match: the file is damaged or cut short",
+                place=f"version of {footer.size} bytes, checksum at byte {at}",
+                expected=f"{computed:#010x}",
+                found=f"{stored:#010x}",
+            )
+            return
+    for footer in footers:
+        decode(data, size=footer.size, check=False)
+    yield from _check_columns(newest)
+
+
+def _check_columns(sidecar: Sidecar) -> Iterator[UnderlayError]:
+    for index, column in enumerate(sidecar.columns):
+        place = f"column {index} ({column.name})"
+        if column.physical_type > max(PhysicalType):
+            yield Malformed("no such physical type", place=place, expected="0 to 7", found=column.physical_type)
+        chunks = sidecar.column_chunks(index)
+        for row_group in np.flatnonzero(chunks["codec"] > max(Codec)).tolist():
+            yield Malformed(
+                "no such codec", place=f"row group {row_group}, {place}", found=int(chunks["codec"][row_group])
+            )
+
+
+def check_against_parquet(sidecar: Sidecar, path: Path, *, deep: bool) -> Iterator[UnderlayError]:
+    """The sidecar against the footer that it was made from, and with `deep` against the values."""
+    try:
+        with path.open("rb") as file:
+            loaded = _footer_of_version(file.read(), sidecar)
+            file.seek(0)
+            blooms = read_blooms(file, loaded)
+        made = decode(convert(loaded.footer, loaded.tail.footer_offset, blooms=blooms), check=False)
+        _check_shape(sidecar, made)
+        chunk_ranges(sidecar, range(sidecar.row_group_count))
+        yield from _check_chunks(sidecar, made)
+        yield from _check_blooms(sidecar, made)
+        if deep:
+            yield from check_values(sidecar, path, loaded.footer)
+    except FileNotFoundError:
+        yield Inconsistent("there is no such Parquet file", place=str(path))
+    except UnderlayError as error:
+        yield error.at(str(path))
+    except OSError as error:
+        yield Inconsistent(f"the Parquet file cannot be read: {error.strerror}", place=str(path))
+
+
+def _footer_of_version(data: bytes, sidecar: Sidecar) -> LoadedFooter:
+    """The Parquet footer that ends where the sidecar's version of the file ends; later bytes do not matter."""
+    size = sidecar.parquet_size
+    if len(data) < size:
+        raise Inconsistent("the file is shorter than the sidecar's version of it", expected=size, found=len(data))
+    tail: Tail = read_tail(data[:size], size)
+    stored = (sidecar.footer.parquet_footer_offset, sidecar.footer.parquet_footer_length)
+    if tail != stored:
+        raise Inconsistent(
+            "the footer is not where the sidecar says (offset, length)", expected=stored, found=tuple(tail)
+        )
+    raw = data[tail.footer_offset : tail.footer_offset + tail.footer_length]
+    return LoadedFooter(Footer.parse(raw), raw, tail, size)
+
+
+def _check_shape(sidecar: Sidecar, made: Sidecar) -> None:
+    """Raise Inconsistent unless columns and row groups are the same: else nothing more can be compared."""
+    _same("columns (name, physical type, length, levels)", _stored_as(made), _stored_as(sidecar))
+    _same("row groups (rows)", made.num_rows.tolist(), sidecar.num_rows.tolist())
+
+
+def _same(what: str, expected: Sequence[object], found: Sequence[object]) -> None:
+    if len(expected) != len(found):
+        raise Inconsistent(f"another number of {what}", expected=len(expected), found=len(found))
+    for at, (wanted, stored) in enumerate(zip(expected, found, strict=True)):
+        if wanted != stored:
+            raise Inconsistent(f"other {what}, first at {at}", expected=wanted, found=stored)
+
+
+def _stored_as(sidecar: Sidecar) -> list[tuple[object, ...]]:
+    return [
+        (column.name, column.physical_type, column.fixed_byte_length, column.max_def_level, column.max_rep_level)
+        for column in sidecar.columns
+    ]
+
+
+_EXACT_FIELDS = ("codec", "encodings", "num_values", "begin", "size")
+_COUNTS = (("null_count", StatFlag.NULL_COUNT), ("distinct_count", StatFlag.DISTINCT_COUNT))
+
+
+def _check_chunks(sidecar: Sidecar, made: Sidecar) -> Iterator[UnderlayError]:
+    for index, column in enumerate(sidecar.columns):
+        found, expected = sidecar.column_chunks(index), made.column_chunks(index)
+        for field in _EXACT_FIELDS:
+            for row_group in np.flatnonzero(found[field] != expected[field]).tolist():
+                yield _differs(field, row_group, column.name, expected[field][row_group], found[field][row_group])
+        for field, flag in _COUNTS:
+            has = (found["stat_flags"] & int(flag)) != 0
+            agrees = ((expected["stat_flags"] & int(flag)) != 0) & (found[field] == expected[field])
+            for row_group in np.flatnonzero(has & ~agrees).tolist():
+                yield _differs(field, row_group, column.name, expected[field][row_group], found[field][row_group])
+        yield from _check_bounds(sidecar, made, index)
+
+
+def _check_bounds(sidecar: Sidecar, made: Sidecar, index: int) -> Iterator[UnderlayError]:
+    column = sidecar.columns[index]
+    is_backfilled = index == sidecar.header.designated_timestamp and tag_of(column.type) is Tag.TIMESTAMP
+    for side in SIDES:
+        found, expected = (byte_bounds(s, index, side).to_pylist() for s in (sidecar, made))
+        for row_group, (stored, wanted) in enumerate(zip(found, expected, strict=True)):
+            if stored is None or stored == wanted or (wanted is None and is_backfilled):
+                continue
+            yield _differs(side, row_group, column.name, wanted.hex() if wanted else "none", stored.hex())
+
+
+def _check_blooms(sidecar: Sidecar, made: Sidecar) -> Iterator[UnderlayError]:
+    """Inlined filters are the Parquet file's own."""
+    for index in sidecar.header.bloom_columns.tolist():
+        for row_group in np.flatnonzero(bloom_places(sidecar, index).begins >= 0).tolist():
+            wanted = inline_bloom(made, row_group, index)
+            if wanted is not None and inline_bloom(sidecar, row_group, index) != wanted:
+                yield Inconsistent(
+                    "the bloom filter is not the Parquet file's: rows would be missed",
+                    place=f"row group {row_group}, column {sidecar.columns[index].name}",
+                )
+
+
+def _differs(field: str, row_group: int, name: str, expected: object, found: object) -> UnderlayError:
+    return Inconsistent(
+        f"{field} differs from the Parquet footer",
+        place=f"row group {row_group}, column {name}",
+        expected=expected,
+        found=found,
+    )

@@ -1,0 +1,113 @@
+"""The statistics and bloom filters of a sidecar against the values that its Parquet file decodes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.errors import Damaged, Inconsistent, UnderlayError
+from underlay.parquet.bloom import contains, hash_values
+from underlay.parquet.footer import Footer
+from underlay.pm.blocks import inline_bloom
+from underlay.pm.columns import as_bounds, column_domain, ordered_bounds
+from underlay.pm.read import open_through_sidecar
+from underlay.pm.sidecar import Sidecar
+from underlay.pm.statistics import is_exact, null_counts
+from underlay.pm.types import UNKNOWN
+from underlay.pm.values import Column
+
+
+def check_values(sidecar: Sidecar, path: Path, footer: Footer) -> Iterator[UnderlayError]:
+    """Problems of row counts, null counts, bounds and blooms. Reads the whole file, a row group at a time."""
+    raw = _Physical(sidecar)
+    with open_through_sidecar(raw, path) as file:
+        for row_group in range(sidecar.row_group_count):
+            try:
+                table = file.read_row_group(row_group)
+            except (pa.ArrowException, OSError) as error:
+                yield Damaged(f"does not decode: {error}", place=f"row group {row_group}")
+                continue
+            rows = int(sidecar.num_rows[row_group])
+            if table.num_rows != rows:
+                yield Inconsistent(
+                    "another number of rows", place=f"row group {row_group}", expected=table.num_rows, found=rows
+                )
+            for index in range(sidecar.column_count):
+                values = _leaf_values(table.column(index))
+                yield from _check_chunk(sidecar, footer, row_group, index, values)
+
+
+class _Physical(Sidecar):
+    """A sidecar whose columns have no types, so that values decode as what they physically are."""
+
+    def __init__(self, sidecar: Sidecar) -> None:
+        super().__init__(sidecar.data, sidecar.header, sidecar.footer, sidecar.sections)
+        self.columns: tuple[Column, ...] = tuple(
+            replace(column, type=UNKNOWN, name=f"{index}") for index, column in enumerate(sidecar.columns)
+        )
+
+
+def _leaf_values(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    """The leaf values that are there: lists and structs are opened, nulls left out."""
+    values = column.combine_chunks()
+    while pa.types.is_nested(values.type):
+        values = pc.list_flatten(values) if pa.types.is_list(values.type) else pc.struct_field(values, [0])
+    return values.drop_null()
+
+
+def _check_chunk(
+    sidecar: Sidecar, footer: Footer, row_group: int, index: int, values: pa.Array[Any]
+) -> Iterator[UnderlayError]:
+    column = sidecar.columns[index]
+    place = f"row group {row_group}, column {column.name}"
+    chunk = sidecar.column_chunks(index)[row_group : row_group + 1]
+    counts, known = null_counts(chunk)
+    there = int(chunk["num_values"][0]) - int(counts[0])
+    # Writers do not agree on what a null is inside a list, and nothing prunes by it.
+    if known[0] and column.max_rep_level == 0 and there != len(values):
+        found = int(chunk["num_values"][0]) - len(values)
+        yield Inconsistent("null_count is not the number of nulls", place=place, expected=found, found=int(counts[0]))
+    bitset = inline_bloom(sidecar, row_group, index)
+    if bitset is not None and len(values) and not contains(bytes(bitset), _hashes(values)).all():
+        yield Inconsistent("the bloom filter misses values that are there", place=place)
+    yield from _check_bounds(sidecar, footer, row_group, index, values)
+
+
+def _hashes(values: pa.Array[Any]) -> npt.NDArray[np.uint64]:
+    plain: npt.NDArray[Any] | list[Any] = (
+        values.to_numpy() if pa.types.is_primitive(values.type) else values.to_pylist()
+    )
+    return hash_values(plain)
+
+
+def _check_bounds(
+    sidecar: Sidecar, footer: Footer, row_group: int, index: int, values: pa.Array[Any]
+) -> Iterator[UnderlayError]:
+    """No value lies outside the bounds; a bound that QuestDB 10 marks as exact occurs."""
+    leaf = footer.schema.leaves[index]
+    domain = column_domain(sidecar.columns[index], leaf)
+    if not domain.is_ordered or not len(values):
+        return
+    keys, is_key = domain.keys(as_bounds(values, domain))
+    keys = keys[is_key]
+    is_marked_for_sure = sidecar.sections.seq_txn is not None
+    chunk = sidecar.column_chunks(index)[row_group : row_group + 1]
+    for side, bound in ordered_bounds(sidecar, index, domain).items():
+        key, is_bound = domain.keys(bound.values[row_group : row_group + 1])
+        if not (bound.present[row_group] and is_bound[0]):
+            continue
+        outside = keys < key if side == "min" else keys > key
+        shown = domain.show(key[0])
+        place = f"row group {row_group}, column {sidecar.columns[index].name}"
+        if outside.any():
+            worst = domain.show(keys[outside][0])
+            yield Inconsistent(f"a value lies outside the {side}", place=place, expected=worst, found=shown)
+        elif is_marked_for_sure and is_exact(chunk, side)[0] and not (keys == key).any():
+            yield Inconsistent(f"the {side} is marked as exact but does not occur", place=place, found=shown)
