@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
 import signal
@@ -83,11 +84,12 @@ def test_the_length_of_the_file_is_never_a_boundary(path: Path):
     assert read_sidecar(path).row_group_count == 3
 
 
-def test_a_large_sidecar_is_mapped_and_reads_the_same(tmp_path: Path):
+def test_a_large_sidecar_is_mapped_when_its_checksum_is_not_wanted_and_reads_the_same(tmp_path: Path):
     path = tmp_path / "_pm"
     create_sidecar(path, sidecar_bytes(blocks=3000))
-    sidecar = read_sidecar(path)
-    assert not isinstance(sidecar.data, bytes)
+    sidecar = read_sidecar(path, check=False)
+    assert isinstance(sidecar.data, mmap.mmap)
+    assert isinstance(read_sidecar(path).data, bytes)
     assert fixed_bounds(sidecar, 1, "<i8").minimum.tolist() == [i * 1000 for i in range(3000)]
     with SidecarWriter(path) as writer:
         writer.append([*range(3000), block(7)], version(9000))
@@ -105,6 +107,13 @@ def test_a_missing_short_or_wrong_file_is_a_clear_error(tmp_path: Path):
         cut.write_bytes(sidecar_bytes(blocks=blocks)[:size])
         with pytest.raises(Truncated, match=f"cut{size}"):
             read_sidecar(cut)
+
+
+def test_a_parquet_file_is_recognised(tmp_path: Path):
+    path = tmp_path / "data.parquet"
+    path.write_bytes(b"PAR1" + bytes(100))
+    with pytest.raises(InvalidRequest, match=r"Parquet file, not a sidecar.*pm build"):
+        read_sidecar(path)
 
 
 def test_a_failed_sync_of_the_tail_publishes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -161,7 +161,7 @@ def test_required_flags_of_a_newer_version_do_not_hide_an_older_one():
 
 def test_a_chain_that_does_not_go_back_is_refused():
     data = sidecar_bytes()
-    for previous in (len(data), len(data) + 1, 1 << 60):
+    for previous in (footer_offset(data) + 1, len(data), len(data) + 1, 1 << 60):
         looped = patched(data, footer_offset(data) + 24, "Q", previous)
         with pytest.raises(Malformed, match="does not go back"):
             list(walk(looped, len(looped)))
@@ -173,6 +173,14 @@ def test_a_chain_into_the_header_is_refused(previous: int):
     data = sidecar_bytes()
     with pytest.raises(Truncated):
         list(walk(patched(data, footer_offset(data) + 24, "Q", previous), len(data)))
+
+
+def test_blocks_that_cannot_all_have_room_are_refused():
+    """Else a small file could make a reader gather an array of any size."""
+    data = create(THREE, [block(0)], version())
+    tail = append(decode(data), [0] * 200, version(900))
+    with pytest.raises(Malformed, match="overlap"):
+        decode(patched(data + tail.data, 0, "Q", tail.size))
 
 
 def test_a_version_that_is_not_there_is_named_with_those_that_are():

@@ -130,7 +130,7 @@ def bloom_places(sidecar: Sidecar, column: int) -> BloomPlaces:
     width = len(header.bloom_columns)
     entries = np.frombuffer(sidecar.data, "<u4", width * sidecar.row_group_count, sidecar.sections.bloom_offset)
     at = entries[int(position[0]) :: width].astype(np.int64) << 3
-    inside = (at >= header.end) & (at + 4 <= sidecar.footer.offset)
+    inside = (at >= header.names_offset) & (at + 4 <= sidecar.footer.offset)
     words = np.frombuffer(sidecar.data, "<i4", sidecar.size // 4)
     sizes = np.where(inside, words[np.where(inside, at >> 2, 0)], 0).astype(np.int64)
     usable = inside & (sizes >= SPLIT_BLOCK_BYTES) & (sizes % SPLIT_BLOCK_BYTES == 0)

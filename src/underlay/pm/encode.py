@@ -10,6 +10,9 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from underlay.errors import InvalidRequest
 from underlay.pm.blocks import encode_block
 from underlay.pm.checksum import checksum, resume_checksum
@@ -30,8 +33,7 @@ _I64 = struct.Struct("<q")
 _ENTRY = struct.Struct("<II")
 _KNOWN_FLAGS = int(FooterFlag(3))
 
-_Entry = tuple[int, list[int]]
-"""A block's offset and its bloom cells (absolute offset of each filter, 0 for none)."""
+Offsets = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,11 @@ class _Blooms:
 
     columns: tuple[int, ...]
     external: bool
+
+    @property
+    def inline_count(self) -> int:
+        """Cells that a footer has for each row group: absolute offsets of inlined filters, 0 for none."""
+        return 0 if self.external else len(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +61,13 @@ class Tail:
 def create(header: Header, blocks: Sequence[Block], version: VersionFields) -> bytes:
     """A sidecar with one version."""
     out = bytearray(encode_header(header))
-    kind = _Blooms(header.bloom_columns, header.external_blooms)
-    entries = []
-    for block in blocks:
+    blooms = _Blooms(header.bloom_columns, header.external_blooms)
+    offsets = np.zeros(len(blocks), np.int64)
+    cells = np.zeros((len(blocks), blooms.inline_count), np.int64)
+    for i, block in enumerate(blocks):
         _check_width(block, len(header.columns))
-        entries.append(_place(out, 0, block, kind))
-    footer = _footer(kind, entries, version, previous_size=0)
+        offsets[i], cells[i] = _place(out, 0, block, blooms)
+    footer = _footer(blooms, offsets, cells, version, previous_size=0)
     out += footer
     out += _U32.pack(checksum(out, len(out))) + _U32.pack(len(footer) + 4)
     out[:8] = _U64.pack(len(out))
@@ -88,19 +96,14 @@ def append(anchor: Sidecar, blocks: Sequence[int | Block], version: VersionField
             found=len(blocks),
             hint="Write a new sidecar instead.",
         )
-    kind = _Blooms(tuple(header.bloom_columns.tolist()), header.external_blooms)
-    kept = _kept_entries(anchor)
+    blooms = _Blooms(tuple(header.bloom_columns.tolist()), header.external_blooms)
+    offsets, cells = _kept(anchor, blocks, blooms)
     out = bytearray()
-    entries = []
-    for block in blocks:
+    for i, block in enumerate(blocks):
         if isinstance(block, Block):
             _check_width(block, header.column_count)
-            entries.append(_place(out, base, block, kind))
-        elif 0 <= block < anchor.row_group_count:
-            entries.append(kept[block])
-        else:
-            raise InvalidRequest("no such row group to keep", expected=f"below {anchor.row_group_count}", found=block)
-    footer = _footer(kind, entries, version, previous_size=anchor.size)
+            offsets[i], cells[i] = _place(out, base, block, blooms)
+    footer = _footer(blooms, offsets, cells, version, previous_size=anchor.size)
     out += footer
     (stored,) = _U32.unpack_from(anchor.data, anchor.footer.crc_offset)
     between = bytes(anchor.data[anchor.footer.crc_offset : base])
@@ -108,16 +111,22 @@ def append(anchor: Sidecar, blocks: Sequence[int | Block], version: VersionField
     return Tail(base, bytes(out), base + len(out))
 
 
-def _kept_entries(anchor: Sidecar) -> list[_Entry]:
-    width = len(anchor.header.bloom_columns)
-    if anchor.header.external_blooms:
-        return [(offset, []) for offset in anchor.block_offsets.tolist()]
-    count = width * anchor.row_group_count
-    cells = struct.unpack_from(f"<{count}I", anchor.data, anchor.sections.bloom_offset)
-    return [
-        (offset, [cell << 3 for cell in cells[i * width : (i + 1) * width]])
-        for i, offset in enumerate(anchor.block_offsets.tolist())
-    ]
+def _kept(anchor: Sidecar, blocks: Sequence[int | Block], blooms: _Blooms) -> tuple[Offsets, Offsets]:
+    """Block offsets and bloom cells of the row groups that are kept, zeros for the new ones."""
+    kept = np.array([-1 if isinstance(block, Block) else block for block in blocks], np.int64)
+    is_kept = np.array([not isinstance(block, Block) for block in blocks], np.bool_)
+    wrong = kept[is_kept & ((kept < 0) | (kept >= anchor.row_group_count))]
+    if len(wrong):
+        raise InvalidRequest(
+            "no such row group to keep", expected=f"below {anchor.row_group_count}", found=int(wrong[0])
+        )
+    offsets = np.zeros(len(blocks), np.int64)
+    offsets[is_kept] = anchor.block_offsets[kept[is_kept]]
+    cells = np.zeros((len(blocks), blooms.inline_count), np.int64)
+    count = blooms.inline_count * anchor.row_group_count
+    stored = np.frombuffer(anchor.data, "<u4", count, anchor.sections.bloom_offset).astype(np.int64) << 3
+    cells[is_kept] = stored.reshape(anchor.row_group_count, blooms.inline_count)[kept[is_kept]]
+    return offsets, cells
 
 
 def _check_width(block: Block, column_count: int) -> None:
@@ -125,8 +134,8 @@ def _check_width(block: Block, column_count: int) -> None:
         raise InvalidRequest("a block needs one chunk per column", expected=column_count, found=len(block.chunks))
 
 
-def _place(out: bytearray, base: int, block: Block, kind: _Blooms) -> _Entry:
-    """Write `block` at the next multiple of 8 and say where it and its filters are."""
+def _place(out: bytearray, base: int, block: Block, blooms: _Blooms) -> tuple[int, list[int]]:
+    """Write `block` at the next multiple of 8; its offset and its bloom cells."""
     out += bytes(-(base + len(out)) % 8)
     offset = base + len(out)
     encoded = encode_block(block)
@@ -135,17 +144,15 @@ def _place(out: bytearray, base: int, block: Block, kind: _Blooms) -> _Entry:
     out += encoded
     region = offset + len(encoded) - len(block.out_of_line)
     places = dict(block.blooms)
-    unknown = sorted(places.keys() - set(kind.columns))
-    if unknown or (places and kind.external):
+    allowed = () if blooms.external else blooms.columns
+    if not places.keys() <= set(allowed):
         raise InvalidRequest(
-            "the header has no inlined bloom filter for these columns",
-            expected=() if kind.external else kind.columns,
-            found=tuple(places),
+            "the header has no inlined bloom filter for these columns", expected=allowed, found=tuple(places)
         )
-    return offset, [region + places[c] if c in places else 0 for c in kind.columns]
+    return offset, [region + places[column] if column in places else 0 for column in allowed]
 
 
-def _footer(kind: _Blooms, entries: Sequence[_Entry], version: VersionFields, *, previous_size: int) -> bytes:
+def _footer(blooms: _Blooms, offsets: Offsets, cells: Offsets, version: VersionFields, *, previous_size: int) -> bytes:
     """The footer without its checksum and length."""
     flags = version.other_flags
     if flags & (REQUIRED_FLAGS | _KNOWN_FLAGS):
@@ -158,17 +165,16 @@ def _footer(kind: _Blooms, entries: Sequence[_Entry], version: VersionFields, *,
         FOOTER.struct.pack(
             version.parquet_footer_offset,
             version.parquet_footer_length,
-            len(entries),
+            len(offsets),
             version.unused_bytes,
             previous_size,
             flags,
         ),
-        struct.pack(f"<{len(entries)}I", *(offset >> 3 for offset, _ in entries)),
+        (offsets >> 3).astype("<u4").tobytes(),
+        (cells >> 3).astype("<u4").tobytes(),
     ]
-    if kind.columns and kind.external:
-        parts.append(_external_matrix(version.external_blooms, len(entries), len(kind.columns)))
-    elif kind.columns:
-        parts += [struct.pack(f"<{len(cells)}I", *(cell >> 3 for cell in cells)) for _, cells in entries]
+    if blooms.columns and blooms.external:
+        parts.append(_external_matrix(version.external_blooms, len(offsets), len(blooms.columns)))
     if version.seq_txn is not None:
         parts.append(_I64.pack(version.seq_txn))
     if version.scratchpad:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from underlay.errors import Busy, InvalidRequest, NotFound, Truncated, Unavailable, UnderlayError
+from underlay.parquet.tail import MAGIC as PARQUET_MAGIC
 from underlay.pm.encode import append
 from underlay.pm.layout import HEADER
 from underlay.pm.sidecar import Sidecar, decode
@@ -25,7 +26,9 @@ from underlay.pm.values import Block, Buffer, VersionFields
 
 _U64 = struct.Struct("<Q")
 _MAP_FROM_BYTES = 256 << 10
-"""From this size on a sidecar is mapped; below it, reading is cheaper than setting up a mapping."""
+"""From this size on a sidecar whose checksum is not wanted is mapped: only the pages that are looked at are read."""
+_READ_UP_TO_BYTES = 1 << 30
+"""Above this size a sidecar is always mapped. Below it, reading it whole costs half of setting up a full mapping."""
 
 
 def read_sidecar(
@@ -41,7 +44,7 @@ def read_sidecar(
     except OSError as e:
         raise _os_error(e, path) from e
     try:
-        data = _committed_bytes(descriptor)
+        data = _committed_bytes(descriptor, is_read_whole=check)
         return decode(data, size=len(data) if size is None else size, parquet_size=parquet_size, check=check)
     except UnderlayError as e:
         raise e.at(os.fspath(path)) from None
@@ -51,30 +54,29 @@ def read_sidecar(
         os.close(descriptor)
 
 
-def _committed_bytes(descriptor: int) -> Buffer:
-    """The bytes up to the committed size: read, or mapped when they are many."""
+def _committed_bytes(descriptor: int, *, is_read_whole: bool) -> Buffer:
+    """The bytes up to the committed size, read or mapped."""
     head = os.pread(descriptor, HEADER.size_bytes, 0)
     if len(head) < HEADER.size_bytes:
         raise Truncated(
             "too short for a header", place="header", expected=f"{HEADER.size_bytes} bytes", found=len(head)
         )
     (size,) = _U64.unpack_from(head)
-    if size < _MAP_FROM_BYTES:
+    data: Buffer = b""
+    if size < (_READ_UP_TO_BYTES if is_read_whole else _MAP_FROM_BYTES):
         data = os.pread(descriptor, size, 0)
-        available = len(data)
-    else:
-        available = os.fstat(descriptor).st_size
-    if available < size:
-        raise Truncated(
-            "the file is shorter than its committed size",
-            place="header, committed_size at byte 0",
-            expected=f"{size} bytes",
-            found=available,
-        )
-    if size < _MAP_FROM_BYTES:
+    elif size <= os.fstat(descriptor).st_size:
+        data = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ)
+    if len(data) == size:
         return data
-    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-    return mmap.mmap(descriptor, size, flags, mmap.PROT_READ)
+    if head.startswith(PARQUET_MAGIC):
+        raise InvalidRequest("this is a Parquet file, not a sidecar", hint='"underlay pm build" makes its sidecar.')
+    raise Truncated(
+        "the file is shorter than its committed size",
+        place="header, committed_size at byte 0",
+        expected=f"{size} bytes",
+        found=os.fstat(descriptor).st_size,
+    )
 
 
 def create_sidecar(path: str | os.PathLike[str], data: bytes, *, replace: bool = False) -> None:

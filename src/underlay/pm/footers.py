@@ -113,19 +113,19 @@ def footer_at(data: Buffer, size: int) -> Footer:
 def walk(data: Buffer, size: int) -> Iterator[Footer]:
     """The footers from the version of `size` bytes back to the first, newest first.
 
-    Sizes strictly decrease, so a cycle cannot be followed; a `previous_size` that is neither 0 nor smaller than its
-    own version is Malformed.
+    A version ends before the footer of the next one begins, so a cycle cannot be followed and all footers together
+    are no larger than the file; a `previous_size` behind its own footer is Malformed.
     """
     while True:
         footer = footer_at(data, size)
         yield footer
         if footer.previous_size == 0:
             return
-        if footer.previous_size >= size:
+        if footer.previous_size > footer.offset:
             raise Malformed(
                 "the chain of versions does not go back",
                 place=f"footer at byte {footer.offset}, previous_size",
-                expected=f"less than {size}",
+                expected=f"at most {footer.offset}",
                 found=footer.previous_size,
             )
         size = footer.previous_size

@@ -29,10 +29,10 @@ _KNOWN_FLAGS = int(~HeaderFlag(0))
 
 
 class HeaderView(NamedTuple):
-    """A header whose bounds were checked; columns and names are decoded when asked for."""
+    """A header whose fixed part was checked. Names and columns are bounded and decoded when they are asked for."""
 
     data: Buffer
-    end: int
+    limit: int
     feature_flags: int
     designated_timestamp: int
     sorting_column_count: int
@@ -40,6 +40,19 @@ class HeaderView(NamedTuple):
     reserved: int
     bloom_columns: npt.NDArray[np.uint32]
     squash_tracker: int | None
+
+    @property
+    def names_offset(self) -> int:
+        """Where descriptors and sorting columns end and names begin."""
+        return _FIXED_BYTES + _DESCRIPTOR_BYTES * self.column_count + 4 * self.sorting_column_count
+
+    @property
+    def end(self) -> int:
+        """Where the header region ends: behind the names and the header sections."""
+        end = _names_end(self.data, self.limit, self.column_count, self.names_offset)
+        if len(self.bloom_columns):
+            end += 4 + 4 * len(self.bloom_columns)
+        return end if self.squash_tracker is None else end + 8
 
     @property
     def external_blooms(self) -> bool:
@@ -55,11 +68,11 @@ class HeaderView(NamedTuple):
         return struct.unpack_from(f"<{self.sorting_column_count}I", self.data, begin)
 
     def columns(self) -> tuple[Column, ...]:
-        """All columns; Malformed when a name is not UTF-8."""
-        return tuple(self.column(i) for i in range(self.column_count))
+        """All columns; Truncated when a name lies outside the file, Malformed when it is not UTF-8."""
+        _names_end(self.data, self.limit, self.column_count, self.names_offset)
+        return tuple(self._column(i) for i in range(self.column_count))
 
-    def column(self, index: int) -> Column:
-        """One column; Malformed when its name is not UTF-8."""
+    def _column(self, index: int) -> Column:
         at = _FIXED_BYTES + _DESCRIPTOR_BYTES * index
         fields = _DESCRIPTOR.unpack_from(self.data, at)
         name_offset, ident, code, flags, fixed, name_length, physical, rep, definition, reserved = fields
@@ -99,10 +112,8 @@ class HeaderView(NamedTuple):
 _NO_COLUMNS = np.empty(0, np.uint32)
 
 
-def decode_header(data: Buffer, size: int) -> HeaderView:
-    """Check and view the header of a sidecar of `size` committed bytes."""
-    if size < _FIXED_BYTES:
-        raise Truncated("too short for a header", place="header", expected=f"{_FIXED_BYTES} bytes", found=size)
+def decode_header(data: Buffer, limit: int) -> HeaderView:
+    """Check and view the header that must end at or before byte `limit`, which is behind the fixed part."""
     _, flags, designated, sorting_count, column_count, reserved = _HEADER.unpack_from(data, 0)
     if flags & REQUIRED_FLAGS:
         raise Unsupported(
@@ -113,15 +124,13 @@ def decode_header(data: Buffer, size: int) -> HeaderView:
             hint="Read it with a newer release.",
         )
     names_begin = _FIXED_BYTES + _DESCRIPTOR_BYTES * column_count + 4 * sorting_count
-    if names_begin > size:
+    if names_begin > limit:
         raise Truncated(
             f"{column_count} columns and {sorting_count} sorting columns do not fit",
             place="header, column_count at byte 24",
             expected=f"{names_begin} bytes",
-            found=size,
+            found=limit,
         )
-    if flags & _EXTERNAL and not flags & _BLOOM_FILTERS:
-        raise Malformed("BLOOM_FILTERS_EXTERNAL is set without BLOOM_FILTERS", place="header, feature_flags at byte 8")
     least = 0 if flags & _SORTING_IS_DTS_ASC else -1
     if not least <= designated < max(column_count, least + 1):
         raise Malformed(
@@ -130,53 +139,64 @@ def decode_header(data: Buffer, size: int) -> HeaderView:
             expected=f"{least} to {column_count - 1}",
             found=designated,
         )
-    end = _check_names(data, size, column_count, names_begin) if column_count else names_begin
-    bloom_columns = _NO_COLUMNS
-    if flags & _BLOOM_FILTERS:
-        bloom_columns, end = _decode_bloom_columns(data, size, column_count, end)
-    squash_tracker = None
-    if flags & _SQUASH_TRACKER:
-        if end + 8 > size:
-            raise Truncated("SQUASH_TRACKER does not fit", place=f"header section at byte {end}", found=f"size {size}")
-        (squash_tracker,) = _I64.unpack_from(data, end)
-        end += 8
+    bloom_columns, squash_tracker = _NO_COLUMNS, None
+    if flags & (_BLOOM_FILTERS | _EXTERNAL | _SQUASH_TRACKER):
+        end = _names_end(data, limit, column_count, names_begin)
+        bloom_columns, squash_tracker = _decode_sections(data, limit, column_count, flags, end)
     return HeaderView(
-        data, end, flags, designated, sorting_count, column_count, reserved, bloom_columns, squash_tracker
+        data, limit, flags, designated, sorting_count, column_count, reserved, bloom_columns, squash_tracker
     )
 
 
 _NAME_LENGTH = DESCRIPTOR.offset("name_length")
 
 
-def _check_names(data: Buffer, size: int, column_count: int, names_begin: int) -> int:
+def _names_end(data: Buffer, limit: int, column_count: int, names_begin: int) -> int:
     """Bound all names; where the names area ends."""
+    if not column_count:
+        return names_begin
     shape, strides = (column_count,), (_DESCRIPTOR_BYTES,)
     begins = np.ndarray(shape, "<i8", data, _FIXED_BYTES, strides)
     lengths = np.ndarray(shape, "<u4", data, _FIXED_BYTES + _NAME_LENGTH, strides)
     # An offset of 2^63 or more is negative here, and the sum of a smaller one cannot wrap below zero as u64.
-    if np.minimum.reduce(begins) >= names_begin:
-        end = int(np.maximum.reduce(begins.view("<u8") + lengths))
-        if end <= size:
-            return end
-    bad = int(np.flatnonzero((begins < names_begin) | (begins.view("<u8") + lengths > size))[0])
+    outside = (begins < names_begin) | (begins.view("<u8") + lengths > limit)
+    if not outside.any():
+        return int((begins + lengths).max())
+    bad = int(np.flatnonzero(outside)[0])
     raise Truncated(
         f"the name of column {bad} lies outside the file",
         place=f"column descriptor {bad} at byte {_FIXED_BYTES + _DESCRIPTOR_BYTES * bad}, name_offset",
-        expected=f"bytes within {names_begin} to {size}",
+        expected=f"bytes within {names_begin} to {limit}",
         found=f"{int(begins[bad])} + {int(lengths[bad])}",
     )
 
 
-def _decode_bloom_columns(data: Buffer, size: int, column_count: int, at: int) -> tuple[npt.NDArray[np.uint32], int]:
+def _decode_sections(
+    data: Buffer, limit: int, column_count: int, flags: int, at: int
+) -> tuple[npt.NDArray[np.uint32], int | None]:
+    """Bloom columns and squash tracker, which stand behind the names."""
+    bloom_columns, squash_tracker = _NO_COLUMNS, None
+    if flags & _BLOOM_FILTERS:
+        bloom_columns, at = _decode_bloom_columns(data, limit, column_count, at)
+    elif flags & _EXTERNAL:
+        raise Malformed("BLOOM_FILTERS_EXTERNAL is set without BLOOM_FILTERS", place="header, feature_flags at byte 8")
+    if flags & _SQUASH_TRACKER:
+        if at + 8 > limit:
+            raise Truncated("SQUASH_TRACKER does not fit", place=f"header section at byte {at}", found=f"limit {limit}")
+        (squash_tracker,) = _I64.unpack_from(data, at)
+    return bloom_columns, squash_tracker
+
+
+def _decode_bloom_columns(data: Buffer, limit: int, column_count: int, at: int) -> tuple[npt.NDArray[np.uint32], int]:
     place = f"bloom columns at byte {at}"
-    if at + 4 > size:
-        raise Truncated("the bloom column count does not fit", place=place, expected=f"{at + 4} bytes", found=size)
+    if at + 4 > limit:
+        raise Truncated("the bloom column count does not fit", place=place, expected=f"{at + 4} bytes", found=limit)
     count = int.from_bytes(data[at : at + 4], "little")
     if not 1 <= count <= column_count:
         raise Malformed("wrong number of bloom columns", place=place, expected=f"1 to {column_count}", found=count)
     end = at + 4 + 4 * count
-    if end > size:
-        raise Truncated("the bloom columns do not fit", place=place, expected=f"{end} bytes", found=size)
+    if end > limit:
+        raise Truncated("the bloom columns do not fit", place=place, expected=f"{end} bytes", found=limit)
     indices = np.frombuffer(data, "<u4", count, at + 4)
     if int(indices[-1]) >= column_count or bool((indices[1:] <= indices[:-1]).any()):
         raise Malformed(
@@ -253,6 +273,8 @@ def _check_header(header: Header) -> None:
             expected=f"-1 to {count - 1}",
             found=header.designated_timestamp,
         )
+    if any(not 0 <= index < 1 << 32 for index in header.sorting):
+        raise InvalidRequest("sorting columns must be column indices", found=header.sorting)
     blooms = header.bloom_columns
     if list(blooms) != sorted(set(blooms)) or (blooms and not 0 <= blooms[0] <= blooms[-1] < count):
         raise InvalidRequest("bloom columns must be ascending column indices", found=blooms)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from underlay.errors import ChecksumMismatch, InvalidRequest, Truncated
+from underlay.errors import ChecksumMismatch, InvalidRequest, Malformed, Truncated
 from underlay.pm.checksum import checksum
 from underlay.pm.footers import Footer, FooterSections, find_version, footer_at, parse_sections
 from underlay.pm.header import HeaderView, decode_header
@@ -40,6 +40,8 @@ class Records(NamedTuple):
 
     def field(self, offset: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """The field at `offset` of every record, without copying."""
+        if not self.records:
+            return np.empty(0, dtype)
         return np.ndarray((self.records,), dtype, self.buffer, self.begin + offset, (self.stride,))
 
 
@@ -53,9 +55,7 @@ class Sidecar:
         self.sections = sections
         self.column_count = header.column_count
         self.row_group_count = footer.row_group_count
-        stored = np.frombuffer(data, "<u4", footer.row_group_count, footer.offset + _FOOTER_BYTES)
-        self.block_offsets: npt.NDArray[np.int64] = stored.astype(np.int64) << 3
-        self._block_stride = _even_stride(self.block_offsets)
+        self._first_block, self._block_stride = _even_blocks(data, footer)
 
     @property
     def size(self) -> int:
@@ -73,6 +73,11 @@ class Sidecar:
         return self.header.columns()
 
     @cached_property
+    def block_offsets(self) -> npt.NDArray[np.int64]:
+        """Where every block begins."""
+        return _stored_offsets(self.data, self.footer).astype(np.int64) << 3
+
+    @cached_property
     def num_rows(self) -> npt.NDArray[np.uint64]:
         """Rows of every block."""
         rows: npt.NDArray[np.uint64] = self._words[self.block_offsets >> 3]
@@ -83,9 +88,12 @@ class Sidecar:
         """All chunk records, shape (row groups, columns)."""
         shape = (self.row_group_count, self.column_count)
         stride = self._block_stride
-        if stride is not None:
-            begin = int(self.block_offsets[0]) + BLOCK_HEAD_BYTES if self.row_group_count else 0
-            return np.ndarray(shape, _CHUNK_DTYPE, self.data, begin, (stride, _CHUNK_BYTES))
+        if not self.row_group_count:
+            return np.empty(shape, _CHUNK_DTYPE)
+        if stride:
+            return np.ndarray(
+                shape, _CHUNK_DTYPE, self.data, self._first_block + BLOCK_HEAD_BYTES, (stride, _CHUNK_BYTES)
+            )
         words = self.column_count * (_CHUNK_BYTES // 8)
         at = (self.block_offsets >> 3)[:, None] + np.arange(1, words + 1)
         gathered: ChunkArray = self._words[at].view(_CHUNK_DTYPE).reshape(shape)
@@ -96,11 +104,17 @@ class Sidecar:
         if not 0 <= column < self.column_count:
             raise InvalidRequest("no such column", expected=f"0 to {self.column_count - 1}", found=column)
         skip = BLOCK_HEAD_BYTES + _CHUNK_BYTES * column
-        count = self.row_group_count
-        if self._block_stride is not None:
-            return Records(count, self.data, int(self.block_offsets[0]) + skip if count else 0, self._block_stride)
+        if self._block_stride:
+            return Records(self.row_group_count, self.data, self._first_block + skip, self._block_stride)
         at = (self.block_offsets + skip >> 3)[:, None] + _CHUNK_WORDS
-        return Records(count, self._words[at], 0, _CHUNK_BYTES)
+        return Records(self.row_group_count, self._words[at], 0, _CHUNK_BYTES)
+
+    @property
+    def block_span(self) -> tuple[int, int]:
+        """The lowest and the highest offset of a block; there is at least one."""
+        if self._block_stride:
+            return self._first_block, self._first_block + self._block_stride * (self.row_group_count - 1)
+        return int(self.block_offsets.min()), int(self.block_offsets.max())
 
     def column_chunks(self, column: int) -> ChunkArray:
         """The chunk records of one column over all blocks."""
@@ -176,13 +190,7 @@ def decode(data: Buffer, *, size: int | None = None, parquet_size: int | None = 
     footer = footer_at(data, size) if parquet_size is None else find_version(data, size, parquet_size)
     if check:  # first, so that a damaged flag is not taken for a feature of a newer release
         verify_checksum(data, footer)
-    header = decode_header(data, size)
-    if header.end > footer.offset:
-        raise Truncated(
-            "the header reaches into the footer",
-            place=f"footer at byte {footer.offset}",
-            expected=f"byte {header.end} or later",
-        )
+    header = decode_header(data, footer.offset)
     cell_bytes = 16 if header.external_blooms else 4
     bloom_bytes = footer.row_group_count * len(header.bloom_columns) * cell_bytes
     sections = parse_sections(data, footer, bloom_bytes=bloom_bytes, header_flags=header.feature_flags)
@@ -205,28 +213,51 @@ def verify_checksum(data: Buffer, footer: Footer) -> None:
         )
 
 
-def _even_stride(offsets: npt.NDArray[np.int64]) -> int | None:
-    """The distance between blocks when it is the same everywhere and positive."""
-    if len(offsets) < 2:
-        return BLOCK_HEAD_BYTES
-    steps = offsets[1:] - offsets[:-1]
-    stride = int(steps[0])
-    return stride if stride > 0 and np.logical_and.reduce(steps == stride) else None
+def _stored_offsets(data: Buffer, footer: Footer) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(data, "<u4", footer.row_group_count, footer.offset + _FOOTER_BYTES)
+
+
+_FEW_BLOCKS = 32
+
+
+def _even_blocks(data: Buffer, footer: Footer) -> tuple[int, int]:
+    """First block and distance to the next when that is the same everywhere and positive, else distance 0."""
+    count = footer.row_group_count
+    if count <= _FEW_BLOCKS:  # a numpy call costs more than comparing a few numbers
+        few = struct.unpack_from(f"<{count}I", data, footer.offset + _FOOTER_BYTES)
+        if count < 2:
+            return (few[0] << 3 if few else 0), BLOCK_HEAD_BYTES
+        step = few[1] - few[0]
+        is_even = step > 0 and few == tuple(range(few[0], few[0] + step * count, step))
+        return few[0] << 3, step << 3 if is_even else 0
+    stored = _stored_offsets(data, footer)
+    first, step = int(stored[0]), int(stored[1]) - int(stored[0])
+    is_even = step > 0 and bool(np.logical_and.reduce(stored[1:] - stored[:-1] == step))
+    return first << 3, step << 3 if is_even else 0
 
 
 def _check_blocks(sidecar: Sidecar) -> None:
     """Every block lies between the header and the footer of its version."""
-    offsets = sidecar.block_offsets
-    if not len(offsets):
+    if not sidecar.row_group_count:
         return
     block_bytes = BLOCK_HEAD_BYTES + _CHUNK_BYTES * sidecar.column_count
-    first, last = int(np.minimum.reduce(offsets)), int(np.maximum.reduce(offsets))
-    if first >= sidecar.header.end and last + block_bytes <= sidecar.footer.offset:
+    least, limit = sidecar.header.names_offset, sidecar.footer.offset - block_bytes
+    room = sidecar.footer.offset - least
+    if sidecar.row_group_count * block_bytes > room:
+        raise Malformed(
+            "blocks overlap: there is no room for so many",
+            place=f"footer at byte {sidecar.footer.offset}, row_group_count",
+            expected=f"at most {room // block_bytes}",
+            found=sidecar.row_group_count,
+        )
+    first, last = sidecar.block_span
+    if least <= first and last <= limit:
         return
-    bad = int(np.flatnonzero((offsets < sidecar.header.end) | (offsets + block_bytes > sidecar.footer.offset))[0])
+    offsets = sidecar.block_offsets
+    bad = int(np.flatnonzero((offsets < least) | (offsets > limit))[0])
     raise Truncated(
         f"block {bad} does not lie between header and footer",
         place=f"block offset {bad} at byte {sidecar.footer.offset + _FOOTER_BYTES + 4 * bad}",
-        expected=f"{block_bytes} bytes within {sidecar.header.end} to {sidecar.footer.offset}",
+        expected=f"{block_bytes} bytes within {least} to {sidecar.footer.offset}",
         found=int(offsets[bad]),
     )

@@ -1,0 +1,69 @@
+"""What the documentation says is what the code does."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from enum import IntFlag
+from pathlib import Path
+
+import pytest
+
+from tests.test_errors import every_error
+from underlay.errors import exit_code
+from underlay.pm.layout import LAYOUTS, ColumnFlag, Encoding, FooterFlag, HeaderFlag, Layout, StatFlag
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+def test_field_tables_are_those_of_the_code(layout: Layout):
+    assert layout.markdown() in (DOCS / "pm-format.md").read_text()
+
+
+@pytest.mark.parametrize("flags", [HeaderFlag, FooterFlag, ColumnFlag, StatFlag, Encoding])
+def test_flag_tables_are_those_of_the_code(flags: type[IntFlag]):
+    rows = "".join(f"| {flag.value.bit_length() - 1} | {flag.name} |\n" for flag in flags)
+    assert f"| bit | flag |\n|---|---|\n{rows}\n" in (DOCS / "pm-format.md").read_text()
+
+
+def test_every_error_stands_in_the_table_with_its_exit_code():
+    text = (DOCS / "errors.md").read_text()
+    for kind in every_error():
+        assert f"| {exit_code(kind('x'))} | `{kind.__name__}` | `{kind.code}` |" in text
+    assert text.count("| `") == len(every_error()) * 2
+
+
+def test_the_readme_runs(tmp_path: Path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(blocks) == 1
+    run = subprocess.run([sys.executable, "-c", blocks[0]], cwd=tmp_path, capture_output=True, text=True, check=True)
+    shown = re.search(r"print\(kept.*# (.*)", blocks[0])
+    assert shown is not None
+    assert run.stdout.splitlines()[0] == shown[1]
+
+
+def test_commands_in_the_readme_exist():
+    script = Path(sys.executable).with_name("underlay")
+    commands = set(re.findall(r"\$ underlay (pm \w+)", (ROOT / "README.md").read_text()))
+    assert len(commands) >= 5
+    for command in sorted(commands):
+        subprocess.run([script, *command.split(), "--help"], check=True, capture_output=True, env={**os.environ})
+
+
+def test_links_in_the_documentation_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
+        for link in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_every_module_in_the_architecture_page_exists():
+    text = (DOCS / "architecture.md").read_text()
+    package = ""
+    for row in re.findall(r"^\| (.*?) \| (`.*?) \|", text, re.MULTILINE):
+        package = row[0].strip("` ") or package
+        for module in re.findall(r"`(\w+)`", row[1]):
+            assert (ROOT / "src" / "underlay" / package / f"{module}.py").exists(), f"{package}.{module}"
