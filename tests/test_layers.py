@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import underlay
+import underlay.pm
 
 SOURCE = Path(underlay.__file__).parent
 
-LAYERS = ["_version", "errors", "values", "prune", "parquet", "pm", "cli"]
+LAYERS = ["_version", "errors", "values", "store", "prune", "parquet", "pm", "cli"]
 """Bottom first. A module may import from its own layer and from those before it."""
 
 ROOMS = {"pyspark": "spark", "fastapi": "server", "sqlalchemy": "registry", "typer": "cli", "rich": "cli"}
@@ -58,6 +59,14 @@ def test_every_package_has_a_layer():
 
 def test_public_names():
     assert underlay.__all__ == ["UnderlayError", "__version__"]
+
+
+def test_public_names_of_the_sidecar_package():
+    assert underlay.pm.__all__ == sorted(underlay.pm._HOMES)
+    for name in underlay.pm.__all__:
+        assert getattr(underlay.pm, name).__name__ == name
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = underlay.pm.nothing
 
 
 def loaded_by(code: str) -> set[str]:

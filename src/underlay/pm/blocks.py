@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from underlay.errors import InvalidRequest
+from underlay.errors import InvalidRequest, Malformed
 from underlay.pm.layout import CHUNK, MAX_STAT_BYTES
 from underlay.pm.sidecar import Sidecar
 from underlay.pm.statistics import SIDES, bound_spans
@@ -95,6 +95,13 @@ def block_value(sidecar: Sidecar, row_group: int) -> Block:
         bitset = inline_bloom(sidecar, row_group, column)
         if bitset is not None:
             begin = int(bloom_places(sidecar, column).begins[row_group]) - 4 - region_begin
+            if not 0 <= begin <= int(sidecar.block_limits[row_group]) - region_begin - 4 - len(bitset):
+                raise Malformed(
+                    "the bloom filter does not lie in its own block",
+                    place=f"row group {row_group}, column {column}",
+                    expected=f"bytes {region_begin} to {int(sidecar.block_limits[row_group])}",
+                    found=begin + region_begin,
+                )
             blooms.append((column, begin))
             pieces.append((begin, _I32.pack(len(bitset)) + bitset))
     region = bytearray(max((begin + len(piece) for begin, piece in pieces), default=0))

@@ -9,6 +9,7 @@ from typing import BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from underlay.errors import Damaged, Inconsistent, UnderlayError
@@ -33,8 +34,8 @@ def from_parquet(
     """The sidecar of the Parquet file at `path`.
 
     `blooms`: copy the file's filters into the sidecar, store where they are, or leave them out. With `backfill`, as in
-    QuestDB, bounds of the designated timestamp that the footer lacks are decoded from the first and last row of each
-    row group; it is the only case in which data is read.
+    QuestDB, bounds of the designated timestamp that the footer lacks are decoded from its values; it is the only case
+    in which data is read.
     """
     path = Path(path)
     loaded = load_footer(path)
@@ -92,11 +93,13 @@ def _rows_without_timestamps(data: bytes) -> list[int]:
 
 
 def _decode_timestamps(path: Path, column: int, row_groups: list[int]) -> dict[int, tuple[int, int]]:
-    """First and last value of a column in the given row groups."""
+    """Least and greatest value of a column in the given row groups: in a sorted one, its first and its last."""
     with pq.ParquetFile(path) as file:
         name = file.schema.column(column).path
         found = {}
         for row_group in row_groups:
             values = file.read_row_group(row_group, columns=[name]).column(0).cast(pa.int64())
-            found[row_group] = (values[0].as_py(), values[-1].as_py())
+            low, high = pc.min_max(values).values()
+            if low.is_valid:
+                found[row_group] = (low.as_py(), high.as_py())
         return found

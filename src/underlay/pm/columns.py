@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from underlay.errors import SchemaMismatch
 from underlay.parquet.bloom import contains_all, hash_values
 from underlay.parquet.logical import LogicalKind, LogicalType, TimeUnit
 from underlay.parquet.schema import Leaf, Schema
@@ -56,6 +57,7 @@ _DTYPES = {
 }
 _BITS = {PhysicalType.INT32: 32, PhysicalType.INT64: 64}
 _UNITS = {TimeUnit.MILLIS: Unit.MILLISECOND, TimeUnit.MICROS: Unit.MICROSECOND, TimeUnit.NANOS: Unit.NANOSECOND}
+_MAX_DECIMAL_BYTES = 32
 _TEXT_TAGS = (Tag.STRING, Tag.SYMBOL, Tag.VARCHAR)
 
 
@@ -65,15 +67,27 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
     Without `schema` a column is known by its top-level name, and a name that several leaves share proves nothing.
     `trust_appended_blooms` says that whoever appended versions wrote the filters right: QuestDB attaches them to the
     wrong row group when it merges into two at once, so filters of blocks that came after the first version are not
-    asked otherwise.
+    asked otherwise. Raises SchemaMismatch when `schema` has other columns than the sidecar.
     """
 
     def __init__(self, sidecar: Sidecar, schema: Schema | None = None, *, trust_appended_blooms: bool = False) -> None:
+        if schema is not None and len(schema.leaves) != sidecar.column_count:
+            raise SchemaMismatch(
+                "the schema has another number of leaf columns than the sidecar",
+                expected=sidecar.column_count,
+                found=len(schema.leaves),
+            )
         self._sidecar = sidecar
         self._schema = schema
         self._trust_appended_blooms = trust_appended_blooms
+        self._read: dict[ColumnPath, ColumnBounds] = {}
 
     def __getitem__(self, path: ColumnPath) -> ColumnBounds:
+        if path not in self._read:  # a conjunction asks once for each of its parts
+            self._read[path] = self._column_bounds(path)
+        return self._read[path]
+
+    def _column_bounds(self, path: ColumnPath) -> ColumnBounds:
         index = self._indices[path]
         if index is None:
             return ColumnBounds.of(
@@ -81,6 +95,10 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
             )
         column = self._sidecar.columns[index]
         leaf = self._schema.leaves[index] if self._schema else None
+        if leaf is not None and leaf.top.name != column.name:
+            raise SchemaMismatch(
+                "the schema has another column here", place=f"column {index}", expected=column.name, found=leaf.top.name
+            )
         domain = column_domain(column, leaf, is_questdb=self._sidecar.sections.seq_txn is not None)
         return self._bounds(index, domain, is_nested=_is_nested(column, leaf))
 
@@ -293,7 +311,7 @@ def _decimal(precision: int, scale: int, physical: PhysicalType, length: int) ->
     match physical:
         case PhysicalType.INT32 | PhysicalType.INT64:
             return Decimals(precision, scale, _BITS[physical] // 8, big_endian=False)
-        case PhysicalType.FIXED_LEN_BYTE_ARRAY:
+        case PhysicalType.FIXED_LEN_BYTE_ARRAY if 1 <= length <= _MAX_DECIMAL_BYTES:
             return Decimals(precision, scale, length)
         case PhysicalType.BYTE_ARRAY:
             return Decimals(precision, scale, None)

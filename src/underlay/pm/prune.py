@@ -66,23 +66,28 @@ def search_timestamp(sidecar: Sidecar, value: int, decode_bounds: DecodeBounds |
 
     With R row groups: 2·i + 1 when it lies before row group i and after those before it, 2·(i + 1) when it lies
     inside row group i before its last timestamp, 2·R + 1 when it is not before any last timestamp. Row groups without
-    rows are skipped. Bounds that the sidecar does not have come from `decode_bounds`.
+    rows are skipped. Bounds that the sidecar does not have come from `decode_bounds`, asked only for row groups that
+    the answer depends on.
     """
     column = sidecar.header.designated_timestamp
     if column < 0:
         raise InvalidRequest("the sidecar has no designated timestamp")
     bounds = fixed_bounds(sidecar, column, "<i8")
-    low, high = bounds.minimum.copy(), bounds.maximum.copy()
     has_rows = sidecar.num_rows > 0
-    for row_group in np.flatnonzero(has_rows & ~(bounds.has_minimum & bounds.has_maximum)).tolist():
-        if decode_bounds is None:
+    is_known = bounds.has_minimum & bounds.has_maximum
+    stops = is_known & ((value < bounds.minimum) | (value < bounds.maximum))
+    for row_group in np.flatnonzero(has_rows & (stops | ~is_known)).tolist():
+        if is_known[row_group]:
+            low, high = bounds.minimum[row_group], bounds.maximum[row_group]
+        elif decode_bounds is not None:
+            low, high = decode_bounds(row_group)
+        else:
             raise InvalidRequest(
                 f"row group {row_group} has no bounds of the designated timestamp",
                 hint="Give decode_bounds, or build the sidecar again with timestamps backfilled.",
             )
-        low[row_group], high[row_group] = decode_bounds(row_group)
-    before = np.flatnonzero(has_rows & ((value < low) | (value < high)))
-    if not len(before):
-        return 2 * sidecar.row_group_count + 1
-    first = int(before[0])
-    return 2 * first + 1 if value < low[first] else 2 * (first + 1)
+        if value < low:
+            return 2 * row_group + 1
+        if value < high:
+            return 2 * (row_group + 1)
+    return 2 * sidecar.row_group_count + 1

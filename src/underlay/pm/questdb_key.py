@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -44,19 +44,29 @@ class QuestDBKey(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
+class _Version(msgspec.Struct, frozen=True):
+    version: int
+
+
+_Read = TypeVar("_Read", QuestDBKey, _Version)
+
+
+def _decode(value: bytes, type_: type[_Read]) -> _Read:
+    try:
+        return msgspec.json.decode(value, type=type_)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise Malformed(f"not what QuestDB writes: {error}", place=_PLACE) from None
+
+
 def read_questdb_key(key_values: Iterable[KeyValue], column_count: int) -> QuestDBKey | None:
     """The key of a file with `column_count` leaf columns, None if it has none."""
     value = next((pair.value for pair in key_values if pair.key == KEY), None)
     if value is None:
         return None
-    try:
-        key = msgspec.json.decode(value, type=QuestDBKey)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise Malformed(f"not what QuestDB writes: {error}", place=_PLACE) from None
-    if key.version != _VERSION:
-        raise Unsupported(
-            "an unknown version of QuestDB's metadata", place=_PLACE, expected=_VERSION, found=key.version
-        )
+    version = _decode(value, _Version).version  # first: another version may have another shape
+    if version != _VERSION:
+        raise Unsupported("an unknown version of QuestDB's metadata", place=_PLACE, expected=_VERSION, found=version)
+    key = _decode(value, QuestDBKey)
     if len(key.schema) != column_count:
         raise SchemaMismatch(
             "it describes another number of columns than the file has",

@@ -151,7 +151,7 @@ def _elements_by_type(columns: tuple[Column, ...]) -> tuple[Value, list[tuple[st
             elements.append(Struct(group))
         if groups:
             path = [column.name, *(name for name, _, _ in groups[1:]), "element"]
-        elements.append(_leaf_element(column, path[-1], is_nested=bool(groups)))
+        elements.append(_leaf_element(column, path[-1], groups))
         paths.append(tuple(path))
     return List(Kind.STRUCT, tuple(elements)), paths
 
@@ -159,34 +159,33 @@ def _elements_by_type(columns: tuple[Column, ...]) -> tuple[Value, list[tuple[st
 def _groups(column: Column) -> list[tuple[str, Repetition, bool]]:
     """(name, repetition, is a list) of the groups around a nested leaf, with the levels that it is stored with.
 
-    Lists are Parquet's three-level ones: an outer group, a repeated `list`, an `element`. Only QuestDB's own arrays
-    are sure to be that; for other columns it is one of the structures that the levels allow.
+    Lists are Parquet's three-level ones: an outer group, a repeated `list`, an `element`. What is optional beyond the
+    outer group stands below all lists, as in QuestDB's own arrays. In other columns it may stand elsewhere; so each
+    value still decodes, but a null or an empty list may become a list of a null.
     """
-    rep, definition = column.max_rep_level, column.max_def_level
-    if rep == 0 and definition <= 1:
+    rep = column.max_rep_level
+    optional = column.max_def_level - rep
+    if rep == 0 and optional <= 1:
         return []
-    optional = definition - rep
-    groups: list[tuple[str, Repetition, bool]] = []
-    for dimension in range(max(rep, 1)):
-        is_optional = dimension == 0 and optional >= 2
-        optional -= is_optional
-        name = column.name if dimension == 0 else "element"
-        groups.append((name, Repetition.OPTIONAL if is_optional else Repetition.REQUIRED, rep > 0))
-        if rep > 0:
-            groups.append(("list", Repetition.REPEATED, False))
-    groups += [("element", Repetition.OPTIONAL, False)] * max(optional - 1, 0)
-    return groups
+    is_questdb_array = tag_of(column.type) is Tag.ARRAY and optional == 2
+    is_optional = optional > 0 and (is_questdb_array or column.repetition is Repetition.OPTIONAL)
+    groups = [(column.name, Repetition.OPTIONAL if is_optional else Repetition.REQUIRED, rep > 0)]
+    for dimension in range(rep):
+        if dimension > 0:
+            groups.append(("element", Repetition.REQUIRED, True))
+        groups.append(("list", Repetition.REPEATED, False))
+    return groups + [("element", Repetition.OPTIONAL, False)] * max(optional - is_optional - 1, 0)
 
 
-def _leaf_element(column: Column, name: str, *, is_nested: bool) -> Struct:
-    is_optional = column.max_def_level > column.max_rep_level
+def _leaf_element(column: Column, name: str, groups: list[tuple[str, Repetition, bool]]) -> Struct:
+    levels_above = sum(repetition is not Repetition.REQUIRED for _, repetition, _ in groups)
     fields: dict[int, Value] = {1: I32(column.physical_type)}
     if column.physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY:
         fields[2] = I32(column.fixed_byte_length)
-    fields[3] = I32(Repetition.OPTIONAL if is_optional else Repetition.REQUIRED)
+    fields[3] = I32(Repetition.OPTIONAL if column.max_def_level > levels_above else Repetition.REQUIRED)
     fields[4] = Binary(name.encode())
     meaning = _meaning(column)
-    if column.id >= 0 and not is_nested:
+    if column.id >= 0 and not groups:
         meaning[9] = I32(column.id)
     return Struct(fields | dict(sorted(meaning.items())))
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from underlay.errors import ChecksumMismatch, Damaged, Inconsistent, Malformed, UnderlayError
 from underlay.parquet.footer import Footer
-from underlay.parquet.tail import LoadedFooter, Tail, read_tail
+from underlay.parquet.tail import TAIL_BYTES, LoadedFooter, read_tail
 from underlay.pm.blocks import bloom_places, inline_bloom
 from underlay.pm.build import read_blooms
 from underlay.pm.checksum import COVERAGE_BEGIN, resume_checksum
@@ -86,14 +87,14 @@ def check_against_parquet(sidecar: Sidecar, path: Path, *, deep: bool) -> Iterat
     """The sidecar against the footer that it was made from, and with `deep` against the values."""
     try:
         with path.open("rb") as file:
-            loaded = _footer_of_version(file.read(), sidecar)
-            file.seek(0)
+            loaded = _footer_of_version(file, sidecar)
             blooms = read_blooms(file, loaded)
         made = decode(convert(loaded.footer, loaded.tail.footer_offset, blooms=blooms), check=False)
         _check_shape(sidecar, made)
         chunk_ranges(sidecar, range(sidecar.row_group_count))
         yield from _check_chunks(sidecar, made)
         yield from _check_blooms(sidecar, made)
+        yield from _check_external_blooms(sidecar, loaded.footer)
         if deep:
             yield from check_values(sidecar, path, loaded.footer)
     except FileNotFoundError:
@@ -104,24 +105,26 @@ def check_against_parquet(sidecar: Sidecar, path: Path, *, deep: bool) -> Iterat
         yield Inconsistent(f"the Parquet file cannot be read: {error.strerror}", place=str(path))
 
 
-def _footer_of_version(data: bytes, sidecar: Sidecar) -> LoadedFooter:
+def _footer_of_version(file: BinaryIO, sidecar: Sidecar) -> LoadedFooter:
     """The Parquet footer that ends where the sidecar's version of the file ends; later bytes do not matter."""
-    size = sidecar.parquet_size
-    if len(data) < size:
-        raise Inconsistent("the file is shorter than the sidecar's version of it", expected=size, found=len(data))
-    tail: Tail = read_tail(data[:size], size)
+    size, available = sidecar.parquet_size, file.seek(0, os.SEEK_END)
+    if available < size:
+        raise Inconsistent("the file is shorter than the sidecar's version of it", expected=size, found=available)
+    file.seek(size - TAIL_BYTES)
+    tail = read_tail(file.read(TAIL_BYTES), size)
     stored = (sidecar.footer.parquet_footer_offset, sidecar.footer.parquet_footer_length)
     if tail != stored:
         raise Inconsistent(
             "the footer is not where the sidecar says (offset, length)", expected=stored, found=tuple(tail)
         )
-    raw = data[tail.footer_offset : tail.footer_offset + tail.footer_length]
+    file.seek(tail.footer_offset)
+    raw = file.read(tail.footer_length)
     return LoadedFooter(Footer.parse(raw), raw, tail, size)
 
 
 def _check_shape(sidecar: Sidecar, made: Sidecar) -> None:
     """Raise Inconsistent unless columns and row groups are the same: else nothing more can be compared."""
-    _same("columns (name, physical type, length, levels)", _stored_as(made), _stored_as(sidecar))
+    _same("columns (name, type, physical type, length, levels)", _stored_as(made), _stored_as(sidecar))
     _same("row groups (rows)", made.num_rows.tolist(), sidecar.num_rows.tolist())
 
 
@@ -135,8 +138,8 @@ def _same(what: str, expected: Sequence[object], found: Sequence[object]) -> Non
 
 def _stored_as(sidecar: Sidecar) -> list[tuple[object, ...]]:
     return [
-        (column.name, column.physical_type, column.fixed_byte_length, column.max_def_level, column.max_rep_level)
-        for column in sidecar.columns
+        (c.name, c.type, c.physical_type, c.fixed_byte_length, c.max_def_level, c.max_rep_level)
+        for c in sidecar.columns
     ]
 
 
@@ -179,6 +182,17 @@ def _check_blooms(sidecar: Sidecar, made: Sidecar) -> Iterator[UnderlayError]:
                     "the bloom filter is not the Parquet file's: rows would be missed",
                     place=f"row group {row_group}, column {sidecar.columns[index].name}",
                 )
+
+
+def _check_external_blooms(sidecar: Sidecar, footer: Footer) -> Iterator[UnderlayError]:
+    """Filters that the sidecar points to lie where the Parquet footer says."""
+    columns = sidecar.header.bloom_columns.tolist()
+    for row_group, row in enumerate(sidecar.version_fields().external_blooms):
+        for column, place in zip(columns, row, strict=True):
+            offset, length = footer.chunks.bloom_filter_offset, footer.chunks.bloom_filter_length
+            wanted = (int(offset[row_group, column]), int(length[row_group, column]))
+            if place not in (wanted, (0, 0)):
+                yield _differs("the place of the bloom filter", row_group, sidecar.columns[column].name, wanted, place)
 
 
 def _differs(field: str, row_group: int, name: str, expected: object, found: object) -> UnderlayError:

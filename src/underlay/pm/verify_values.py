@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from underlay.errors import Damaged, Inconsistent, UnderlayError
+from underlay.errors import Damaged, Inconsistent, UnderlayError, Unsupported
 from underlay.parquet.bloom import contains, hash_values
 from underlay.parquet.footer import Footer
 from underlay.pm.blocks import inline_bloom
@@ -31,6 +31,11 @@ def check_values(sidecar: Sidecar, path: Path, footer: Footer) -> Iterator[Under
         for row_group in range(sidecar.row_group_count):
             try:
                 table = file.read_row_group(row_group)
+            except pa.ArrowNotImplementedError as error:
+                yield Unsupported(
+                    f"Arrow cannot read it, so it was not checked: {error}", place=f"row group {row_group}"
+                )
+                continue
             except (pa.ArrowException, OSError) as error:
                 yield Damaged(f"does not decode: {error}", place=f"row group {row_group}")
                 continue
@@ -75,16 +80,21 @@ def _check_chunk(
         found = int(chunk["num_values"][0]) - len(values)
         yield Inconsistent("null_count is not the number of nulls", place=place, expected=found, found=int(counts[0]))
     bitset = inline_bloom(sidecar, row_group, index)
-    if bitset is not None and len(values) and not contains(bytes(bitset), _hashes(values)).all():
+    if bitset is not None and not _holds_all(bytes(bitset), values):
         yield Inconsistent("the bloom filter misses values that are there", place=place)
     yield from _check_bounds(sidecar, footer, row_group, index, values)
 
 
-def _hashes(values: pa.Array[Any]) -> npt.NDArray[np.uint64]:
-    plain: npt.NDArray[Any] | list[Any] = (
-        values.to_numpy() if pa.types.is_primitive(values.type) else values.to_pylist()
-    )
-    return hash_values(plain)
+def _holds_all(bitset: bytes, values: pa.Array[Any]) -> bool:
+    """Whether the filter holds every value that is ever looked up: no NaN, and of the two zeros either."""
+    if not pa.types.is_primitive(values.type):
+        octets: list[Any] = values.to_pylist()
+        return bool(contains(bitset, hash_values(octets)).all())
+    numbers: npt.NDArray[Any] = values.to_numpy()
+    numbers = numbers[numbers == numbers]  # not NaN
+    found = contains(bitset, hash_values(numbers))
+    found |= contains(bitset, hash_values(np.where(numbers == 0, -numbers, numbers)))
+    return bool(found.all())
 
 
 def _check_bounds(

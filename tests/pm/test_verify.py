@@ -1,0 +1,400 @@
+"""Verification: sound sidecars have no problem, and each kind of lie is found."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.genuine import conversions, label, sidecars
+from underlay.errors import ChecksumMismatch, Inconsistent, Malformed, NotFound, UnderlayError
+from underlay.parquet.bloom import build, hash_values
+from underlay.parquet.tail import load_footer
+from underlay.pm.blocks import bloom_places
+from underlay.pm.build import from_parquet
+from underlay.pm.checksum import checksum
+from underlay.pm.convert import convert
+from underlay.pm.footers import walk
+from underlay.pm.layout import CHUNK, DESCRIPTOR, HEADER
+from underlay.pm.sidecar import Sidecar, decode
+from underlay.pm.verify import verify
+
+WITH_PARQUET = [
+    (path, path.with_name(f"data.parquet{path.name.removeprefix('_pm')}"))
+    for path in sidecars()
+    if path.name.startswith("_pm") and path.with_name(f"data.parquet{path.name.removeprefix('_pm')}").exists()
+]
+LARGE = "large_string_map"
+
+
+def test_what_questdbs_converter_makes_is_sound():
+    assert {label(made): verify(made, data) for data, made, _ in conversions() if verify(made, data)} == {}
+
+
+def test_what_questdbs_servers_write_is_sound_but_for_their_known_fault():
+    found = {label(path) for path, data in WITH_PARQUET if verify(path, data)}
+    assert found == {
+        f"questdb/{version}/chain_bloom/_pm{state}" for version in ("9.4.3", "10.0.0") for state in ("", ".1", ".2")
+    }
+
+
+def test_genuine_files_are_sound_down_to_their_values():
+    chosen = [(made, data) for data, made, _ in conversions()[::9] if LARGE not in data.name] + WITH_PARQUET[::7]
+    assert {label(path): found for path, data in chosen if (found := verify(path, data, deep=True))}.keys() <= {
+        label(path) for path, _ in WITH_PARQUET if path.parent.name == "chain_bloom"
+    }
+
+
+def test_filters_on_the_wrong_row_group_are_found_with_and_without_the_values(fixtures: Path):
+    folder = fixtures / "questdb" / "10.0.0" / "chain_bloom"
+    shallow = [str(problem) for problem in verify(folder / "_pm", folder / "data.parquet")]
+    assert [line for line in shallow if "row group 1, column id" in line and "not the Parquet file's" in line]
+    deep = [str(problem) for problem in verify(folder / "_pm", folder / "data.parquet", deep=True)]
+    assert [line for line in deep if "row group 1, column id" in line and "misses values" in line]
+
+
+class Lie:
+    """A sidecar of a small file, to be changed and verified."""
+
+    def __init__(self, folder: Path, table: pa.Table | None = None, **options: Any) -> None:
+        self.data = folder / "data.parquet"
+        self.path = folder / "_pm"
+        columns = {
+            "n": pa.array([1, 2, 3, 4, 5, None], pa.int64()),
+            "text": ["a long value, out of line", "b", "c", "d", "e", "z, a value longer than a slot"],
+            "real": pa.array([-0.0, 1.0, float("nan"), 0.0, 2.0, -0.0]),
+        }
+        blooms = {name: {"ndv": 10, "fpp": 0.01} for name in columns}
+        options = {"row_group_size": 3, "bloom_filter_options": blooms} | options
+        pq.write_table(pa.table(columns) if table is None else table, self.data, **options)
+        self.bytes = bytearray(from_parquet(self.data))
+
+    @property
+    def sidecar(self) -> Sidecar:
+        return decode(bytes(self.bytes), check=False)
+
+    def chunk(self, row_group: int, column: int, field: str) -> int:
+        """Where a field of a chunk stands."""
+        skip = 8 + CHUNK.size_bytes * column + CHUNK.offset(field)
+        return int(self.sidecar.block_offsets[row_group]) + skip
+
+    def put(self, at: int, kind: str, value: float) -> Lie:
+        struct.pack_into(f"<{kind}", self.bytes, at, value)
+        return self
+
+    def mend(self) -> Lie:
+        """Make the checksums of all versions right again, oldest first."""
+        for footer in list(walk(self.bytes, len(self.bytes)))[::-1]:
+            self.put(footer.crc_offset, "I", checksum(self.bytes, footer.crc_offset))
+        return self
+
+    def problems(self, *, deep: bool = False, parquet: bool = True) -> list[UnderlayError]:
+        self.path.write_bytes(self.bytes)
+        return verify(self.path, self.data if parquet else None, deep=deep)
+
+    def found(self, *, deep: bool = False) -> str:
+        """The one problem there is, as text."""
+        (problem,) = self.mend().problems(deep=deep)
+        return str(problem)
+
+
+@pytest.fixture
+def lie(tmp_path: Path) -> Lie:
+    return Lie(tmp_path)
+
+
+def test_a_sidecar_as_it_was_made_is_sound(lie: Lie):
+    assert lie.problems(deep=True) == []
+    assert lie.problems(parquet=False) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "kind", "value"),
+    [
+        ("codec", "B", 6),
+        ("encodings", "B", 0x3F),
+        ("num_values", "Q", 4),
+        ("begin", "Q", 5),
+        ("size", "Q", 7),
+        ("null_count", "Q", 0),
+        ("null_count", "Q", 2),
+        ("distinct_count", "Q", 9),
+    ],
+)
+def test_a_chunk_field_that_differs_from_the_footer_is_found(lie: Lie, field: str, kind: str, value: int):
+    if field == "distinct_count":
+        flags = lie.chunk(1, 0, "stat_flags")
+        lie.put(flags, "B", lie.bytes[flags] | 64)
+    found = lie.put(lie.chunk(1, 0, field), kind, value).found()
+    assert field in found
+    assert "row group 1, column n" in found
+    assert f"found {value}" in found
+
+
+@pytest.mark.parametrize(("field", "side"), [("min_stat", "min"), ("max_stat", "max")])
+def test_an_inline_bound_that_differs_is_found(lie: Lie, field: str, side: str):
+    assert f"{side} differs" in lie.put(lie.chunk(0, 0, field), "q", 77).found()
+
+
+@pytest.mark.parametrize(("row_group", "field", "side"), [(0, "min_stat", "min"), (1, "max_stat", "max")])
+def test_a_bound_out_of_line_that_differs_is_found(lie: Lie, row_group: int, field: str, side: str):
+    slot = int.from_bytes(lie.bytes[(at := lie.chunk(row_group, 1, field)) : at + 8], "little")
+    begin = int(lie.sidecar.region_offsets[row_group]) + (slot >> 16)
+    found = lie.put(begin + 3, "B", 0xFF).found()
+    assert f"{side} differs" in found
+    assert f"row group {row_group}, column text" in found
+
+
+def test_a_bound_that_the_footer_does_not_have_is_found(tmp_path: Path):
+    lie = Lie(tmp_path, write_statistics=False)
+    lie.put(lie.chunk(0, 0, "stat_flags"), "H", 0x0803 | 4)
+    assert "min differs" in lie.found()
+
+
+def test_a_statistic_that_the_sidecar_lacks_is_no_problem(lie: Lie):
+    lie.put(lie.chunk(0, 0, "stat_flags"), "B", 0).put(lie.chunk(0, 1, "stat_flags"), "B", 0)
+    assert lie.mend().problems(deep=True) == []
+
+
+def test_a_changed_bloom_filter_is_found(lie: Lie):
+    begin = int(bloom_places(lie.sidecar, 0).begins[1])
+    lie.bytes[begin : begin + 32] = bytes(32)
+    assert "bloom filter is not the Parquet file's" in lie.found()
+    deep = [str(problem) for problem in lie.problems(deep=True)]
+    assert "misses values that are there" in deep[-1]
+
+
+def test_a_wrong_place_of_an_external_filter_is_found(lie: Lie):
+    lie.bytes = bytearray(from_parquet(lie.data, blooms="external"))
+    assert lie.problems() == []
+    found = lie.put(lie.sidecar.sections.bloom_offset, "Q", 1234).found()
+    assert "place of the bloom filter" in found
+    assert "1234" in found
+
+
+def test_the_sidecar_of_another_file_is_found(lie: Lie, tmp_path: Path):
+    other = tmp_path / "other"
+    other.mkdir()
+    longer = Lie(other, pa.table({"n": list(range(100))}))
+    lie.bytes = longer.bytes
+    (problem,) = lie.problems()
+    assert isinstance(problem, Inconsistent)
+
+
+def test_a_parquet_file_that_is_shorter_missing_or_no_parquet_is_found(lie: Lie):
+    whole = lie.data.read_bytes()
+    lie.data.write_bytes(whole[:-1])
+    assert "shorter" in str(lie.problems()[0])
+    lie.data.write_bytes(whole[:-1] + b"X")
+    assert "not a Parquet file" in str(lie.problems()[0])
+    lie.data.unlink()
+    assert "no such Parquet file" in str(lie.problems()[0])
+
+
+def test_bytes_behind_the_parquet_file_do_not_matter(lie: Lie):
+    lie.data.write_bytes(lie.data.read_bytes() + b"a version that was never committed")
+    assert lie.problems(deep=True) == []
+
+
+def test_a_footer_that_is_elsewhere_is_found(lie: Lie):
+    at = lie.sidecar.footer.offset
+    offset, length = lie.sidecar.footer.parquet_footer_offset, lie.sidecar.footer.parquet_footer_length
+    lie.put(at, "Q", offset - 1).put(at + 8, "I", length + 1)
+    assert "not where the sidecar says" in lie.found()
+
+
+@pytest.mark.parametrize(
+    ("field", "kind", "value"),
+    [
+        ("type", "i", 8),
+        ("physical_type", "B", 5),
+        ("fixed_byte_length", "i", 4),
+        ("max_def_level", "B", 0),
+        ("max_rep_level", "B", 1),
+        ("name_length", "I", 0),
+    ],
+)
+def test_a_column_that_is_stored_in_another_way_is_found(lie: Lie, field: str, kind: str, value: int):
+    at = HEADER.size_bytes + DESCRIPTOR.offset(field)
+    assert "other columns" in lie.put(at, kind, value).found()
+
+
+def test_another_number_of_columns_or_row_groups_is_found(lie: Lie, tmp_path: Path):
+    loaded = load_footer(lie.data)
+    other = tmp_path / "other"
+    other.mkdir()
+    table = pq.read_table(lie.data)
+    fewer = load_footer(Lie(other, table.select(["n", "text"])).data).footer
+    place = loaded.tail.footer_offset, loaded.tail.footer_length
+    for footer, words in (
+        (fewer, "number of columns"),
+        (load_footer(Lie(other, table, row_group_size=2).data).footer, "row groups"),
+    ):
+        lie.bytes = bytearray(convert(footer, place[0]))
+        lie.put(lie.sidecar.footer.offset + 8, "I", place[1])
+        assert words in lie.found()
+
+
+def test_another_number_of_rows_is_found(lie: Lie):
+    assert "row groups (rows)" in lie.put(int(lie.sidecar.block_offsets[1]), "Q", 4).found()
+
+
+def test_a_chunk_outside_the_file_is_found(lie: Lie):
+    lie.put(lie.chunk(1, 0, "size"), "Q", 1 << 40)
+    assert "does not lie before the Parquet footer" in lie.found()
+
+
+@pytest.mark.parametrize(("at", "what"), [("codec", "codec"), ("type", "physical type")])
+def test_numbers_that_do_not_exist_are_found_without_the_parquet_file(lie: Lie, at: str, what: str):
+    place = lie.chunk(1, 2, "codec") if at == "codec" else 32 + 32 * 2 + DESCRIPTOR.offset("physical_type")
+    (problem,) = lie.put(place, "B", 9).mend().problems(parquet=False)
+    assert isinstance(problem, Malformed)
+    assert f"no such {what}" in str(problem)
+    assert "real" in str(problem)
+
+
+def test_a_wrong_checksum_is_found_and_ends_the_search(lie: Lie):
+    lie.put(lie.chunk(0, 0, "min_stat"), "q", 77)
+    (problem,) = lie.problems(deep=True)
+    assert isinstance(problem, ChecksumMismatch)
+
+
+def test_a_wrong_checksum_of_an_older_version_is_found(fixtures: Path, tmp_path: Path):
+    data = bytearray((fixtures / "questdb" / "10.0.0" / "chain3" / "_pm").read_bytes())
+    newest, *older = walk(data, decode(bytes(data)).size)
+    assert len(older) == 3
+    for footer in older:
+        changed = bytearray(data)
+        changed[footer.crc_offset] ^= 1
+        struct.pack_into("<I", changed, newest.crc_offset, checksum(changed, newest.crc_offset))
+        decode(bytes(changed))  # the newest version alone is sound
+        path = tmp_path / "_pm"
+        path.write_bytes(changed)
+        (problem,) = verify(path)
+        assert f"version of {footer.size} bytes" in str(problem)
+
+
+def test_a_damaged_or_missing_sidecar_is_told(lie: Lie):
+    lie.path.write_bytes(lie.bytes[:-1])
+    assert "shorter than its committed size" in str(verify(lie.path)[0])
+    lie.path.unlink()
+    with pytest.raises(NotFound):
+        verify(lie.path)
+
+
+# Lies that the footer tells as well, so that only the values tell them apart.
+
+
+def footer_and_sidecar(folder: Path, table: pa.Table, offset: int, kind: str, value: float, old: bytes) -> Lie:
+    """The same wrong bytes in the Parquet footer's statistics and in the sidecar."""
+    lie = Lie(folder, table, bloom_filter_options=None)
+    loaded = load_footer(lie.data)
+    wrong = struct.pack(f"<{kind}", value)
+    assert loaded.raw.count(old) > 0
+    data = lie.data.read_bytes()
+    lie.data.write_bytes(data[: loaded.tail.footer_offset] + loaded.raw.replace(old, wrong) + data[-8:])
+    return lie.put(lie.chunk(0, 0, "min_stat") + offset, kind, value)
+
+
+@pytest.mark.parametrize(("offset", "value", "side"), [(0, 1001, "min"), (8, 1004, "max")])
+def test_a_value_outside_a_bound_that_the_footer_has_too_is_found(tmp_path: Path, offset: int, value: int, side: str):
+    table = pa.table({"n": pa.array([1000, 1003, 1005])})
+    old = struct.pack("<q", 1000 if offset == 0 else 1005)
+    lie = footer_and_sidecar(tmp_path, table, offset, "q", value, old).mend()
+    assert lie.problems() == []
+    (problem,) = lie.problems(deep=True)
+    assert f"a value lies outside the {side}" in str(problem)
+    assert str(value) in str(problem)
+
+
+def unknown_counts(tmp_path: Path, count: int) -> Lie:
+    """A sidecar whose file states the same wrong null count."""
+    lie = Lie(tmp_path, pa.table({"n": pa.array([1, None, 3])}), bloom_filter_options=None)
+    loaded = load_footer(lie.data)
+    entry = loaded.footer.chunks.statistics
+    assert entry.null_count[0, 0] == 1
+    # Compact Thrift: field 3 after field 2 is absent, an i64 as a zigzag varint.
+    old = b"\x36\x02" if b"\x36\x02" in loaded.raw else b"\x16\x02"
+    assert loaded.raw.count(old) == 1
+    data = lie.data.read_bytes()
+    raw = loaded.raw.replace(old, old[:1] + bytes([2 * count]))
+    lie.data.write_bytes(data[: loaded.tail.footer_offset] + raw + data[-8:])
+    return lie.put(lie.chunk(0, 0, "null_count"), "Q", count)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_null_count_that_the_footer_has_too_is_found(tmp_path: Path, count: int):
+    lie = unknown_counts(tmp_path, count).mend()
+    assert lie.problems() == []
+    (problem,) = lie.problems(deep=True)
+    assert "null_count is not the number of nulls" in str(problem)
+
+
+def test_a_filter_that_misses_values_is_found_though_the_file_has_it_too(lie: Lie):
+    places = bloom_places(lie.sidecar, 1)
+    begin, size = int(places.begins[0]), int(places.sizes[0])
+    stored, wrong = bytes(lie.bytes[begin : begin + size]), build(hash_values([b"x"]), size_bytes=size)
+    lie.data.write_bytes(lie.data.read_bytes().replace(stored, wrong, 1))
+    lie.bytes[begin : begin + size] = wrong
+    assert lie.mend().problems() == []
+    (problem,) = lie.problems(deep=True)
+    assert "misses values that are there" in str(problem)
+    assert "column text" in str(problem)
+
+
+def test_a_filter_with_one_zero_for_both_and_without_nan_is_sound(lie: Lie):
+    places = bloom_places(lie.sidecar, 2)
+    for row_group, values in enumerate(([0.0, 1.0], [0.0, 2.0])):
+        begin, size = int(places.begins[row_group]), int(places.sizes[row_group])
+        stored, folded = bytes(lie.bytes[begin : begin + size]), build(hash_values(np.array(values)), size_bytes=size)
+        lie.data.write_bytes(lie.data.read_bytes().replace(stored, folded, 1))
+        lie.bytes[begin : begin + size] = folded
+    assert lie.mend().problems(deep=True) == []
+
+
+def test_a_bound_marked_as_exact_that_does_not_occur_is_found(fixtures: Path, tmp_path: Path):
+    folder = fixtures / "questdb" / "10.0.0" / "strings"
+    sidecar = decode((folder / "_pm").read_bytes())
+    assert verify(folder / "_pm", folder / "data.parquet", deep=True) == []
+    flags = sidecar.chunks["stat_flags"]
+    row_group, column = (int(i) for i in np.argwhere((flags & 0b101000) == 0b1000)[0])
+    data = bytearray(sidecar.data)
+    data[int(sidecar.block_offsets[row_group]) + 8 + 64 * column + 2] |= 0b100000
+    struct.pack_into("<I", data, len(data) - 8, checksum(data, len(data) - 8))
+    path = tmp_path / "_pm"
+    path.write_bytes(data)
+    (problem,) = verify(path, folder / "data.parquet", deep=True)
+    assert "the max is marked as exact but does not occur" in str(problem)
+
+
+def test_pages_that_do_not_decode_are_found(lie: Lie):
+    data = bytearray(lie.data.read_bytes())
+    begin = int(lie.sidecar.chunks["begin"][1, 0])
+    data[begin : begin + 16] = b"\xff" * 16
+    lie.data.write_bytes(data)
+    assert lie.problems() == []
+    assert "row group 1: does not decode" in str(lie.problems(deep=True)[0])
+
+
+def test_nested_columns_of_any_shape_are_checked_down_to_their_values(tmp_path: Path):
+    pair = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    fields = [
+        pa.field("lists", pa.list_(pa.list_(pa.int64())), nullable=False),
+        pa.field("pairs", pa.list_(pair), nullable=False),
+        pa.field("doubles", pa.list_(pa.list_(pa.float64())), nullable=False),
+        pa.field("pair", pair),
+    ]
+    rows = {
+        "lists": [[[1], None, []], [], [[None, 2]]],
+        "pairs": [[{"x": 1, "y": "a"}, None], [], [None]],
+        "doubles": [[[1.5], None, []], [], [[None, 2.5]]],
+        "pair": [{"x": 1, "y": None}, None, {"x": None, "y": "b"}],
+    }
+    table = pa.table([pa.array(rows[f.name], f.type) for f in fields], schema=pa.schema(fields))
+    lie = Lie(tmp_path, table, bloom_filter_options=None)
+    assert lie.problems(deep=True) == []
