@@ -7,14 +7,17 @@ import struct
 from datetime import date, datetime
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from underlay.errors import BadPredicate
 from underlay.prune import (
     AmbiguousIntegers,
+    And,
     Between,
     Binary,
     Cause,
+    ColumnBounds,
     Compare,
     Decimals,
     Floats,
@@ -26,6 +29,7 @@ from underlay.prune import (
     Times,
     Unit,
     Unordered,
+    evaluate,
 )
 
 from .columns import C, bloom_of, column, kept, verdict
@@ -293,3 +297,9 @@ def test_a_literal_of_another_kind_is_refused_with_the_column(domain, literal):
     with pytest.raises(BadPredicate, match=r"^c: ") as caught:
         verdict(Compare(C, Op.LT, literal), column(domain, (None, None)))
     assert caught.value.place == "c"
+
+
+def test_a_signalling_nan_is_no_bound_and_no_warning():
+    signalling = np.array([0x7FA00000], np.uint32).view(np.float32)
+    bounds = ColumnBounds.of(Floats(32), block_count=1, minimum=signalling, maximum=signalling, may_hold_nan=False)
+    assert evaluate(And((Compare(("c",), Op.GT, 2),)), {("c",): bounds}, block_count=1).kept.all()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from underlay.errors import Malformed, SchemaMismatch
-from underlay.parquet.chunks import Chunks, read_chunks
+from underlay.parquet.chunks import CHUNKS, Chunks, read_chunks
 from underlay.parquet.records import Flags, Integers, Records, Spans
 from underlay.parquet.schema import Schema, read_schema
 from underlay.parquet.thrift import ITEM, Kind, Tree, parse
@@ -116,6 +116,9 @@ class Footer:
                 expected=self.column_count,
                 found=int(self.row_groups.column_count[wrong[0]]),
             )
+        found = len(self.tree.select(CHUNKS, (Kind.STRUCT,)))
+        if found != self.row_group_count * self.column_count:
+            raise Malformed("a row group's columns are not column chunks", place="footer", found=f"{found} chunks")
         return read_chunks(self.tree, self.row_group_count, self.column_count)
 
     def span_bytes(self, spans: Spans, row_group: int, column: int) -> bytes | None:

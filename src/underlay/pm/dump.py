@@ -43,8 +43,10 @@ def dump(newest: Sidecar) -> list[Line]:
     lines = set(_header_lines(newest))
     for sidecar in versions:
         lines.update(_footer_lines(sidecar))
-        for row_group in range(sidecar.row_group_count):
-            lines.update(_block_lines(sidecar, row_group))
+        for column in range(sidecar.column_count):
+            lines.update(_chunk_lines(sidecar, column))
+        for at, rows in zip(sidecar.block_offsets.tolist(), sidecar.num_rows.tolist(), strict=True):
+            lines.add(Line(at, BLOCK_HEAD_BYTES, f"block@{at}.num_rows", str(rows)))
     return list(_with_gaps(sorted(lines), newest))
 
 
@@ -114,25 +116,23 @@ def _header_lines(sidecar: Sidecar) -> Iterator[Line]:
         yield Line(at, 8, "squash_tracker", str(view.squash_tracker))
 
 
-def _block_lines(sidecar: Sidecar, row_group: int) -> Iterator[Line]:
-    at = int(sidecar.block_offsets[row_group])
-    prefix = f"block@{at}"
-    yield Line(at, BLOCK_HEAD_BYTES, f"{prefix}.num_rows", str(int(sidecar.num_rows[row_group])))
-    for column in range(sidecar.column_count):
+def _chunk_lines(sidecar: Sidecar, column: int) -> Iterator[Line]:
+    """The records of one column in all blocks, and what they refer to outside the records."""
+    offsets, regions = sidecar.block_offsets.tolist(), sidecar.region_offsets.tolist()
+    names = [f"block@{at}.chunk[{column}]" for at in offsets]
+    for at, name in zip(offsets, names, strict=True):
         record = at + BLOCK_HEAD_BYTES + CHUNK.size_bytes * column
-        yield from _record_lines(CHUNK, f"{prefix}.chunk[{column}]", sidecar.data, record)
-        for side in SIDES:
-            begins, lengths = bound_spans(sidecar, column, side)
-            begin, length = int(begins[row_group]), int(lengths[row_group])
-            if length and begin >= int(sidecar.region_offsets[row_group]):
-                value = _hex(bytes(sidecar.data[begin : begin + length]))
-                yield Line(begin, length, f"{prefix}.chunk[{column}].{side}", value)
-        places = bloom_places(sidecar, column)
-        begin, length = int(places.begins[row_group]), int(places.sizes[row_group])
+        yield from _record_lines(CHUNK, name, sidecar.data, record)
+    for side in SIDES:
+        begins, lengths = bound_spans(sidecar, column, side)
+        for name, region, begin, length in zip(names, regions, begins.tolist(), lengths.tolist(), strict=True):
+            if length and begin >= region:
+                yield Line(begin, length, f"{name}.{side}", _hex(bytes(sidecar.data[begin : begin + length])))
+    places = bloom_places(sidecar, column)
+    for name, begin, length in zip(names, places.begins.tolist(), places.sizes.tolist(), strict=True):
         if begin >= 0:
-            yield Line(begin - 4, 4, f"{prefix}.chunk[{column}].bloom.length", str(length))
-            bitset = bytes(sidecar.data[begin : begin + length])
-            yield Line(begin, length, f"{prefix}.chunk[{column}].bloom.bitset", _hex(bitset))
+            yield Line(begin - 4, 4, f"{name}.bloom.length", str(length))
+            yield Line(begin, length, f"{name}.bloom.bitset", _hex(bytes(sidecar.data[begin : begin + length])))
 
 
 def _footer_lines(sidecar: Sidecar) -> Iterator[Line]:

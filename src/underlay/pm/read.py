@@ -14,6 +14,8 @@ from underlay.pm.prune import chunk_ranges
 from underlay.pm.sidecar import Sidecar
 from underlay.pm.synthesise import FileSchema, to_footer
 
+_BATCH_ROWS = 65_536
+
 
 def read_rows(
     sidecar: Sidecar,
@@ -36,13 +38,14 @@ def read_batches(
     row_groups: Sequence[int] | None = None,
     schema: FileSchema | pa.Schema | None = None,
 ) -> pa.RecordBatchReader:
-    """The chosen rows, a row group at a time. The file's own footer is not read, and bytes behind it do not matter.
+    """The chosen rows, some ten thousand at a time. The file's own footer and the bytes behind it are not read.
 
     Raises Inconsistent when the file is shorter than the sidecar's version of it, and Damaged when a page does not
     decode.
     """
     wanted = list(range(sidecar.row_group_count)) if row_groups is None else list(row_groups)
     chunk_ranges(sidecar, wanted)
+    _check_row_counts(sidecar, wanted)
     file = open_through_sidecar(sidecar, parquet, schema)
     arrow_schema = file.schema_arrow
     if columns is not None:
@@ -56,16 +59,46 @@ def read_batches(
     return pa.RecordBatchReader.from_batches(arrow_schema, _batches(file, wanted, columns, os.fspath(parquet)))
 
 
+def _check_row_counts(sidecar: Sidecar, row_groups: list[int]) -> None:
+    """A column without repetition has a value, or a null, for every row: a wrong count would ask for endless rows."""
+    for index, column in enumerate(sidecar.columns):
+        if column.max_rep_level:
+            continue
+        counts = sidecar.column_chunks(index)["num_values"]
+        for row_group in row_groups:
+            if counts[row_group] != sidecar.num_rows[row_group]:
+                raise Inconsistent(
+                    "the number of values is not the number of rows",
+                    place=f"row group {row_group}, column {column.name}",
+                    expected=int(sidecar.num_rows[row_group]),
+                    found=int(counts[row_group]),
+                )
+
+
 def _batches(
     file: pq.ParquetFile, row_groups: list[int], columns: Sequence[str] | None, place: str
 ) -> Iterator[pa.RecordBatch]:
     with file:
         for row_group in row_groups:
             try:
-                table = file.read_row_group(row_group, columns=columns if columns is None else list(columns))
+                yield from row_group_batches(file, row_group, columns)
             except (pa.ArrowException, OSError) as error:
                 raise Damaged(f"row group {row_group} does not decode: {error}", place=place) from error
-            yield from (table if columns is None else table.select(columns)).to_batches()
+            except Damaged as error:
+                raise error.at(place) from None
+
+
+def row_group_batches(
+    file: pq.ParquetFile, row_group: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one row group, some ten thousand at a time. Raises Damaged when there are fewer than it says."""
+    names = None if columns is None else list(columns)
+    missing = file.metadata.row_group(row_group).num_rows
+    for batch in file.iter_batches(_BATCH_ROWS, row_groups=[row_group], columns=names):
+        missing -= batch.num_rows
+        yield batch if names is None else batch.select(names)
+    if missing and (names is None or names):
+        raise Damaged(f"row group {row_group} has {missing} rows fewer than the sidecar says")
 
 
 def open_through_sidecar(

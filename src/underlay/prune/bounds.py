@@ -167,7 +167,8 @@ def _may_hold_nan(domain: Domain, low: BoundArray, high: BoundArray, claimed: Bo
     """What the caller claims, and wherever a bound is NaN."""
     if not domain.holds_nan:
         return np.zeros(len(claimed), dtype=np.bool_)
-    seen = [np.isnan(np.asarray(bounds, dtype=np.float64)) for bounds in (low, high)]
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        seen = [np.isnan(np.asarray(bounds, dtype=np.float64)) for bounds in (low, high)]
     return np.asarray(claimed | seen[0] | seen[1], dtype=np.bool_)
 
 

@@ -39,7 +39,8 @@ class Floats(Domain):
 
     def keys(self, bounds: BoundArray) -> tuple[KeyArray, BoolArray]:
         """The bounds as doubles; a NaN is no bound."""
-        keys = filled_values(bounds, 0).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is no bound either
+            keys = filled_values(bounds, 0).astype(np.float64)
         return keys, ~np.isnan(keys)
 
     def select(self, op: Op, literal: Operand) -> Selection:
