@@ -1,0 +1,52 @@
+"""The `underlay` command, in this process for speed or as installed."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from underlay.cli import main
+
+SCRIPT = Path(sys.executable).with_name("underlay")
+
+
+class Outcome(NamedTuple):
+    code: int
+    output: bytes
+    words: str
+
+    @property
+    def text(self) -> str:
+        return self.output.decode()
+
+    @property
+    def objects(self) -> list[dict]:
+        return [json.loads(line) for line in self.output.splitlines()]
+
+
+def underlay(*arguments: object) -> Outcome:
+    """Run the command's entry point here, its streams caught."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    words = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["underlay", *map(str, arguments)])
+        patch.setattr(sys, "stdout", output)
+        patch.setattr(sys, "stderr", words)
+        patch.setenv("COLUMNS", "80")
+        with pytest.raises(SystemExit) as ended:
+            main.run()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return Outcome(code, output.buffer.getvalue(), words.getvalue())
+
+
+def installed(*arguments: object, **options) -> subprocess.CompletedProcess[bytes]:
+    """Run the installed script."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.run([SCRIPT, *map(str, arguments)], **streams, timeout=60, check=False)

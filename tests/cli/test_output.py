@@ -1,0 +1,62 @@
+"""Tables, sizes, JSON lines and failures of one among many."""
+
+from __future__ import annotations
+
+import pytest
+
+from underlay.cli.output import print_json, print_table, printable, show_bytes, show_count, try_each
+from underlay.errors import NotFound, UnderlayError
+
+
+def test_numbers_are_aligned_to_the_right_and_lines_have_no_trailing_blanks(capsys: pytest.CaptureFixture[str]):
+    print_table(("name", "rows", "why"), [("a", 5, ""), ("long", 1234, "x"), ("b", None, "")])
+    assert capsys.readouterr().out == "name  rows  why\na        5\nlong  1234  x\nb        –\n"
+
+
+def test_a_piped_table_is_as_wide_as_it_needs_to_be(capsys: pytest.CaptureFixture[str]):
+    print_table(("value",), [("x" * 500,)])
+    assert capsys.readouterr().out.splitlines()[1] == "x" * 500
+
+
+def test_control_characters_cannot_reach_a_terminal():
+    assert printable("a\x1b[31mb\nc\td\udcffé˅") == r"a\x1b[31mb\nc\td\udcffé˅"
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB"), (5 << 50, "5120.0 TiB")],
+)
+def test_sizes_are_shown_with_their_unit(size: int, shown: str):
+    assert show_bytes(size) == shown
+
+
+def test_one_is_singular():
+    assert [show_count(n, "range") for n in (0, 1, 2)] == ["0 ranges", "1 range", "2 ranges"]
+
+
+def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]):
+    print_json({"a": "˅\n\udcff", "b": None})
+    assert capsys.readouterr().out == '{"a":"\\u02c5\\n\\udcff","b":null}\n'
+
+
+def fail_at_two(item: int) -> None:
+    if item % 2 == 0:
+        raise NotFound(f"no {item}")
+
+
+def test_one_failure_among_many_is_said_and_the_others_get_their_turn(capsys: pytest.CaptureFixture[str]):
+    seen: list[int] = []
+
+    def act(item: int) -> None:
+        seen.append(item)
+        fail_at_two(item)
+
+    first = try_each([1, 2, 3, 4], act, "trying")
+    assert seen == [1, 2, 3, 4]
+    assert str(first) == "no 2"
+    assert capsys.readouterr().err == "error: no 2\nerror: no 4\n"
+
+
+def test_the_failure_of_a_single_item_is_raised():
+    with pytest.raises(UnderlayError, match="no 2"):
+        try_each([2], fail_at_two, "trying")
