@@ -1,11 +1,21 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
 from underlay import errors
-from underlay.errors import EXIT_CODES, ChecksumMismatch, Damaged, UnderlayError, exit_code
+from underlay.errors import (
+    EXIT_CODES,
+    ChecksumMismatch,
+    Damaged,
+    NotFound,
+    Unavailable,
+    UnderlayError,
+    exit_code,
+    from_os_error,
+)
 
 
 def every_error() -> list[type[UnderlayError]]:
@@ -39,6 +49,7 @@ def test_codes_are_stable():
         "invalid_request",
         "malformed",
         "not_found",
+        "replaced",
         "schema_mismatch",
         "truncated",
         "unavailable",
@@ -56,6 +67,15 @@ def test_exit_codes_come_from_one_table():
 def test_the_tree_in_the_docstring_is_the_tree():
     for kind in every_error():
         assert kind.__name__ in (errors.__doc__ or "")
+
+
+def test_what_the_operating_system_says_has_a_place_in_the_tree(tmp_path: Path):
+    for path, kind in ((tmp_path / "none", NotFound), (tmp_path, NotFound)):
+        with pytest.raises((FileNotFoundError, IsADirectoryError)) as raised:
+            path.read_bytes()
+        assert type(from_os_error(raised.value, str(path))) is kind
+    full = from_os_error(OSError(28, "No space left on device"), "here", hint="Make room.")
+    assert (type(full), str(full)) == (Unavailable, "here: No space left on device. Make room.")
 
 
 @pytest.mark.parametrize("kind", every_error())

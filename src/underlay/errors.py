@@ -12,6 +12,7 @@
     │   ├── Malformed
     │   ├── ChecksumMismatch
     │   └── Inconsistent
+    │       └── Replaced
     ├── Unsupported       use another writer or a newer Underlay: the object is fine, this release cannot use it
     ├── Busy              try again later: another writer holds it
     └── Unavailable       mend the environment: permission, disk, network
@@ -142,6 +143,12 @@ class Inconsistent(Damaged):
     code = "inconsistent"
 
 
+class Replaced(Inconsistent):
+    """The object is not the one that was described: its etag has changed, or it changed while it was read."""
+
+    code = "replaced"
+
+
 class Unsupported(UnderlayError):
     """A feature that this release does not have; the object itself may be fine."""
 
@@ -158,6 +165,15 @@ class Unavailable(UnderlayError):
     """The operating system or the store said no: permission, space, network."""
 
     code = "unavailable"
+
+
+def from_os_error(error: OSError, place: str, *, hint: str | None = None) -> UnderlayError:
+    """What the operating system said about `place`, as an error of the tree."""
+    if isinstance(error, FileNotFoundError):
+        return NotFound("no such file or directory", place=place)
+    if isinstance(error, IsADirectoryError):
+        return NotFound("is a directory, not a file", place=place)
+    return Unavailable(error.strerror or str(error), place=place, hint=hint)
 
 
 EXIT_CODES: dict[type[UnderlayError], int] = {

@@ -60,14 +60,14 @@ def test_wrong_usage_ends_with_2_and_says_where_help_is(arguments: list[str]):
 def test_an_error_is_one_message_on_stderr(tmp_path: Path):
     run = underlay("pm", "show", tmp_path / "none.pm")
     assert (run.code, run.output) == (3, b"")
-    assert run.words == f"error: {tmp_path}/none.pm: no such file\n"
+    assert run.words == f"error: {tmp_path}/none.pm: no such file or directory\n"
 
 
 def test_debug_adds_a_traceback_and_changes_no_exit_code(tmp_path: Path):
     run = underlay("--debug", "pm", "show", tmp_path / "none.pm")
     assert run.code == 3
     assert "Traceback" in run.words
-    assert run.words.endswith(f"error: {tmp_path}/none.pm: no such file\n")
+    assert run.words.endswith(f"error: {tmp_path}/none.pm: no such file or directory\n")
 
 
 def test_a_fault_of_our_own_is_said_without_a_traceback(trips: Pair, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,7 @@ def test_a_failing_input_does_not_keep_the_others_from_being_built(trips: Pair, 
     run = underlay("pm", "build", tmp_path / "none.parquet", trips.data, "--out-dir", tmp_path / "out", "--json")
     assert run.code == 3
     assert [line["file"] for line in run.objects] == [str(trips.data)]
-    assert "none.parquet: there is no such file" in run.words
+    assert "none.parquet: no such file or directory" in run.words
 
 
 def test_an_existing_sidecar_is_left_alone_without_force(trips: Pair):
@@ -81,8 +80,8 @@ def refused(trips: Pair, tmp_path: Path) -> list[tuple[int, str, list[object]]]:
     text.write_text("no Parquet file, but long enough for one")
     out = ["-o", tmp_path / "out.pm"]
     return [
-        (3, "there is no such file", [tmp_path / "none", *out]),
-        (7, "Is a directory", [folder, *out]),
+        (3, "no such file or directory", [tmp_path / "none", *out]),
+        (3, "is a directory", [folder, *out]),
         (4, "too short", [empty, *out]),
         (4, "this is not a Parquet file", [text, *out]),
         (4, "this is not a Parquet file", [trips.sidecar, *out]),
@@ -108,10 +107,7 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(trips: Pair, tmp_pat
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-def test_a_directory_without_permission_is_said(trips: Pair, tmp_path: Path):
-    folder = tmp_path / "locked"
-    folder.mkdir(mode=0o500)
-    run = underlay("pm", "build", trips.data, "--out-dir", folder)
+def test_a_directory_without_permission_is_said(trips: Pair):
+    run = underlay("pm", "build", trips.data, "-o", "/sys/out.pm")  # where nobody may write, not even root
     assert run.code == 7
     assert "Permission denied" in run.words

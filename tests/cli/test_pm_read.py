@@ -163,7 +163,7 @@ def test_what_cannot_be_read_is_said_without_a_traceback(trips: Pair, tmp_path: 
         (2, "--columns takes names", [*of, "--columns", ","]),
         (3, "no version of 5 bytes", [*of, "--version-size", "5"]),
         (2, "is not one of", [*of, "--format", "xml"]),
-        (3, "there is no such file", ["--parquet", tmp_path / "none"]),
+        (3, "no such file or directory", ["--parquet", tmp_path / "none"]),
         (7, "is a directory", ["--parquet", tmp_path]),
         (4, "shorter than the version", ["--parquet", empty]),
         (4, "shorter than the version", ["--parquet", trips.sidecar]),

@@ -131,6 +131,21 @@ def test_a_failed_sync_of_the_tail_publishes_nothing(path: Path, monkeypatch: py
     assert fixed_bounds(read_sidecar(path), 1, "<i8").minimum.tolist() == [0, 1000, 3000]
 
 
+def test_a_failed_sync_of_the_size_says_that_the_version_is_visible(path: Path, monkeypatch: pytest.MonkeyPatch):
+    calls = []
+
+    def fail_second(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(5, "Input/output error")
+
+    with SidecarWriter(path) as writer:
+        monkeypatch.setattr(os, "fsync", fail_second)
+        with pytest.raises(Unavailable, match="published, but it may not survive"):
+            writer.append([0, 1, block(2)], version(900))
+    assert read_sidecar(path).row_group_count == 3
+
+
 def test_the_tail_is_synced_before_the_size_is_published(path: Path, monkeypatch: pytest.MonkeyPatch):
     steps = []
     pwrite, fsync = os.pwrite, os.fsync

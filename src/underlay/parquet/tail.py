@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from underlay.errors import Malformed, NotFound, Truncated, Unavailable, UnderlayError, Unsupported
+from underlay.errors import Malformed, Truncated, UnderlayError, Unsupported, from_os_error
 from underlay.parquet.footer import Footer
 
 MAGIC = b"PAR1"
@@ -76,10 +76,8 @@ def load_footer(source: str | os.PathLike[str] | BinaryIO) -> LoadedFooter:
     try:
         with path.open("rb") as file:
             return _load(file)
-    except FileNotFoundError:
-        raise NotFound("there is no such file", place=str(path)) from None
     except OSError as error:
-        raise Unavailable("the file cannot be read", place=str(path), found=error.strerror) from error
+        raise from_os_error(error, str(path)) from error
     except UnderlayError as error:
         error.at(str(path))
         raise

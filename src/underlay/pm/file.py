@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from underlay.errors import Busy, InvalidRequest, NotFound, Truncated, Unavailable, UnderlayError
+from underlay.errors import Busy, InvalidRequest, Truncated, UnderlayError, from_os_error
 from underlay.parquet.tail import MAGIC as PARQUET_MAGIC
 from underlay.pm.encode import append
 from underlay.pm.layout import HEADER
@@ -42,14 +42,14 @@ def read_sidecar(
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as e:
-        raise _os_error(e, path) from e
+        raise from_os_error(e, os.fspath(path)) from e
     try:
         data = _committed_bytes(descriptor, is_read_whole=check)
         return decode(data, size=len(data) if size is None else size, parquet_size=parquet_size, check=check)
     except UnderlayError as e:
         raise e.at(os.fspath(path)) from None
     except OSError as e:
-        raise _os_error(e, path) from e
+        raise from_os_error(e, os.fspath(path)) from e
     finally:
         os.close(descriptor)
 
@@ -101,7 +101,7 @@ def create_sidecar(path: str | os.PathLike[str], data: bytes, *, replace: bool =
     except FileExistsError:
         raise InvalidRequest("there is a file already", place=str(path), hint="Choose another name.") from None
     except OSError as e:
-        raise _os_error(e, path) from e
+        raise from_os_error(e, os.fspath(path)) from e
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -121,13 +121,13 @@ class SidecarWriter:
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as e:
-            raise _os_error(e, name) from e
+            raise from_os_error(e, os.fspath(name)) from e
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as e:
             os.close(descriptor)
             if e.errno not in (errno.EAGAIN, errno.EACCES):
-                raise _os_error(e, name) from e
+                raise from_os_error(e, os.fspath(name)) from e
             raise Busy(
                 "another writer holds the lock", place=str(self.path), hint="Try again when it is done."
             ) from None
@@ -150,6 +150,7 @@ class SidecarWriter:
         if self._lock is None:
             raise InvalidRequest('the lock is not held: use "with SidecarWriter(path) as writer"', place=str(self.path))
         anchor = read_sidecar(self.path, parquet_size=parquet_size, check=False)
+        state = "Nothing was published."
         try:
             tail = append(anchor, blocks, version, base=len(anchor.data))
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
@@ -157,13 +158,14 @@ class SidecarWriter:
                 _write_all(descriptor, tail.data, tail.begin)
                 os.fsync(descriptor)
                 os.pwrite(descriptor, _U64.pack(tail.size), 0)
+                state = "The version is published, but it may not survive a crash of the machine."
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
         except UnderlayError as e:
             raise e.at(str(self.path)) from None
         except OSError as e:
-            raise _os_error(e, self.path) from e
+            raise from_os_error(e, str(self.path), hint=state) from e
         return tail.size
 
 
@@ -181,12 +183,3 @@ def _sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _os_error(error: OSError, path: str | os.PathLike[str]) -> UnderlayError:
-    place = os.fspath(path)
-    if isinstance(error, FileNotFoundError):
-        return NotFound("no such file", place=place)
-    if isinstance(error, IsADirectoryError):
-        return NotFound("is a directory, not a file", place=place)
-    return Unavailable(error.strerror or str(error), place=place, hint="Nothing was published.")

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from underlay.errors import Damaged, Inconsistent, InvalidRequest, NotFound, Unavailable, UnderlayError, UnknownColumn
+from underlay.errors import (
+    Damaged,
+    Inconsistent,
+    InvalidRequest,
+    UnderlayError,
+    UnknownColumn,
+    Unsupported,
+    from_os_error,
+)
 from underlay.parquet.tail import MAGIC, seal
 from underlay.pm.prune import chunk_ranges
 from underlay.pm.sidecar import Sidecar
@@ -82,6 +90,8 @@ def _batches(
         for row_group in row_groups:
             try:
                 yield from row_group_batches(file, row_group, columns)
+            except pa.ArrowNotImplementedError as error:
+                raise Unsupported(f"Arrow cannot read row group {row_group}: {error}", place=place) from error
             except (pa.ArrowException, OSError) as error:
                 raise Damaged(f"row group {row_group} does not decode: {error}", place=place) from error
             except Damaged as error:
@@ -108,10 +118,8 @@ def open_through_sidecar(
     path = os.fspath(parquet)
     try:
         source = pa.memory_map(path)
-    except FileNotFoundError:
-        raise NotFound("there is no such file", place=path) from None
     except OSError as error:
-        raise Unavailable(f"the file cannot be read: {error}", place=path) from error
+        raise from_os_error(error, path) from error
     available = source.size()
     if available < sidecar.parquet_size:
         source.close()

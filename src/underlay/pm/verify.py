@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from underlay.errors import ChecksumMismatch, Damaged, Inconsistent, Malformed, UnderlayError
+from underlay.errors import ChecksumMismatch, Damaged, Inconsistent, Malformed, UnderlayError, from_os_error
 from underlay.parquet.footer import Footer
 from underlay.parquet.tail import TAIL_BYTES, LoadedFooter, read_tail
 from underlay.pm.blocks import bloom_places, inline_bloom
@@ -97,12 +97,10 @@ def check_against_parquet(sidecar: Sidecar, path: Path, *, deep: bool) -> Iterat
         yield from _check_external_blooms(sidecar, loaded.footer)
         if deep:
             yield from check_values(sidecar, path, loaded.footer)
-    except FileNotFoundError:
-        yield Inconsistent("there is no such Parquet file", place=str(path))
     except UnderlayError as error:
         yield error.at(str(path))
     except OSError as error:
-        yield Inconsistent(f"the Parquet file cannot be read: {error.strerror}", place=str(path))
+        yield from_os_error(error, str(path))
 
 
 def _footer_of_version(file: BinaryIO, sidecar: Sidecar) -> LoadedFooter:
