@@ -25,8 +25,9 @@ from underlay.parquet.splice import Part, shift_offsets, splice
 from underlay.parquet.tail import load_footer
 from underlay.parquet.thrift import parse
 from underlay.pm.blocks import block_value, inline_bloom
+from underlay.pm.bounds import show_bounds
 from underlay.pm.checksum import checksum
-from underlay.pm.columns import SidecarColumns, show_bounds
+from underlay.pm.columns import SidecarColumns
 from underlay.pm.convert import convert
 from underlay.pm.dump import dump
 from underlay.pm.encode import append

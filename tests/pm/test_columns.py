@@ -22,8 +22,9 @@ from tests.pm.test_sidecar import patched
 from tests.pm.typed_files import DUCKDB
 from underlay.parquet.schema import Schema
 from underlay.parquet.tail import load_footer
+from underlay.pm.bounds import show_bounds
 from underlay.pm.build import from_parquet
-from underlay.pm.columns import SidecarColumns, show_bounds
+from underlay.pm.columns import SidecarColumns
 from underlay.pm.prune import prune
 from underlay.pm.read import read_rows
 from underlay.pm.sidecar import Sidecar, decode

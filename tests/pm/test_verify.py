@@ -276,7 +276,7 @@ def test_a_wrong_checksum_of_an_older_version_is_found(fixtures: Path, tmp_path:
         path = tmp_path / "_pm"
         path.write_bytes(changed)
         (problem,) = verify(path)
-        assert f"version of {footer.size} bytes" in str(problem)
+        assert f"checksum at byte {footer.crc_offset}" in str(problem)
 
 
 def test_a_damaged_or_missing_sidecar_is_told(lie: Lie):

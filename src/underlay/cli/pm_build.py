@@ -9,8 +9,8 @@ from underlay.cli.output import binary_output, end_with, print_json, say, show_b
 from underlay.errors import InvalidRequest, NotFound, Unavailable
 from underlay.parquet.tail import MAGIC
 from underlay.pm.build import BloomMode, from_parquet
-from underlay.pm.convert import Generation
 from underlay.pm.file import create_sidecar
+from underlay.pm.values import Generation
 
 SUFFIX = ".pm"
 PARQUET_SUFFIX = ".parquet"

@@ -9,7 +9,7 @@ from underlay.cli.output import end_with, print_json, print_table, printable, sh
 from underlay.cli.pm_choice import column_indices
 from underlay.cli.pm_version import open_version
 from underlay.errors import UnderlayError
-from underlay.pm.columns import show_bounds
+from underlay.pm.bounds import show_bounds
 from underlay.pm.dump import dump
 from underlay.pm.footers import walk
 from underlay.pm.sidecar import Sidecar, decode

@@ -16,10 +16,11 @@ from underlay.errors import Damaged, Inconsistent, UnderlayError
 from underlay.parquet.bloom import parse_header
 from underlay.parquet.footer import Footer
 from underlay.parquet.tail import LoadedFooter, load_footer
-from underlay.pm.convert import Generation, Place, bloom_mask, convert
+from underlay.pm.convert import Place, bloom_mask, convert
 from underlay.pm.sidecar import decode
 from underlay.pm.statistics import fixed_bounds
 from underlay.pm.types import Tag, tag_of
+from underlay.pm.values import Generation
 
 BloomMode = Literal["inline", "external", "none"]
 

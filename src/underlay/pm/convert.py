@@ -11,34 +11,30 @@ never wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from underlay.errors import SchemaMismatch, Unsupported
+from underlay.errors import Unsupported
 from underlay.parquet.checks import check_readable
-from underlay.parquet.footer import ColumnOrder, Footer, SortingColumn
+from underlay.parquet.footer import ColumnOrder, Footer
 from underlay.parquet.logical import LogicalKind, LogicalType
 from underlay.parquet.records import Spans
 from underlay.parquet.schema import Leaf
 from underlay.pm.blocks import LongBounds, lay_out
+from underlay.pm.convert_header import header_of
 from underlay.pm.encode import create
-from underlay.pm.infer import infer_type
-from underlay.pm.layout import CHUNK, MAX_STAT_BYTES, REPETITION_SHIFT, ColumnFlag, Encoding, StatFlag
-from underlay.pm.questdb_key import QuestDBKey, read_questdb_key
-from underlay.pm.types import Tag, tag_of
-from underlay.pm.values import Block, ChunkArray, Column, Header, VersionFields
-from underlay.values.physical import Codec, Repetition
-
-Generation = Literal["9.4", "10"]
-GENERATIONS: tuple[Generation, ...] = ("9.4", "10")
+from underlay.pm.layout import CHUNK, MAX_STAT_BYTES, Encoding, StatFlag
+from underlay.pm.questdb_key import read_questdb_key
+from underlay.pm.values import Block, ChunkArray, Generation, VersionFields
+from underlay.values.physical import Codec
 
 Place = tuple[int, int]
 """Row group and column."""
 
 _INLINE_BYTES = 8
-_MAX_LEVEL = 255
 _UNORDERED = (
     LogicalKind.FLOAT16,
     LogicalKind.VARIANT,
@@ -75,8 +71,8 @@ def convert(
     """
     check_readable(footer)
     key = read_questdb_key(footer.key_values, footer.column_count)
-    header = _header(footer, key, generation)
-    chunks, longs = _chunks(footer, header, generation)
+    header = header_of(footer, key, generation)
+    chunks, longs = _chunks(footer, generation)
     for row_group, (low, high) in (backfill or {}).items():
         _backfill(chunks[row_group, header.designated_timestamp], low, high)
     places = _external_places(footer) if external_blooms else {}
@@ -90,86 +86,13 @@ def convert(
             for row_group in range(footer.row_group_count if external_blooms and bloom_columns else 0)
         ),
     )
-    header = Header(
-        columns=header.columns,
-        designated_timestamp=header.designated_timestamp,
-        sorting=header.sorting,
-        bloom_columns=tuple(bloom_columns),
-        external_blooms=external_blooms and bool(bloom_columns),
-        squash_tracker=header.squash_tracker,
+    header = replace(
+        header, bloom_columns=tuple(bloom_columns), external_blooms=external_blooms and bool(bloom_columns)
     )
     return create(header, _blocks(footer, chunks, longs, blooms or {}), version)
 
 
-def _header(footer: Footer, key: QuestDBKey | None, generation: Generation) -> Header:
-    leaves = footer.schema.leaves
-    sorting = _sorting(footer, key)
-    is_descending = dict(reversed(sorting))  # of a column that is named twice the first counts
-    return Header(
-        columns=tuple(_column(leaf, key, generation, is_descending.get(leaf.index, False)) for leaf in leaves),
-        designated_timestamp=_designated(leaves, sorting, key),
-        sorting=tuple(column for column, _ in sorting),
-        squash_tracker=key.squash_tracker if key and key.squash_tracker != -1 else None,
-    )
-
-
-def _column(leaf: Leaf, key: QuestDBKey | None, generation: Generation, is_descending: bool) -> Column:
-    if max(leaf.max_def_level, leaf.max_rep_level) > _MAX_LEVEL:
-        raise Unsupported("the column is nested too deep for a sidecar", place=".".join(leaf.path))
-    told = key.schema[leaf.index] if key else None
-    flags = int(leaf.top.repetition) << REPETITION_SHIFT
-    ident = -1 if leaf.top.field_id is None else leaf.top.field_id
-    if told is not None:
-        flags |= ColumnFlag.LOCAL_KEY_IS_GLOBAL if told.format == 1 else 0
-        flags |= ColumnFlag.IS_ASCII if told.ascii else 0
-        if generation != "9.4" and told.id is not None and told.id >= 0:
-            ident = told.id
-    return Column(
-        name=leaf.top.name,
-        id=ident,
-        type=told.column_type if told else infer_type(leaf),
-        flags=flags | (ColumnFlag.DESCENDING if is_descending else 0),
-        fixed_byte_length=leaf.node.type_length or 0 if leaf.physical_type == 7 else 0,
-        physical_type=leaf.physical_type,
-        max_rep_level=leaf.max_rep_level,
-        max_def_level=leaf.max_def_level,
-    )
-
-
-def _sorting(footer: Footer, key: QuestDBKey | None) -> list[tuple[int, bool]]:
-    """(leaf index, descending) of what the file is sorted by."""
-    designated = key.designated() if key else None
-    if designated is not None:
-        return [designated]
-    declared = [columns for columns in footer.row_groups.sorting_columns if columns]
-    if not declared:
-        return []
-    wanted = _order(declared[0])
-    for columns in declared[1:]:
-        if _order(columns) != wanted:
-            raise SchemaMismatch("row groups are sorted in different ways", expected=wanted, found=_order(columns))
-    return wanted
-
-
-def _order(columns: tuple[SortingColumn, ...]) -> list[tuple[int, bool]]:
-    return [(column.column_index, column.is_descending) for column in columns]
-
-
-def _designated(leaves: tuple[Leaf, ...], sorting: list[tuple[int, bool]], key: QuestDBKey | None) -> int:
-    told = key.designated() if key else None
-    if told is not None:
-        return told[0]
-    if not sorting or sorting[0][1] or not 0 <= sorting[0][0] < len(leaves):
-        return -1
-    leaf = leaves[sorting[0][0]]
-    if key is not None:
-        is_timestamp = tag_of(key.schema[leaf.index].column_type) is Tag.TIMESTAMP
-    else:
-        is_timestamp = leaf.node.logical.kind is LogicalKind.TIMESTAMP and not leaf.node.is_logical_from_converted
-    return leaf.index if is_timestamp and leaf.node.repetition is Repetition.REQUIRED else -1
-
-
-def _chunks(footer: Footer, header: Header, generation: Generation) -> tuple[ChunkArray, dict[Place, LongBounds]]:
+def _chunks(footer: Footer, generation: Generation) -> tuple[ChunkArray, dict[Place, LongBounds]]:
     """All chunk records but for their references, and the bounds that must go out of line."""
     source = footer.chunks
     shape = (footer.row_group_count, footer.column_count)

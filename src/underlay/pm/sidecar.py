@@ -204,13 +204,18 @@ def verify_checksum(data: Buffer, footer: Footer) -> None:
     (stored,) = _U32.unpack_from(data, footer.crc_offset)
     computed = checksum(data, footer.crc_offset)
     if stored != computed:
-        raise ChecksumMismatch(
-            "the checksum does not match: the file is damaged or cut short",
-            place=f"footer at byte {footer.offset}, checksum at byte {footer.crc_offset}",
-            expected=f"{computed:#010x}",
-            found=f"{stored:#010x}",
-            hint='Rebuild it from its Parquet file with "underlay pm build".',
-        )
+        raise checksum_mismatch(footer, expected=computed, found=stored)
+
+
+def checksum_mismatch(footer: Footer, *, expected: int, found: int) -> ChecksumMismatch:
+    """The error for a version whose stored checksum is not that of its bytes."""
+    return ChecksumMismatch(
+        "the checksum does not match: the file is damaged or cut short",
+        place=f"footer at byte {footer.offset}, checksum at byte {footer.crc_offset}",
+        expected=f"{expected:#010x}",
+        found=f"{found:#010x}",
+        hint='Rebuild it from its Parquet file with "underlay pm build".',
+    )
 
 
 def _stored_offsets(data: Buffer, footer: Footer) -> npt.NDArray[np.uint32]:

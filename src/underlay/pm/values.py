@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from underlay.pm.layout import REPETITION_MASK, REPETITION_SHIFT, ColumnFlag
 from underlay.values.physical import Repetition
 
 Buffer = bytes | bytearray | memoryview | mmap.mmap
+Generation = Literal["9.4", "10"]
+"""Which QuestDB a sidecar is written as: 9.4.x, or 10.0.0 and later."""
 ChunkArray = npt.NDArray[np.void]
 """Records of `layout.CHUNK`: shape (columns,) for one block, (row groups,) for one column, or both."""
 

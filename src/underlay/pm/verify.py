@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from underlay.errors import ChecksumMismatch, Damaged, Inconsistent, Malformed, UnderlayError, from_os_error
+from underlay.errors import Damaged, Inconsistent, Malformed, UnderlayError, from_os_error
 from underlay.parquet.footer import Footer
 from underlay.parquet.tail import TAIL_BYTES, LoadedFooter, read_tail
 from underlay.pm.blocks import bloom_places, inline_bloom
@@ -24,7 +24,7 @@ from underlay.pm.file import read_sidecar
 from underlay.pm.footers import walk
 from underlay.pm.layout import StatFlag
 from underlay.pm.prune import chunk_ranges
-from underlay.pm.sidecar import Sidecar, decode
+from underlay.pm.sidecar import Sidecar, checksum_mismatch, decode
 from underlay.pm.statistics import SIDES, byte_bounds
 from underlay.pm.types import Tag, tag_of
 from underlay.pm.verify_values import check_values
@@ -59,12 +59,7 @@ def check_structure(newest: Sidecar) -> Iterator[UnderlayError]:
         at = footer.crc_offset
         stored = int.from_bytes(data[at : at + 4], "little")
         if stored != computed:
-            yield ChecksumMismatch(
-                "the checksum does not match: the file is damaged or cut short",
-                place=f"version of {footer.size} bytes, checksum at byte {at}",
-                expected=f"{computed:#010x}",
-                found=f"{stored:#010x}",
-            )
+            yield checksum_mismatch(footer, expected=computed, found=stored)
             return
     for footer in footers:
         decode(data, size=footer.size, check=False)

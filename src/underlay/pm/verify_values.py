@@ -16,7 +16,8 @@ from underlay.errors import Damaged, Inconsistent, UnderlayError, Unsupported
 from underlay.parquet.bloom import contains, hash_values
 from underlay.parquet.footer import Footer
 from underlay.pm.blocks import inline_bloom
-from underlay.pm.columns import as_bounds, column_domain, ordered_bounds
+from underlay.pm.bounds import as_bounds, ordered_bounds
+from underlay.pm.domains import column_domain
 from underlay.pm.read import open_through_sidecar
 from underlay.pm.sidecar import Sidecar
 from underlay.pm.statistics import is_exact, null_counts
