@@ -1,0 +1,143 @@
+"""Directories and files by descriptor: walked without following symbolic links, made and written durably."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from underlay.store.key import TEMPORARY
+from underlay.store.store import Data
+from underlay.values.ranges import ByteRange
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def existing_folder(root: Path, segments: Sequence[str]) -> Iterator[int]:
+    """A descriptor of the folder `segments` below `root`."""
+    descriptor = os.open(root, _FOLDER)
+    try:
+        for segment in segments:
+            inner = os.open(segment, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+class FolderMaker:
+    """Makes folders below `root`, and remembers which are durable.
+
+    A folder that another process made a moment ago may not be synced yet, so each is synced into its parent once.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._synced: set[tuple[int, int]] = set()
+
+    @contextmanager
+    def folder(self, segments: Sequence[str]) -> Iterator[int]:
+        """A descriptor of the folder `segments`, made where it is missing, durable up to the root."""
+        _make_durable(self._root)
+        descriptor = os.open(self._root, _FOLDER)
+        try:
+            for segment in segments:
+                inner = self._step(descriptor, segment)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _step(self, parent: int, segment: str) -> int:
+        is_made = _make(segment, parent)
+        descriptor = os.open(segment, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            status = os.fstat(descriptor)
+            if is_made or (status.st_dev, status.st_ino) not in self._synced:
+                os.fsync(parent)
+                self._synced.add((status.st_dev, status.st_ino))
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+
+def _make(segment: str, parent: int) -> bool:
+    """Whether the folder had to be made."""
+    try:
+        os.stat(segment, dir_fd=parent, follow_symlinks=False)
+        return False
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            os.mkdir(segment, dir_fd=parent)
+        return True
+
+
+def _make_durable(directory: Path) -> None:
+    """Make `directory` and its parents where they are missing, each synced into its own parent."""
+    if directory.is_dir():
+        return
+    _make_durable(directory.parent)
+    with suppress(FileExistsError):
+        os.mkdir(directory)
+    descriptor = os.open(directory.parent, _FOLDER)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def temporary_file(folder: int, data: Data) -> Iterator[str]:
+    """The name of a synced file with `data` in `folder`. At the end the name is gone, whatever became of the file."""
+    name = f"{TEMPORARY}{os.urandom(12).hex()}"
+    descriptor = os.open(name, _WRITE_NEW, 0o666, dir_fd=folder)
+    try:
+        try:
+            view = memoryview(data).cast("B")
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        yield name
+    finally:
+        # A name that cannot be removed is no object and does no harm; the outcome is already decided.
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+
+
+def entries(folder: int) -> list[tuple[str, bool]]:
+    """Name and whether it is a folder, of all that is not temporary. A symbolic link is no folder."""
+    with os.scandir(folder) as found:
+        return [
+            (entry.name, entry.is_dir(follow_symlinks=False)) for entry in found if not entry.name.startswith(TEMPORARY)
+        ]
+
+
+def is_folder(folder: int, name: str) -> bool:
+    """Whether `name` in `folder` is a folder itself."""
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def read(descriptor: int, wanted: ByteRange) -> bytes:
+    """The bytes of the range, fewer at the end of the file."""
+    data = os.pread(descriptor, wanted.size_bytes, wanted.begin)
+    if len(data) == wanted.size_bytes:
+        return data
+    pieces = [data]
+    at = wanted.begin + len(data)
+    while data and at < wanted.end:
+        data = os.pread(descriptor, wanted.end - at, at)
+        pieces.append(data)
+        at += len(data)
+    return b"".join(pieces)

@@ -1,0 +1,203 @@
+"""Stores that obstore reaches: S3 and compatibles, GCS, Azure, and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+import obstore
+from obstore.exceptions import NotSupportedError
+
+from underlay.errors import NotFound, UnderlayError
+from underlay.store.cut import cut, join
+from underlay.store.failure import ERRORS, Failure, create_outcome, explain, read_failure
+from underlay.store.key import check_folder, check_key
+from underlay.store.store import Data, Outcome, Store, StoredObject
+from underlay.values.ranges import ByteRange
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, ObjectMeta
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+
+_PAGE = 1000
+"""Objects in a page of a listing: what S3 gives at most."""
+_PART_BYTES = 16 << 20
+_PARALLEL_REQUESTS = 10
+"""Ranged reads at once; obstore's own number."""
+
+
+class RemoteStore(Store):
+    """An obstore store under our contract. Made by `open_store`.
+
+    obstore repeats failed requests by itself, so a REFUSED may be one's own success.
+    """
+
+    gap_bytes = 1 << 20
+
+    def __init__(self, inner: ObjectStore, url: str) -> None:
+        self._inner = inner
+        self._url = url
+
+    @property
+    def url(self) -> str:
+        """See Store."""
+        return self._url
+
+    def create(self, key: str, data: Data) -> Outcome:
+        """See Store. Always a single upload: a multipart one cannot be conditional everywhere."""
+        check_key(key)
+        try:
+            obstore.put(self._inner, key, _sendable(data), mode="create", use_multipart=False)
+            return Outcome.DONE
+        except ERRORS as e:
+            failure = read_failure(e)
+        outcome = create_outcome(failure)
+        if outcome is None:
+            raise explain(failure, self._place(key), is_write=True)
+        return outcome
+
+    def put(self, key: str, data: Data) -> None:
+        """See Store. Above 16 MiB a multipart upload."""
+        check_key(key)
+        sendable = _sendable(data)
+        self._ask(
+            key,
+            lambda: obstore.put(
+                self._inner, key, sendable, use_multipart=len(data) > _PART_BYTES, chunk_size=_PART_BYTES
+            ),
+            is_write=True,
+        )
+
+    def get(self, key: str, *, if_match: str | None = None) -> tuple[memoryview, StoredObject]:
+        """See Store."""
+        check_key(key)
+        return self._ask(key, lambda: self._get(key, {"if_match": if_match} if if_match else {}))
+
+    def get_ranges(
+        self, key: str, ranges: Sequence[ByteRange], *, if_match: str | None = None, gap_bytes: int | None = None
+    ) -> Sequence[memoryview]:
+        """See Store. Up to ten requests at once."""
+        check_key(key)
+        joined = join(ranges, self.gap_bytes if gap_bytes is None else gap_bytes)
+        if if_match is None:
+            fetched = self._ask(key, lambda: self._get_joined(key, joined))
+        else:
+            fetched = self._ask(key, lambda: self._get_joined_if_match(key, joined, if_match))
+        try:
+            return cut(fetched, joined, ranges)
+        except UnderlayError as e:
+            raise e.at(self._place(key)) from None
+
+    def get_tail(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
+        """See Store."""
+        check_key(key)
+        try:
+            return self._get(key, {"range": {"suffix": size_bytes}})
+        except NotSupportedError:
+            failure = None
+        except ERRORS as e:
+            failure = read_failure(e)
+        if failure is not None and not failure.is_range_past_end:
+            raise explain(failure, self._place(key))
+        return self._tail_by_size(key, size_bytes)
+
+    def head(self, key: str) -> StoredObject | None:
+        """See Store."""
+        check_key(key)
+        try:
+            return _described(obstore.head(self._inner, key))
+        except ERRORS as e:
+            failure = read_failure(e)
+        if failure.is_missing_object:
+            return None
+        raise explain(failure, self._place(key))
+
+    def list_objects(self, folder: str = "", *, after: str | None = None) -> Iterator[StoredObject]:
+        """See Store. One request for a thousand objects."""
+        return self._pages(check_folder(folder), check_key(after) if after else None)
+
+    def list_folders(self, folder: str = "") -> Sequence[str]:
+        """See Store."""
+        folder = check_folder(folder)
+        found = self._ask(folder, lambda: obstore.list_with_delimiter(self._inner, folder or None))
+        return sorted(found["common_prefixes"])
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """See Store."""
+        paths = [check_key(key) for key in keys]
+        failure = self._delete(paths)
+        if failure is not None and failure.status == 404:
+            # GCS and Azure call a missing object an error, and then what became of the others is not said.
+            failures = [failure for path in paths if (failure := self._delete([path])) is not None]
+            failure = next((failure for failure in failures if not failure.is_missing_object), None)
+        if failure is not None:
+            raise explain(failure, self._url, is_write=True)
+
+    def _delete(self, paths: list[str]) -> Failure | None:
+        try:
+            obstore.delete(self._inner, paths)
+        except ERRORS as e:
+            return read_failure(e)
+        return None
+
+    def _get(self, key: str, options: GetOptions) -> tuple[memoryview, StoredObject]:
+        result = obstore.get(self._inner, key, options=options)
+        return memoryview(result.bytes()), _described(result.meta)
+
+    def _get_joined(self, key: str, joined: Sequence[ByteRange]) -> list[memoryview]:
+        begins, ends = [r.begin for r in joined], [r.end for r in joined]
+        return [
+            memoryview(piece) for piece in obstore.get_ranges(self._inner, key, starts=begins, ends=ends, coalesce=0)
+        ]
+
+    def _get_joined_if_match(self, key: str, joined: Sequence[ByteRange], if_match: str) -> list[memoryview]:
+        """obstore's `get_ranges` takes no condition, so each range is a get of its own."""
+
+        def fetch(wanted: ByteRange) -> memoryview:
+            result = obstore.get(self._inner, key, options={"range": wanted, "if_match": if_match})
+            return memoryview(result.bytes())
+
+        if len(joined) <= 1:
+            return [fetch(wanted) for wanted in joined]
+        with ThreadPoolExecutor(min(len(joined), _PARALLEL_REQUESTS)) as pool:
+            return list(pool.map(fetch, joined))
+
+    def _tail_by_size(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
+        """The tail where suffix ranges are not to be had, of one state of the object."""
+        found = self.head(key)
+        if found is None:
+            raise NotFound("no such object", place=self._place(key))
+        begin = max(found.size_bytes - size_bytes, 0)
+        if begin == found.size_bytes:
+            return memoryview(b""), found
+        (tail,) = self.get_ranges(key, [ByteRange(begin, found.size_bytes)], if_match=found.etag)
+        return tail, found
+
+    def _pages(self, folder: str, after: str | None) -> Iterator[StoredObject]:
+        stream = obstore.list(self._inner, folder or None, offset=after, chunk_size=_PAGE)
+        while page := self._ask(folder, lambda: next(stream, None)):
+            yield from map(_described, page)
+
+    def _ask(self, key: str, request: Callable[[], T], *, is_write: bool = False) -> T:
+        """The answer to `request`, or our error. It is raised outside the handler, so that obstore's text, which may
+        quote credentials, is not even its context."""
+        try:
+            return request()
+        except ERRORS as e:
+            failure = read_failure(e)
+        raise explain(failure, self._place(key), is_write=is_write)
+
+    def _place(self, key: str) -> str:
+        return f"{self._url}/{key}" if key else self._url
+
+
+def _described(meta: ObjectMeta) -> StoredObject:
+    return StoredObject(key=meta["path"], size_bytes=meta["size"], etag=meta["e_tag"], modified=meta["last_modified"])
+
+
+def _sendable(data: Data) -> bytes | memoryview:
+    """obstore takes one-dimensional unsigned bytes."""
+    return data if isinstance(data, bytes) else memoryview(data).cast("B")

@@ -1,0 +1,135 @@
+"""What every store can do, and the values it speaks in.
+
+The one promise that commits rest on is `create`: of all who create the same key, at most one is told DONE, and the
+bytes that stay are those of that one. All else is ordinary: objects are whole or absent, a key that was put is seen
+by every later get, head and list.
+
+Stores are synchronous and may be used by many threads at once. They log nothing, and neither their `url` and `repr`
+nor their errors hold a credential.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from underlay.errors import Inconsistent
+from underlay.values.ranges import ByteRange
+
+Data = bytes | bytearray | memoryview
+"""What can be put."""
+
+
+class Outcome(Enum):
+    """What is known after `create`."""
+
+    DONE = "done"
+    """The store acknowledged that it created the object with our bytes."""
+    REFUSED = "refused"
+    """The key exists. It may be our own: a request that is repeated after a lost response finds its first success."""
+    UNKNOWN = "unknown"
+    """Nothing is known: timeout, lost connection, server error, or a conflict of requests under way. The object may
+    be there, may never be, or may appear later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObject:
+    """An object as its store describes it."""
+
+    key: str
+    size_bytes: int
+    etag: str | None
+    """Changes when the object is replaced; compare for equality only."""
+    modified: datetime
+    """When the object was put, by the store's clock, in UTC. S3 and GCS give whole seconds."""
+
+
+class Store(ABC):
+    """A flat mapping from keys to immutable bytes. See `key` for what a key is.
+
+    Every method may raise InvalidRequest for a bad key, and Unavailable when access is denied, the bucket does not
+    exist, or the store does not answer after its retries.
+    """
+
+    gap_bytes: int = 0
+    """Ranges at most this far apart are fetched together unless the caller says otherwise."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where the store is, without credentials. `open_store` takes it."""
+
+    @abstractmethod
+    def create(self, key: str, data: Data) -> Outcome:
+        """Put `data` at `key` unless the key exists. One request.
+
+        Raises only when surely nothing was written and trying again cannot help: access denied, no such bucket, disk
+        full. All that is unclear is an Outcome, which the caller resolves by reading the key.
+        """
+
+    @abstractmethod
+    def put(self, key: str, data: Data) -> None:
+        """Put `data` at `key`, replacing what is there. One request, more for large data. After an error the object
+        may or may not have been replaced, but it is whole."""
+
+    @abstractmethod
+    def get(self, key: str, *, if_match: str | None = None) -> tuple[memoryview, StoredObject]:
+        """The object's bytes and description, or NotFound; Replaced when `if_match` is not its etag. One request."""
+
+    @abstractmethod
+    def get_ranges(
+        self, key: str, ranges: Sequence[ByteRange], *, if_match: str | None = None, gap_bytes: int | None = None
+    ) -> Sequence[memoryview]:
+        """The bytes of each range, in the order of `ranges`, which may overlap.
+
+        Ranges at most `gap_bytes` apart (the store's own default when None) are one request, and all requests run
+        side by side. Ranges that were fetched together share memory: holding one holds its neighbours.
+        Raises NotFound, Truncated when a range reaches past the end, Replaced when `if_match` is not the etag.
+        """
+
+    @abstractmethod
+    def get_tail(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
+        """The last `size_bytes` bytes, or all when there are fewer, and the description. One request; two more for an
+        empty object, and always on Azure, which has no suffix ranges."""
+
+    @abstractmethod
+    def head(self, key: str) -> StoredObject | None:
+        """The object's description, or None when there is none. One request. S3 answers a HEAD in a bucket that does
+        not exist as it answers for a missing key."""
+
+    @abstractmethod
+    def list_objects(self, folder: str = "", *, after: str | None = None) -> Iterator[StoredObject]:
+        """Every object below `folder`, those after the key `after` only; ascending by key, one page at a time.
+
+        SeaweedFS sorts a folder by its name without the `/`, so there `a/b` comes before `a-b`, and `after` counts in
+        that order. Rely on the order only among keys that lie directly in `folder`.
+        """
+
+    @abstractmethod
+    def list_folders(self, folder: str = "") -> Sequence[str]:
+        """The folders directly in `folder`, as keys without a `/` at their end, ascending.
+
+        Where folders are real (local, SeaweedFS), one may be named whose last object was deleted.
+        """
+
+    @abstractmethod
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete the objects; missing ones are as good as deleted. One request for up to 1,000 keys on S3, one for
+        each key on GCS. After an error some may be left."""
+
+    def now(self) -> datetime:
+        """The time by the clock that stamps `modified`. Puts, describes and deletes a small object: three requests."""
+        key = f"_clock/{os.urandom(8).hex()}"
+        self.put(key, b"")
+        found = self.head(key)
+        self.delete([key])
+        if found is None:
+            raise Inconsistent("an object that was just put is not there", place=f"{self.url}: {key}")
+        return found.modified
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"

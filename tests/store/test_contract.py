@@ -1,0 +1,274 @@
+"""What every store promises, tried on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from threading import Barrier
+
+import pytest
+
+from underlay.errors import InvalidRequest, NotFound, Replaced, Truncated
+from underlay.store.probe import probe_store
+from underlay.store.store import Outcome, Store
+from underlay.values.ranges import ByteRange
+
+BYTES = bytes(range(256)) * 40
+
+
+def keys(store: Store, folder: str = "", after: str | None = None) -> list[str]:
+    return [found.key for found in store.list_objects(folder, after=after)]
+
+
+def test_a_created_object_is_read_back(store: Store):
+    assert store.create("a/b", b"hello") is Outcome.DONE
+    data, found = store.get("a/b")
+    assert bytes(data) == b"hello"
+    assert (found.key, found.size_bytes) == ("a/b", 5)
+
+
+def test_a_second_create_is_refused_and_changes_nothing(store: Store):
+    store.create("a/b", b"first")
+    assert store.create("a/b", b"second") is Outcome.REFUSED
+    assert bytes(store.get("a/b")[0]) == b"first"
+
+
+def test_of_sixteen_racing_creates_one_is_done(store: Store):
+    barrier = Barrier(16)
+
+    def race(number: int) -> Outcome:
+        barrier.wait()
+        return store.create("race", b"%d" % number)
+
+    with ThreadPoolExecutor(16) as pool:
+        outcomes = list(pool.map(race, range(16)))
+    assert outcomes.count(Outcome.DONE) == 1
+    assert outcomes.count(Outcome.REFUSED) == 15
+    assert bytes(store.get("race")[0]) == b"%d" % outcomes.index(Outcome.DONE)
+
+
+def test_a_deleted_key_can_be_created_again(store: Store):
+    store.create("a", b"first")
+    store.delete(["a"])
+    assert store.create("a", b"second") is Outcome.DONE
+
+
+def test_put_replaces(store: Store):
+    store.put("a", b"first")
+    before = store.head("a")
+    store.put("a", b"second time")
+    after = store.head("a")
+    assert bytes(store.get("a")[0]) == b"second time"
+    assert before is not None
+    assert after is not None
+    assert before.etag != after.etag
+
+
+@pytest.mark.parametrize("data", [b"", bytearray(b"abc"), memoryview(b"xxabcxx")[2:5]], ids=["empty", "array", "view"])
+def test_any_bytes_can_be_put_and_created(store: Store, data: bytes | bytearray | memoryview):
+    store.put("put", data)
+    assert store.create("created", data) is Outcome.DONE
+    assert bytes(store.get("put")[0]) == bytes(store.get("created")[0]) == bytes(data)
+
+
+def test_a_large_object_is_whole(store: Store):
+    data = BYTES * 3300
+    store.put("large", data)
+    assert store.get("large")[0] == data
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.get("a/none"),
+        lambda store: store.get("a/none", if_match='"x"'),
+        lambda store: store.get_tail("a/none", 8),
+        lambda store: store.get_ranges("a/none", [ByteRange(0, 1)]),
+        lambda store: store.get_ranges("a/none", [ByteRange(0, 1)], if_match='"x"'),
+    ],
+    ids=["get", "get_if_match", "tail", "ranges", "ranges_if_match"],
+)
+def test_reading_a_missing_object_is_not_found_and_names_it(store: Store, read: Callable[[Store], object]):
+    store.put("a/other", b"")
+    with pytest.raises(NotFound, match="a/none"):
+        read(store)
+
+
+def test_head_describes_what_is_there_and_knows_what_is_not(store: Store):
+    store.put("a", b"hello")
+    found = store.head("a")
+    assert found == store.get("a")[1]
+    assert found is not None
+    assert found.size_bytes == 5
+    assert found.modified.tzinfo is UTC or found.modified.utcoffset() == timedelta(0)
+    assert store.head("b") is None
+    assert store.head("a/b") is None
+
+
+def test_ranges_are_those_of_the_bytes(store: Store):
+    store.put("a", BYTES)
+    ranges = [ByteRange(5000, 5100), ByteRange(0, 1), ByteRange(7, 7), ByteRange(5050, 6000), ByteRange(10239, 10240)]
+    etag = store.get("a")[1].etag
+    for if_match in (None, etag):
+        for gap_bytes in (None, 0, 100_000):
+            pieces = store.get_ranges("a", ranges, if_match=if_match, gap_bytes=gap_bytes)
+            assert [bytes(piece) for piece in pieces] == [BYTES[begin:end] for begin, end in ranges]
+
+
+def test_no_ranges_are_no_bytes(store: Store):
+    store.put("a", b"hello")
+    assert list(store.get_ranges("a", [])) == []
+
+
+@pytest.mark.parametrize("wanted", [ByteRange(0, 6), ByteRange(4, 9), ByteRange(5, 6), ByteRange(99, 100)])
+@pytest.mark.parametrize("is_conditional", [False, True])
+def test_a_range_past_the_end_is_truncated(store: Store, wanted: ByteRange, is_conditional: bool):
+    store.put("a", b"hello")
+    etag = store.get("a")[1].etag if is_conditional else None
+    with pytest.raises(Truncated, match="a"):
+        store.get_ranges("a", [ByteRange(0, 2), wanted], if_match=etag, gap_bytes=0)
+
+
+@pytest.mark.parametrize("wanted", [ByteRange(-1, 2), ByteRange(3, 2)])
+def test_a_range_that_is_none_is_refused(store: Store, wanted: ByteRange):
+    store.put("a", b"hello")
+    with pytest.raises(InvalidRequest):
+        store.get_ranges("a", [wanted])
+
+
+def test_the_tail_comes_with_the_size(store: Store):
+    store.put("a", BYTES)
+    data, found = store.get_tail("a", 100)
+    assert bytes(data) == BYTES[-100:]
+    assert found.size_bytes == len(BYTES)
+
+
+def test_a_tail_longer_than_the_object_is_the_object(store: Store):
+    store.put("a", b"hello")
+    store.put("empty", b"")
+    assert bytes(store.get_tail("a", 100)[0]) == b"hello"
+    data, found = store.get_tail("empty", 100)
+    assert (bytes(data), found.size_bytes) == (b"", 0)
+
+
+def test_reads_with_the_etag_succeed_until_the_object_is_replaced(store: Store):
+    store.put("a", b"hello")
+    etag = store.get("a")[1].etag
+    assert bytes(store.get("a", if_match=etag)[0]) == b"hello"
+    store.put("a", b"HELLO!")
+    with pytest.raises(Replaced, match="a"):
+        store.get("a", if_match=etag)
+    with pytest.raises(Replaced, match="a"):
+        store.get_ranges("a", [ByteRange(0, 1), ByteRange(3, 4)], if_match=etag, gap_bytes=0)
+
+
+def test_listing_is_by_folder_and_ascending(store: Store):
+    for key in ["b/2", "b/10", "b/é", "b/deep/er/x", "ba", "a"]:
+        store.put(key, b"x")
+    assert keys(store) == ["a", "b/10", "b/2", "b/deep/er/x", "b/é", "ba"]
+    assert keys(store, "b") == keys(store, "b/") == ["b/10", "b/2", "b/deep/er/x", "b/é"]
+    assert keys(store, "none") == []
+
+
+def test_listing_goes_on_after_a_key(store: Store):
+    for number in range(12):
+        store.put(f"_index/{number:020}.root", b"x")
+    store.put("_index/segments/x", b"x")
+    assert keys(store, "_index", after=f"_index/{9:020}.root") == [
+        f"_index/{10:020}.root",
+        f"_index/{11:020}.root",
+        "_index/segments/x",
+    ]
+    assert keys(store, "_index/segments", after="_index/segments/x") == []
+
+
+def test_a_folder_sorts_as_its_keys_do(store: Store, kind: str):
+    ascending = ["a-b", "a.b", "a/b", "a/c/d", "a0", "\uffee", "\U0001f600"]
+    for key in reversed(ascending):
+        store.put(key, b"x")
+    if kind == "seaweedfs":  # sorts a folder by its name without the slash; list_objects says so
+        assert sorted(keys(store)) == ascending
+        return
+    assert keys(store) == ascending
+    assert keys(store, after="a.b") == ["a/b", "a/c/d", "a0", "\uffee", "\U0001f600"]
+    assert keys(store, after="a/b") == ["a/c/d", "a0", "\uffee", "\U0001f600"]
+
+
+def test_a_listing_describes_objects_as_head_does(store: Store):
+    store.put("a/b", b"hello")
+    (listed,) = store.list_objects("a")
+    found = store.head("a/b")
+    assert found is not None
+    assert (listed.key, listed.size_bytes, listed.etag) == (found.key, found.size_bytes, found.etag)
+    # A listing may be more precise than the whole seconds of a header.
+    assert abs(listed.modified - found.modified) < timedelta(seconds=1)
+
+
+def test_more_objects_than_a_page_are_listed_and_deleted(store: Store):
+    names = [f"many/{number:04}" for number in range(1050)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: store.put(name, b""), names))
+    assert keys(store, "many") == names
+    store.delete(names)
+    assert keys(store, "many") == []
+
+
+def test_folders_are_named_level_by_level(store: Store):
+    for key in ["taxi/trips/x", "taxi/zones/y/z", "bikes/x", "top"]:
+        store.put(key, b"x")
+    assert list(store.list_folders()) == ["bikes", "taxi"]
+    assert list(store.list_folders("taxi")) == ["taxi/trips", "taxi/zones"]
+    assert list(store.list_folders("none")) == []
+
+
+def test_deleting_what_is_not_there_is_no_error(store: Store):
+    store.put("a", b"x")
+    store.delete(["a", "b", "c/d"])
+    store.delete(["a"])
+    store.delete([])
+    assert keys(store) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["with space", "per%20cent", "hash#mark?", "plus+", "é/\u00fc", "a=1/b=2.parquet", "%2F"]
+)
+def test_unusual_keys_come_back_as_they_were(store: Store, key: str):
+    assert store.create(key, b"x") is Outcome.DONE
+    assert store.create(key, b"y") is Outcome.REFUSED
+    assert keys(store) == [key]
+    assert bytes(store.get(key)[0]) == b"x"
+    store.delete([key])
+    assert store.head(key) is None
+
+
+@pytest.mark.parametrize("key", ["", "/a", "a/", "a//b", "../a", "a/./b", "a\nb", ".tmp-x", "x" * 256])
+def test_bad_keys_are_refused_by_every_method(store: Store, key: str):
+    methods: list[Callable[[], object]] = [
+        lambda: store.create(key, b""),
+        lambda: store.put(key, b""),
+        lambda: store.get(key),
+        lambda: store.get_ranges(key, []),
+        lambda: store.get_tail(key, 1),
+        lambda: store.head(key),
+        lambda: store.delete([key]),
+    ]
+    for method in methods:
+        with pytest.raises(InvalidRequest):
+            method()
+
+
+def test_the_clock_is_the_one_that_stamps_objects(store: Store):
+    before = store.now()
+    store.put("a", b"x")
+    after = store.now()
+    found = store.head("a")
+    assert found is not None
+    assert before <= found.modified <= after
+    assert abs(datetime.now(UTC) - after) < timedelta(seconds=60)
+    assert keys(store) == ["a"]
+
+
+def test_the_probe_accepts_it_and_leaves_nothing(store: Store):
+    probe_store(store)
+    assert keys(store) == []
