@@ -273,3 +273,19 @@ def test_a_struct_with_a_field_twice_is_refused():
 def test_bytes_after_a_plain_footer_are_refused():
     with pytest.raises(Malformed, match="follow"):
         Footer.parse(synthetic(chunk()) + b"\0" * 28)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({2: List(Kind.STRUCT, (Struct({}),) * 100_001)}, "schema is too large"),
+        ({4: List(Kind.STRUCT, (Struct({}),) * 1_000_001)}, "too many row groups"),
+        ({5: List(Kind.STRUCT, (Struct({}),) * 100_001)}, "too many keys"),
+    ],
+)
+def test_counts_that_no_file_has_are_refused_before_anything_is_made_of_them(fields, words):
+    root = Struct({4: Binary(b"schema"), 5: I32(0)})
+    plain = {1: I32(1), 2: List(Kind.STRUCT, (root,)), 3: I64(0), 4: List(Kind.STRUCT, ())}
+    data = encode(Struct(dict(sorted((plain | fields).items()))))
+    with pytest.raises(Unsupported, match=words):
+        Footer.parse(data)

@@ -22,6 +22,7 @@ THREE = Header(columns=(TIMESTAMP, NUMBER, TEXT), designated_timestamp=0, sortin
 
 def version(parquet_footer_offset: int = 500, **fields) -> VersionFields:
     """A version whose Parquet file is 208 bytes longer than where its footer begins."""
+    fields.setdefault("scratchpad", ())
     return VersionFields(parquet_footer_offset=parquet_footer_offset, parquet_footer_length=200, **fields)
 
 

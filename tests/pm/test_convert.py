@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.genuine import conversions, label, refused_conversions
-from underlay.errors import SchemaMismatch, UnderlayError, Unsupported
+from underlay.errors import Damaged, SchemaMismatch, UnderlayError, Unsupported
 from underlay.parquet.bloom import contains, hash_values
 from underlay.parquet.tail import load_footer
 from underlay.pm.blocks import inline_bloom
@@ -149,3 +149,30 @@ def test_reading_a_parquet_file_without_backfill_touches_only_its_end(tmp_path: 
     end = load_footer(io.BytesIO(whole)).tail.footer_offset
     path.write_bytes(bytes(end) + whole[end:])
     assert decode(from_parquet(path)).num_rows.tolist() == [200_000]
+
+
+def without_statistics(tmp_path: Path) -> Path:
+    """A file sorted by a required timestamp inside a struct, whose bounds its footer does not tell."""
+    ts = pa.array(range(1000), pa.timestamp("us"))
+    kind = pa.struct([pa.field("ts", pa.timestamp("us"), nullable=False)])
+    inner = pa.StructArray.from_arrays([ts], fields=list(kind))
+    table = pa.Table.from_arrays([inner], schema=pa.schema([pa.field("s", kind, nullable=False)]))
+    order = [pq.SortingColumn(0)]
+    return write(table, tmp_path, write_statistics=False, sorting_columns=order, row_group_size=300)
+
+
+def test_bounds_of_a_timestamp_inside_a_struct_are_backfilled(tmp_path: Path):
+    sidecar = decode(from_parquet(without_statistics(tmp_path)))
+    bounds = fixed_bounds(sidecar, sidecar.header.designated_timestamp, "<i8")
+    assert bounds.minimum.tolist() == [0, 300, 600, 900]
+    assert bounds.maximum.tolist() == [299, 599, 899, 999]
+
+
+def test_damaged_pages_that_backfilling_needs_are_a_clear_error(tmp_path: Path):
+    path = without_statistics(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[4:60] = b"\xff" * 56
+    path.write_bytes(data)
+    with pytest.raises(Damaged, match=r"data.parquet: row group 0: does not decode"):
+        from_parquet(path)
+    assert decode(from_parquet(path, backfill=False)).row_group_count == 4

@@ -204,3 +204,42 @@ def test_named_flags_cannot_be_smuggled_in():
         create(Header(columns=(), other_flags=1), [], version())
     with pytest.raises(InvalidRequest, match="other_flags"):
         create(Header(columns=()), [], version(other_flags=1 << 40))
+
+
+def test_the_scratchpad_is_inherited_unless_it_is_set():
+    data = sidecar_bytes(scratchpad=((7, b"kept"),))
+    inherited = grown(data, [0, 1, 2], version(900, scratchpad=None))
+    assert decode(inherited).sections.scratchpad == ((7, b"kept"),)
+    assert decode(grown(data, [0, 1, 2], version(900, scratchpad=()))).sections.scratchpad == ()
+    replaced = grown(inherited, [0, 1, 2], version(950, scratchpad=((8, b"new"),)))
+    assert decode(replaced).sections.scratchpad == ((8, b"new"),)
+
+
+def test_a_tracker_or_transaction_of_minus_one_is_not_stored():
+    header = Header(columns=THREE.columns, squash_tracker=-1)
+    sidecar = decode(create(header, [block(0)], version(seq_txn=-1)))
+    assert (sidecar.header.squash_tracker, sidecar.sections.seq_txn) == (None, None)
+    assert sidecar.header.feature_flags & 8 == 0
+    assert sidecar.footer.feature_flags == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: create(Header(columns=(Column(name="x", physical_type=300),)), [], version()),
+        lambda: create(Header(columns=(Column(name="x", physical_type=1, id=1 << 40),)), [], version()),
+        lambda: create(Header(columns=(Column(name="\ud800", physical_type=1),)), [], version()),
+        lambda: create(Header(columns=()), [], version(-1)),
+        lambda: create(Header(columns=()), [], version(seq_txn=1 << 63)),
+        lambda: create(Header(columns=()), [], version(scratchpad=((-1, b""),))),
+        lambda: create(Header(columns=(), squash_tracker=1 << 70), [], version()),
+        lambda: create(Header(columns=(NUMBER,), sorting=(-1,)), [], version()),
+        lambda: create(Header(columns=()), [], version(extra=b"without a flag")),
+        lambda: lay_out(-1, empty_chunks(1), {}, {}),
+        lambda: lay_out(1, empty_chunks(1), {}, {1: bytes(32)}),
+        lambda: lay_out(1, empty_chunks(1), {}, {0: bytes(33)}),
+    ],
+)
+def test_what_does_not_fit_the_format_is_refused_clearly(make):
+    with pytest.raises(InvalidRequest):
+        make()

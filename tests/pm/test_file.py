@@ -109,6 +109,12 @@ def test_a_missing_short_or_wrong_file_is_a_clear_error(tmp_path: Path):
             read_sidecar(cut)
 
 
+def test_a_pipe_in_place_of_a_file_is_an_error_and_no_endless_wait(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Unavailable, match="pipe"):
+        read_sidecar(tmp_path / "pipe")
+
+
 def test_a_parquet_file_is_recognised(tmp_path: Path):
     path = tmp_path / "data.parquet"
     path.write_bytes(b"PAR1" + bytes(100))

@@ -26,9 +26,10 @@ from underlay.errors import (
 )
 from underlay.parquet.tail import load_footer
 from underlay.pm.build import from_parquet
+from underlay.pm.file_schema import FileSchema
 from underlay.pm.read import read_batches, read_rows
 from underlay.pm.sidecar import decode
-from underlay.pm.synthesise import FileSchema, physical_columns
+from underlay.pm.synthesise import physical_columns
 from underlay.pm.types import Tag, tag_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

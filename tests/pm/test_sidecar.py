@@ -22,7 +22,7 @@ from underlay.pm.encode import append, create
 from underlay.pm.footers import walk
 from underlay.pm.sidecar import decode
 from underlay.pm.statistics import byte_bounds, fixed_bounds, null_counts
-from underlay.pm.values import Header
+from underlay.pm.values import Column, Header
 
 FULL_HEADER = Header(
     columns=THREE.columns, designated_timestamp=0, sorting=(0, 1), bloom_columns=(1, 2), squash_tracker=5
@@ -95,6 +95,15 @@ def test_a_bad_header_field_is_named(at, kind, value, error, place):
         decode(patched(full_sidecar(), at, kind, value))
 
 
+def test_a_bad_name_is_found_among_many_columns_too():
+    header = Header(columns=tuple(Column(name=f"c{i}", physical_type=1) for i in range(200)))
+    data = create(header, [], version())
+    for value in (8, 1 << 40, (1 << 63) - 1, (1 << 64) - 1):
+        with pytest.raises(Truncated, match=rf"column descriptor 150 .*found {value} \+ 4"):
+            decode(patched(data, 32 + 32 * 150, "Q", value))
+    assert [column.name for column in decode(data).columns] == [f"c{i}" for i in range(200)]
+
+
 def test_sorting_by_the_designated_timestamp_needs_one():
     data = create(Header(columns=(NUMBER,)), [], version())
     with pytest.raises(Malformed, match="designated_timestamp"):
@@ -137,9 +146,9 @@ def test_a_bad_committed_size_is_refused(size: int):
 
 
 def test_footer_bytes_that_no_flag_announces_are_refused():
-    data = create(Header(columns=(NUMBER,)), [], version(extra=b"1234"))
+    data = create(Header(columns=(NUMBER,)), [], version(extra=b"1234", other_flags=1 << 9))
     with pytest.raises(Malformed, match="no flag announces"):
-        decode(data)
+        decode(patched(data, footer_offset(data) + 32, "Q", 0))
 
 
 def test_a_name_that_is_not_utf8_is_refused_when_it_is_asked_for():
@@ -193,6 +202,15 @@ def test_a_checksum_error_says_what_was_computed_and_what_to_do():
     with pytest.raises(ChecksumMismatch, match=r"0x[0-9a-f]{8}.*pm build"):
         decode(data)
     assert decode(data, check=False).row_group_count == 3
+
+
+@pytest.mark.parametrize("rows", [1 << 63, (1 << 64) - 1, 1 << 62])
+def test_more_rows_than_can_be_counted_are_refused(rows: int):
+    data = sidecar_bytes(blocks=3)
+    for offset in decode(data).block_offsets.tolist():
+        data = patched(data, offset, "Q", rows)
+    with pytest.raises(Malformed, match=r"block 0 at byte \d+, num_rows"):
+        _ = decode(data).num_rows
 
 
 def test_views_and_gathers_agree():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,10 @@ from underlay.parquet.footer import Footer
 from underlay.parquet.tail import load_footer
 from underlay.pm.build import from_parquet
 from underlay.pm.encode import create
+from underlay.pm.file_schema import FileSchema
 from underlay.pm.read import open_through_sidecar, read_rows
 from underlay.pm.sidecar import Sidecar, decode
-from underlay.pm.synthesise import ARROW_SCHEMA_KEY, FileSchema, physical_columns, to_footer
+from underlay.pm.synthesise import ARROW_SCHEMA_KEY, physical_columns, to_footer
 from underlay.pm.types import Tag, tag_of
 from underlay.pm.values import Column, Header, VersionFields
 
@@ -194,7 +197,6 @@ def test_the_footer_describes_the_chunks_and_has_no_statistics(example: tuple[Pa
         (lambda s: s.remove(0), "number of leaf columns"),
         (lambda s: s.append(pa.field("more", pa.int8())), "number of leaf columns"),
         (lambda s: s.set(0, pa.field("id", pa.int64())), "id"),
-        (lambda s: s.set(0, pa.field("id", pa.uint32(), nullable=False)), "id"),
         (lambda s: s.set(4, pa.field("fixed", pa.binary(4))), "fixed"),
         (lambda s: s.set(4, pa.field("fixed", pa.binary())), "fixed"),
         (lambda s: s.set(2, pa.field("s", pa.struct([("x", pa.int16()), ("l", pa.int8())]))), "s.l"),
@@ -229,3 +231,27 @@ def test_a_column_that_cannot_be_stored_is_refused(tmp_path: Path, column: Colum
     path.write_bytes(bytes(22))
     with pytest.raises(InvalidRequest, match="Arrow does not take the columns"):
         open_through_sidecar(decode(empty(column)), path)
+
+
+def test_a_tables_schema_fits_files_that_store_its_columns_in_another_way(tmp_path: Path):
+    table = pa.table(
+        {
+            "amount": pa.array([Decimal("1.25"), None], pa.decimal128(9, 2)),
+            "large": pa.array([Decimal("-7.5"), None], pa.decimal128(18, 1)),
+            "when": pa.array([datetime(2024, 1, 1), None], pa.timestamp("us")),
+            "id": pa.array([1, 2], pa.int64()),
+        }
+    )
+    required = table.schema.set(3, pa.field("id", pa.int64(), nullable=False))
+    path = tmp_path / "other.parquet"
+    pq.write_table(table.cast(required), path, store_decimal_as_integer=True, use_deprecated_int96_timestamps=True)
+    assert read_rows(decode(from_parquet(path)), path, schema=table.schema).to_pylist() == table.to_pylist()
+
+
+def test_another_files_schema_is_never_adapted(tmp_path: Path):
+    table = pa.table({"amount": pa.array([Decimal("1.25")], pa.decimal128(9, 2))})
+    pq.write_table(table, tmp_path / "bytes.parquet")
+    pq.write_table(table, tmp_path / "integers.parquet", store_decimal_as_integer=True)
+    other = FileSchema.of_footer(load_footer(tmp_path / "bytes.parquet").footer)
+    with pytest.raises(SchemaMismatch, match="amount"):
+        to_footer(decode(from_parquet(tmp_path / "integers.parquet")), other)

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.genuine import conversions, label, sidecars
+from tests.pm.examples import sidecar_bytes
+from tests.pm.test_sidecar import patched
 from underlay.errors import ChecksumMismatch, Inconsistent, Malformed, NotFound, UnderlayError
 from underlay.parquet.bloom import build, hash_values
 from underlay.parquet.tail import load_footer
@@ -156,9 +158,25 @@ def test_a_bound_that_the_footer_does_not_have_is_found(tmp_path: Path):
     assert "min differs" in lie.found()
 
 
-def test_a_statistic_that_the_sidecar_lacks_is_no_problem(lie: Lie):
-    lie.put(lie.chunk(0, 0, "stat_flags"), "B", 0).put(lie.chunk(0, 1, "stat_flags"), "B", 0)
-    assert lie.mend().problems(deep=True) == []
+def test_a_lost_statistic_is_found(lie: Lie):
+    lie.put(lie.chunk(0, 0, "stat_flags"), "B", 0)
+    found = [str(problem) for problem in lie.mend().problems()]
+    assert [text.split(": ")[-1].split(" differs")[0] for text in found] == ["null_count", "min", "max"]
+    assert all("found none" in text for text in found)
+
+
+def test_a_designated_timestamp_that_is_not_the_files_is_found(lie: Lie):
+    lie.put(16, "i", 1)
+    assert any("designated_timestamp" in str(problem) for problem in lie.mend().problems())
+
+
+def test_blocks_that_overlap_are_found(tmp_path: Path):
+    data = sidecar_bytes(blocks=3)
+    footer = decode(data).footer.offset
+    path = tmp_path / "_pm"
+    path.write_bytes(patched(data, footer + 44, "I", int(decode(data).block_offsets[0] >> 3)))
+    (problem,) = verify(path)
+    assert "overlaps block" in str(problem)
 
 
 def test_a_changed_bloom_filter_is_found(lie: Lie):

@@ -8,13 +8,15 @@ from pathlib import Path
 from underlay.cli.output import end_with, print_json, print_table, printable, show_bytes, show_count, try_each
 from underlay.cli.pm_choice import column_indices
 from underlay.cli.pm_version import open_version
-from underlay.errors import UnderlayError
+from underlay.errors import UnderlayError, Unsupported
 from underlay.pm.bounds import show_bounds
 from underlay.pm.dump import dump
-from underlay.pm.footers import walk
+from underlay.pm.file import read_committed
+from underlay.pm.footers import Footer, walk
 from underlay.pm.sidecar import Sidecar, decode
 from underlay.pm.statistics import null_counts
 from underlay.pm.types import describe
+from underlay.pm.values import Buffer
 from underlay.values.physical import Codec, PhysicalType
 
 _SHOWN_ROW_GROUPS = 20
@@ -27,12 +29,12 @@ def show_sidecars(files: list[Path], *, columns: list[str], version_size: int | 
         sidecar = open_version(file, version_size)
         try:
             chosen = column_indices(sidecar, columns)
+            if json:
+                print_json(_as_json(file, sidecar, chosen or range(sidecar.column_count)))
+            else:
+                _print_sidecar(file, sidecar, chosen)
         except UnderlayError as error:
             raise error.at(str(file)) from None
-        if json:
-            print_json(_as_json(file, sidecar, chosen or range(sidecar.column_count)))
-        else:
-            _print_sidecar(file, sidecar, chosen)
 
     end_with(try_each(files, show_one, "reading"))
 
@@ -193,26 +195,35 @@ def list_versions(files: list[Path], *, json: bool) -> None:
             return
         if len(files) > 1:
             print(f"{file}:")
-        headings = ("sidecar bytes", "Parquet bytes", "row groups", "rows", "unused bytes", "seq txn")
-        print_table(headings, (row.values() for row in rows))
+        headings = ("sidecar bytes", "Parquet bytes", "row groups", "rows", "unused bytes", "seq txn", "cannot be read")
+        shown = len(headings) if any(row["error"] for row in rows) else len(headings) - 1
+        print_table(headings[:shown], (list(row.values())[:shown] for row in rows))
 
     end_with(try_each(files, list_one, "reading"))
 
 
-def _versions(file: Path) -> list[dict[str, int | None]]:
-    newest = open_version(file, None)
+def _versions(file: Path) -> list[dict[str, object]]:
+    data = read_committed(file)
     try:
-        return [
-            {
-                "size": footer.size,
-                "parquet_size": footer.parquet_size,
-                "row_groups": footer.row_group_count,
-                "rows": int(version.num_rows.sum()),
-                "unused_bytes": footer.unused_bytes,
-                "seq_txn": version.sections.seq_txn,
-            }
-            for footer in walk(newest.data, newest.size)
-            for version in (decode(newest.data, size=footer.size, check=False),)
-        ]
+        return [_version_row(data, footer, check=footer.size == len(data)) for footer in walk(data, len(data))]
     except UnderlayError as error:
         raise error.at(str(file)) from None
+
+
+def _version_row(data: Buffer, footer: Footer, *, check: bool) -> dict[str, object]:
+    """One version; what it uses that this release does not know hides its rows, not the other versions."""
+    row: dict[str, object] = {
+        "size": footer.size,
+        "parquet_size": footer.parquet_size,
+        "row_groups": footer.row_group_count,
+        "rows": None,
+        "unused_bytes": footer.unused_bytes,
+        "seq_txn": None,
+        "error": None,
+    }
+    try:
+        version = decode(data, size=footer.size, check=check)
+        row |= {"rows": int(version.num_rows.sum()), "seq_txn": version.sections.seq_txn}
+    except Unsupported as error:
+        row["error"] = str(error)
+    return row

@@ -17,8 +17,9 @@ from underlay.cli.pm_choice import split_names, split_numbers
 from underlay.cli.pm_version import open_version
 from underlay.errors import InvalidRequest
 from underlay.parquet.tail import load_footer
+from underlay.pm.file_schema import FileSchema
 from underlay.pm.read import read_batches
-from underlay.pm.synthesise import FileSchema, physical_columns
+from underlay.pm.synthesise import physical_columns
 
 _ROWS_AT_ONCE = 16_384
 """Rows that become Python objects at a time, for types that only Python can write."""

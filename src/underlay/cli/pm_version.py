@@ -5,27 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from underlay.errors import UnderlayError, VersionNotFound
-from underlay.pm.file import read_sidecar
+from underlay.pm.file import read_committed, read_sidecar
 from underlay.pm.footers import walk
 from underlay.pm.sidecar import Sidecar, decode
 
 
 def open_version(file: Path, version_size: int | None) -> Sidecar:
-    """The newest version, or the one whose Parquet file, else whose sidecar, has `version_size` bytes."""
+    """The newest version, or the one whose Parquet file, else whose sidecar, has `version_size` bytes.
+
+    Versions newer than the one that is asked for need not be readable.
+    """
     if version_size is None:
         return read_sidecar(file)
-    return _earlier_version(file, read_sidecar(file, check=False), version_size)
-
-
-def _earlier_version(file: Path, newest: Sidecar, version_size: int) -> Sidecar:
+    data = read_committed(file)
     try:
-        footers = list(walk(newest.data, newest.size))
-        for footer in footers:
-            if footer.parquet_size == version_size:
-                return decode(newest.data, size=footer.size)
-        for footer in footers:
-            if footer.size == version_size:
-                return decode(newest.data, size=footer.size)
+        footers = list(walk(data, len(data)))
+        for wanted in ("parquet_size", "size"):
+            for footer in footers:
+                if getattr(footer, wanted) == version_size:
+                    return decode(data, size=footer.size)
     except UnderlayError as error:
         raise error.at(str(file)) from None
     raise VersionNotFound(

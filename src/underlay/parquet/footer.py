@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from underlay.errors import Malformed, SchemaMismatch
+from underlay.errors import Malformed, SchemaMismatch, Unsupported
 from underlay.parquet.chunks import CHUNKS, Chunks, read_chunks
 from underlay.parquet.records import Flags, Integers, Records, Spans
 from underlay.parquet.schema import Schema, read_schema
@@ -24,6 +24,10 @@ ROW_GROUPS = 4
 
 SIGNATURE_BYTES = 28
 """Nonce and tag after a footer that is in plain text while columns are encrypted."""
+
+MAX_ROW_GROUPS = 1_000_000
+MAX_KEY_VALUES = 100_000
+"""More than any file has: they bound what hostile input can make of a few bytes each."""
 
 
 class ColumnOrder(Enum):
@@ -142,6 +146,7 @@ class Footer:
     def _key_values(self) -> tuple[KeyValue, ...]:
         """The pairs in order, duplicates among them."""
         records = Records(self.tree, (5, ITEM))
+        _check_count("keys", records.count, MAX_KEY_VALUES)
         keys, values = records.spans(1), records.spans(2)
         columns = (column.tolist() for column in (keys.begin, keys.length, values.begin, values.length))
         return tuple(
@@ -164,6 +169,7 @@ class Footer:
         if self._find(ROW_GROUPS, Kind.LIST) is None:
             raise Malformed("the footer has no list of row groups", place="footer")
         groups = Records(self.tree, (ROW_GROUPS, ITEM))
+        _check_count("row groups", groups.count, MAX_ROW_GROUPS)
         file_offset, has_file_offset = groups.integers(5, kind=Kind.I64)
         ordinal, has_ordinal = groups.integers(7, kind=Kind.I16)
         return RowGroups(
@@ -194,3 +200,8 @@ class Footer:
             tuple(sorting[end - count : end]) if is_there else None
             for end, count, is_there in zip(ends, counts.tolist(), present.tolist(), strict=True)
         )
+
+
+def _check_count(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise Unsupported(f"the footer has too many {what}", place="footer", expected=f"at most {most}", found=count)

@@ -18,6 +18,9 @@ from underlay.values.physical import PhysicalType, Repetition
 MAX_SCHEMA_DEPTH = 64
 """How many groups may lie inside each other."""
 
+MAX_SCHEMA_ELEMENTS = 100_000
+"""More than any schema has. Each element becomes an object, so this bounds what hostile input can ask for."""
+
 ELEMENTS = 2
 """Field id of the schema in FileMetaData."""
 
@@ -85,6 +88,9 @@ def read_schema(tree: Tree) -> Schema:
     entry = tree.field(0, ELEMENTS)
     if entry is None or tree.kind(entry) is not Kind.LIST:
         raise Malformed("the footer has no schema", place="footer")
+    count = tree.integer(entry)
+    if count > MAX_SCHEMA_ELEMENTS:
+        raise Unsupported("the schema is too large", expected=f"at most {MAX_SCHEMA_ELEMENTS} elements", found=count)
     elements = list(_elements(tree))
     if not elements:
         raise Malformed("the schema has no root element", place=f"byte {int(tree.begin[entry])}")

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from underlay.pm.build import from_parquet
     from underlay.pm.encode import append, create
     from underlay.pm.file import SidecarWriter, create_sidecar, read_sidecar
+    from underlay.pm.file_schema import FileSchema
     from underlay.pm.prune import chunk_ranges, search_timestamp
     from underlay.pm.read import read_rows
     from underlay.pm.sidecar import Sidecar, decode
-    from underlay.pm.synthesise import FileSchema, to_footer
+from underlay.pm.synthesise import to_footer
 
 __all__ = [
     "FileSchema",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "FileSchema": "synthesise",
+    "FileSchema": "file_schema",
     "Sidecar": "sidecar",
     "SidecarWriter": "file",
     "append": "encode",

@@ -44,6 +44,11 @@ def lay_out(
 
     `chunks` has one record per column with everything but the references; both mappings are by column.
     """
+    if not 0 <= num_rows < 1 << 63:
+        raise InvalidRequest("a block cannot have this number of rows", found=num_rows)
+    wrong = [column for column in (*long_bounds, *blooms) if not 0 <= column < len(chunks)]
+    if wrong:
+        raise InvalidRequest("no such column", expected=f"below {len(chunks)}", found=wrong[0])
     if not long_bounds and not blooms:
         return Block(num_rows=num_rows, chunks=chunks)
     chunks = chunks.copy()
@@ -58,6 +63,10 @@ def lay_out(
                     region += value
         bitset = blooms.get(column)
         if bitset:
+            if len(bitset) % SPLIT_BLOCK_BYTES:
+                raise InvalidRequest(
+                    "a bloom filter has a wrong size", expected=f"a multiple of {SPLIT_BLOCK_BYTES}", found=len(bitset)
+                )
             region += bytes(-len(region) % BLOOM_ALIGNMENT)
             places.append((column, len(region)))
             region += _I32.pack(len(bitset)) + bitset

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from underlay.errors import Damaged, Inconsistent, UnderlayError
 from underlay.parquet.bloom import parse_header
 from underlay.parquet.footer import Footer
 from underlay.parquet.tail import LoadedFooter, load_footer
 from underlay.pm.convert import Place, bloom_mask, convert
-from underlay.pm.sidecar import decode
+from underlay.pm.physical import open_physical, read_leaves
+from underlay.pm.sidecar import Sidecar, decode
 from underlay.pm.statistics import fixed_bounds
 from underlay.pm.types import Tag, tag_of
 from underlay.pm.values import Generation
@@ -52,10 +51,10 @@ def from_parquet(
             external_blooms=blooms == "external",
         )
         data = make()
-        missing = _rows_without_timestamps(data) if backfill else []
+        sidecar = decode(data, check=False)
+        missing = _rows_without_timestamps(sidecar) if backfill else []
         if missing:
-            bounds = _decode_timestamps(path, decode(data).header.designated_timestamp, missing)
-            data = make(backfill=bounds)
+            data = make(backfill=_decode_timestamps(path, sidecar, missing))
     except UnderlayError as error:
         raise error.at(str(path)) from None
     return data
@@ -82,9 +81,8 @@ def read_blooms(file: BinaryIO, loaded: LoadedFooter) -> dict[Place, bytes]:
     return found
 
 
-def _rows_without_timestamps(data: bytes) -> list[int]:
+def _rows_without_timestamps(sidecar: Sidecar) -> list[int]:
     """Row groups that have values of the designated timestamp and lack a bound of it."""
-    sidecar = decode(data, check=False)
     column = sidecar.header.designated_timestamp
     if column < 0 or tag_of(sidecar.columns[column].type) is not Tag.TIMESTAMP:
         return []
@@ -93,14 +91,13 @@ def _rows_without_timestamps(data: bytes) -> list[int]:
     return [int(i) for i in np.flatnonzero(lacking)]
 
 
-def _decode_timestamps(path: Path, column: int, row_groups: list[int]) -> dict[int, tuple[int, int]]:
-    """Least and greatest value of a column in the given row groups: in a sorted one, its first and its last."""
-    with pq.ParquetFile(path) as file:
-        name = file.schema.column(column).path
-        found = {}
+def _decode_timestamps(path: Path, sidecar: Sidecar, row_groups: list[int]) -> dict[int, tuple[int, int]]:
+    """Least and greatest designated timestamp of the given row groups: in a sorted one, its first and its last."""
+    found = {}
+    with open_physical(sidecar, path) as file:
         for row_group in row_groups:
-            values = file.read_row_group(row_group, columns=[name]).column(0).cast(pa.int64())
-            low, high = pc.min_max(values).values()
-            if low.is_valid:
+            _, (values,) = read_leaves(file, row_group, [sidecar.header.designated_timestamp])
+            if len(values):
+                low, high = pc.min_max(values).values()
                 found[row_group] = (low.as_py(), high.as_py())
-        return found
+    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from underlay.errors import InvalidRequest
 from underlay.pm.blocks import encode_block
 from underlay.pm.checksum import checksum, resume_checksum
-from underlay.pm.header import encode_header
+from underlay.pm.header import UNSET, encode_header, pack
 from underlay.pm.layout import (
     FOOTER,
     MAX_BLOCK_OFFSET,
@@ -31,17 +31,19 @@ _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _I64 = struct.Struct("<q")
 _ENTRY = struct.Struct("<II")
+_PAIR = struct.Struct("<QQ")
 _KNOWN_FLAGS = int(FooterFlag(3))
 
 Offsets = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Blooms:
-    """What the header fixes about bloom filters for all versions."""
+class _Fixed:
+    """What the header fixes for all versions: bloom columns, where their filters are, flags without a name."""
 
     columns: tuple[int, ...]
     external: bool
+    other_flags: int
 
     @property
     def inline_count(self) -> int:
@@ -61,13 +63,13 @@ class Tail:
 def create(header: Header, blocks: Sequence[Block], version: VersionFields) -> bytes:
     """A sidecar with one version."""
     out = bytearray(encode_header(header))
-    blooms = _Blooms(header.bloom_columns, header.external_blooms)
+    fixed = _Fixed(header.bloom_columns, header.external_blooms, header.other_flags)
     offsets = np.zeros(len(blocks), np.int64)
-    cells = np.zeros((len(blocks), blooms.inline_count), np.int64)
+    cells = np.zeros((len(blocks), fixed.inline_count), np.int64)
     for i, block in enumerate(blocks):
         _check_width(block, len(header.columns))
-        offsets[i], cells[i] = _place(out, 0, block, blooms)
-    footer = _footer(blooms, offsets, cells, version, previous_size=0)
+        offsets[i], cells[i] = _place(out, 0, block, fixed)
+    footer = _footer(fixed, offsets, cells, version, previous_size=0)
     out += footer
     out += _U32.pack(checksum(out, len(out))) + _U32.pack(len(footer) + 4)
     out[:8] = _U64.pack(len(out))
@@ -96,14 +98,16 @@ def append(anchor: Sidecar, blocks: Sequence[int | Block], version: VersionField
             found=len(blocks),
             hint="Write a new sidecar instead.",
         )
-    blooms = _Blooms(tuple(header.bloom_columns.tolist()), header.external_blooms)
-    offsets, cells = _kept(anchor, blocks, blooms)
+    fixed = _Fixed(tuple(header.bloom_columns.tolist()), header.external_blooms, header.other_flags)
+    offsets, cells = _kept(anchor, blocks, fixed)
     out = bytearray()
     for i, block in enumerate(blocks):
         if isinstance(block, Block):
             _check_width(block, header.column_count)
-            offsets[i], cells[i] = _place(out, base, block, blooms)
-    footer = _footer(blooms, offsets, cells, version, previous_size=anchor.size)
+            offsets[i], cells[i] = _place(out, base, block, fixed)
+    if version.scratchpad is None:
+        version = replace(version, scratchpad=anchor.sections.scratchpad)
+    footer = _footer(fixed, offsets, cells, version, previous_size=anchor.size)
     out += footer
     (stored,) = _U32.unpack_from(anchor.data, anchor.footer.crc_offset)
     between = bytes(anchor.data[anchor.footer.crc_offset : base])
@@ -111,7 +115,7 @@ def append(anchor: Sidecar, blocks: Sequence[int | Block], version: VersionField
     return Tail(base, bytes(out), base + len(out))
 
 
-def _kept(anchor: Sidecar, blocks: Sequence[int | Block], blooms: _Blooms) -> tuple[Offsets, Offsets]:
+def _kept(anchor: Sidecar, blocks: Sequence[int | Block], fixed: _Fixed) -> tuple[Offsets, Offsets]:
     """Block offsets and bloom cells of the row groups that are kept, zeros for the new ones."""
     kept = np.array([-1 if isinstance(block, Block) else block for block in blocks], np.int64)
     is_kept = np.array([not isinstance(block, Block) for block in blocks], np.bool_)
@@ -122,10 +126,10 @@ def _kept(anchor: Sidecar, blocks: Sequence[int | Block], blooms: _Blooms) -> tu
         )
     offsets = np.zeros(len(blocks), np.int64)
     offsets[is_kept] = anchor.block_offsets[kept[is_kept]]
-    cells = np.zeros((len(blocks), blooms.inline_count), np.int64)
-    count = blooms.inline_count * anchor.row_group_count
+    cells = np.zeros((len(blocks), fixed.inline_count), np.int64)
+    count = fixed.inline_count * anchor.row_group_count
     stored = np.frombuffer(anchor.data, "<u4", count, anchor.sections.bloom_offset).astype(np.int64) << 3
-    cells[is_kept] = stored.reshape(anchor.row_group_count, blooms.inline_count)[kept[is_kept]]
+    cells[is_kept] = stored.reshape(anchor.row_group_count, fixed.inline_count)[kept[is_kept]]
     return offsets, cells
 
 
@@ -134,7 +138,7 @@ def _check_width(block: Block, column_count: int) -> None:
         raise InvalidRequest("a block needs one chunk per column", expected=column_count, found=len(block.chunks))
 
 
-def _place(out: bytearray, base: int, block: Block, blooms: _Blooms) -> tuple[int, list[int]]:
+def _place(out: bytearray, base: int, block: Block, fixed: _Fixed) -> tuple[int, list[int]]:
     """Write `block` at the next multiple of 8; its offset and its bloom cells."""
     out += bytes(-(base + len(out)) % 8)
     offset = base + len(out)
@@ -144,7 +148,7 @@ def _place(out: bytearray, base: int, block: Block, blooms: _Blooms) -> tuple[in
     out += encoded
     region = offset + len(encoded) - len(block.out_of_line)
     places = dict(block.blooms)
-    allowed = () if blooms.external else blooms.columns
+    allowed = () if fixed.external else fixed.columns
     if not places.keys() <= set(allowed):
         raise InvalidRequest(
             "the header has no inlined bloom filter for these columns", expected=allowed, found=tuple(places)
@@ -152,35 +156,33 @@ def _place(out: bytearray, base: int, block: Block, blooms: _Blooms) -> tuple[in
     return offset, [region + places[column] if column in places else 0 for column in allowed]
 
 
-def _footer(blooms: _Blooms, offsets: Offsets, cells: Offsets, version: VersionFields, *, previous_size: int) -> bytes:
+def _footer(fixed: _Fixed, offsets: Offsets, cells: Offsets, version: VersionFields, *, previous_size: int) -> bytes:
     """The footer without its checksum and length."""
     flags = version.other_flags
     if flags & (REQUIRED_FLAGS | _KNOWN_FLAGS):
         raise InvalidRequest("other_flags may only hold optional bits that have no name", found=f"{flags:#x}")
-    if version.seq_txn is not None:
+    if version.extra and not (flags or fixed.other_flags):
+        raise InvalidRequest("extra bytes need a bit of other_flags that announces them", found=version.extra[:20])
+    sections = [] if fixed.external else [(cells >> 3).astype("<u4").tobytes()]
+    if fixed.columns and fixed.external:
+        sections.append(_external_matrix(version.external_blooms, len(offsets), len(fixed.columns)))
+    if version.seq_txn is not None and version.seq_txn != UNSET:
         flags |= FooterFlag.SEQ_TXN
+        sections.append(pack(_I64, "seq_txn", version.seq_txn))
     if version.scratchpad:
         flags |= FooterFlag.SCRATCHPAD
-    parts = [
-        FOOTER.struct.pack(
-            version.parquet_footer_offset,
-            version.parquet_footer_length,
-            len(offsets),
-            version.unused_bytes,
-            previous_size,
-            flags,
-        ),
-        (offsets >> 3).astype("<u4").tobytes(),
-        (cells >> 3).astype("<u4").tobytes(),
-    ]
-    if blooms.columns and blooms.external:
-        parts.append(_external_matrix(version.external_blooms, len(offsets), len(blooms.columns)))
-    if version.seq_txn is not None:
-        parts.append(_I64.pack(version.seq_txn))
-    if version.scratchpad:
-        parts.append(_scratchpad(version.scratchpad))
-    parts.append(version.extra)
-    return b"".join(parts)
+        sections.append(_scratchpad(version.scratchpad))
+    head = pack(
+        FOOTER.struct,
+        "footer",
+        version.parquet_footer_offset,
+        version.parquet_footer_length,
+        len(offsets),
+        version.unused_bytes,
+        previous_size,
+        flags,
+    )
+    return b"".join((head, (offsets >> 3).astype("<u4").tobytes(), *sections, version.extra))
 
 
 def _external_matrix(rows: Sequence[Sequence[tuple[int, int]]], row_groups: int, columns: int) -> bytes:
@@ -188,11 +190,12 @@ def _external_matrix(rows: Sequence[Sequence[tuple[int, int]]], row_groups: int,
         raise InvalidRequest(
             "external bloom filters need one place per row group and bloom column", expected=f"{row_groups} × {columns}"
         )
-    return b"".join(struct.pack("<QQ", begin, length) for row in rows for begin, length in row)
+    return b"".join(pack(_PAIR, "external bloom filter", begin, length) for row in rows for begin, length in row)
 
 
 def _scratchpad(entries: Sequence[tuple[int, bytes]]) -> bytes:
-    out = _U32.pack(len(entries)) + b"".join(_ENTRY.pack(code, len(data)) + data for code, data in entries)
+    packed = (pack(_ENTRY, "scratchpad", code, len(data)) + data for code, data in entries)
+    out = _U32.pack(len(entries)) + b"".join(packed)
     if len(out) > MAX_SCRATCHPAD_BYTES:
         raise InvalidRequest("the scratchpad is too large", expected=f"at most {MAX_SCRATCHPAD_BYTES}", found=len(out))
     return out

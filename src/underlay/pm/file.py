@@ -25,6 +25,7 @@ from underlay.pm.sidecar import Sidecar, decode
 from underlay.pm.values import Block, Buffer, VersionFields
 
 _U64 = struct.Struct("<Q")
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in place of a file is an error, not an endless wait
 _MAP_FROM_BYTES = 256 << 10
 """From this size on a sidecar whose checksum is not wanted is mapped: only the pages that are looked at are read."""
 _READ_UP_TO_BYTES = 1 << 30
@@ -39,13 +40,21 @@ def read_sidecar(
     check: bool = True,
 ) -> Sidecar:
     """A version of the sidecar at `path` (see `decode`). Takes no lock; costs one open and two reads."""
+    data = read_committed(path, is_read_whole=check)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return decode(data, size=len(data) if size is None else size, parquet_size=parquet_size, check=check)
+    except UnderlayError as e:
+        raise e.at(os.fspath(path)) from None
+
+
+def read_committed(path: str | os.PathLike[str], *, is_read_whole: bool = True) -> Buffer:
+    """The bytes of all published versions, none of them looked at; mapped if they need not be `is_read_whole`."""
+    try:
+        descriptor = os.open(path, _OPEN)
     except OSError as e:
         raise from_os_error(e, os.fspath(path)) from e
     try:
-        data = _committed_bytes(descriptor, is_read_whole=check)
-        return decode(data, size=len(data) if size is None else size, parquet_size=parquet_size, check=check)
+        return _committed_bytes(descriptor, is_read_whole=is_read_whole)
     except UnderlayError as e:
         raise e.at(os.fspath(path)) from None
     except OSError as e:
@@ -59,7 +68,7 @@ def _committed_bytes(descriptor: int, *, is_read_whole: bool) -> Buffer:
     head = os.pread(descriptor, HEADER.size_bytes, 0)
     if len(head) < HEADER.size_bytes:
         raise Truncated(
-            "too short for a header", place="header", expected=f"{HEADER.size_bytes} bytes", found=len(head)
+            "too short for a header", place="header at byte 0", expected=f"{HEADER.size_bytes} bytes", found=len(head)
         )
     (size,) = _U64.unpack_from(head)
     data: Buffer = b""

@@ -79,7 +79,7 @@ def footer_at(data: Buffer, size: int) -> Footer:
     if size < MINIMUM_SIZE:
         raise Truncated(
             "a version cannot be this small",
-            place="trailer",
+            place=f"trailer at byte {max(size - 4, 0)}",
             expected=f"at least {MINIMUM_SIZE} bytes",
             found=f"committed size {size}",
         )
@@ -158,10 +158,10 @@ def parse_sections(data: Buffer, footer: Footer, *, bloom_bytes: int, header_fla
         )
     bloom_offset = footer.sections_offset
     at = bloom_offset + bloom_bytes
-    _bound(footer, at, "bloom matrix")
+    _bound(footer, bloom_offset, at, "bloom matrix")
     seq_txn = None
     if footer.feature_flags & _SEQ_TXN:
-        _bound(footer, at + 8, "SEQ_TXN")
+        _bound(footer, at, at + 8, "SEQ_TXN")
         (seq_txn,) = _I64.unpack_from(data, at)
         at += 8
     scratchpad: tuple[tuple[int, bytes], ...] = ()
@@ -180,7 +180,7 @@ def parse_sections(data: Buffer, footer: Footer, *, bloom_bytes: int, header_fla
 
 def _parse_scratchpad(data: Buffer, footer: Footer, at: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
     begin = at
-    _bound(footer, at + 4, "SCRATCHPAD")
+    _bound(footer, at, at + 4, "SCRATCHPAD")
     (count,) = _U32.unpack_from(data, at)
     at += 4
     if count == 0:
@@ -189,25 +189,26 @@ def _parse_scratchpad(data: Buffer, footer: Footer, at: int) -> tuple[tuple[tupl
         )
     entries = []
     for _ in range(count):
-        _bound(footer, at + 8, "SCRATCHPAD entry")
+        _bound(footer, at, at + 8, "SCRATCHPAD entry")
         code, length = _ENTRY.unpack_from(data, at)
-        _bound(footer, at + 8 + length, "SCRATCHPAD entry")
+        _bound(footer, at, at + 8 + length, "SCRATCHPAD entry")
         if at + 8 + length - begin > MAX_SCRATCHPAD_BYTES:
             raise Malformed(
                 "the scratchpad is too large",
                 place=f"SCRATCHPAD at byte {begin}",
                 expected=f"at most {MAX_SCRATCHPAD_BYTES} bytes",
+                found=at + 8 + length - begin,
             )
         entries.append((code, bytes(data[at + 8 : at + 8 + length])))
         at += 8 + length
     return tuple(entries), at
 
 
-def _bound(footer: Footer, end: int, section: str) -> None:
+def _bound(footer: Footer, begin: int, end: int, section: str) -> None:
     if end > footer.crc_offset:
         raise Truncated(
             f"{section} reaches past the footer",
-            place=f"footer at byte {footer.offset}",
+            place=f"footer at byte {footer.offset}, {section} at byte {begin}",
             expected=f"an end at or before byte {footer.crc_offset}",
             found=end,
         )

@@ -29,7 +29,7 @@ _KNOWN_FLAGS = int(~HeaderFlag(0))
 
 
 class HeaderView(NamedTuple):
-    """A header whose fixed part was checked. Names and columns are bounded and decoded when they are asked for."""
+    """A header whose bounds were checked; columns and names are decoded when they are asked for."""
 
     data: Buffer
     limit: int
@@ -55,6 +55,11 @@ class HeaderView(NamedTuple):
         return end if self.squash_tracker is None else end + 8
 
     @property
+    def other_flags(self) -> int:
+        """Optional bits that this release has no name for."""
+        return self.feature_flags & ~_KNOWN_FLAGS
+
+    @property
     def external_blooms(self) -> bool:
         """Whether footers point to filters in the Parquet file instead of holding them."""
         return bool(self.feature_flags & _EXTERNAL)
@@ -68,8 +73,7 @@ class HeaderView(NamedTuple):
         return struct.unpack_from(f"<{self.sorting_column_count}I", self.data, begin)
 
     def columns(self) -> tuple[Column, ...]:
-        """All columns; Truncated when a name lies outside the file, Malformed when it is not UTF-8."""
-        _names_end(self.data, self.limit, self.column_count, self.names_offset)
+        """All columns; Malformed when a name is not UTF-8."""
         return tuple(self._column(i) for i in range(self.column_count))
 
     def _column(self, index: int) -> Column:
@@ -82,6 +86,8 @@ class HeaderView(NamedTuple):
             raise Malformed(
                 f"the name of column {index} is not UTF-8: {e.reason}",
                 place=f"names at byte {name_offset + e.start}",
+                expected="UTF-8",
+                found=bytes(self.data[name_offset : name_offset + min(name_length, 40)]),
             ) from None
         return Column(
             name=name,
@@ -104,10 +110,17 @@ class HeaderView(NamedTuple):
             bloom_columns=tuple(self.bloom_columns.tolist()),
             external_blooms=self.external_blooms,
             squash_tracker=self.squash_tracker,
-            other_flags=self.feature_flags & ~_KNOWN_FLAGS,
+            other_flags=self.other_flags,
             reserved=self.reserved,
         )
 
+
+_NAME_PLACE = struct.Struct("<Q16xI4x")
+"""Offset and length of a name, the rest of a descriptor skipped."""
+_FEW_COLUMNS = 64
+
+UNSET = -1
+"""A squash tracker or sequencer transaction of this value is not stored."""
 
 _NO_COLUMNS = np.empty(0, np.uint32)
 
@@ -139,35 +152,42 @@ def decode_header(data: Buffer, limit: int) -> HeaderView:
             expected=f"{least} to {column_count - 1}",
             found=designated,
         )
+    end = _names_end(data, limit, column_count, names_begin)
     bloom_columns, squash_tracker = _NO_COLUMNS, None
     if flags & (_BLOOM_FILTERS | _EXTERNAL | _SQUASH_TRACKER):
-        end = _names_end(data, limit, column_count, names_begin)
         bloom_columns, squash_tracker = _decode_sections(data, limit, column_count, flags, end)
     return HeaderView(
         data, limit, flags, designated, sorting_count, column_count, reserved, bloom_columns, squash_tracker
     )
 
 
-_NAME_LENGTH = DESCRIPTOR.offset("name_length")
-
-
 def _names_end(data: Buffer, limit: int, column_count: int, names_begin: int) -> int:
     """Bound all names; where the names area ends."""
-    if not column_count:
-        return names_begin
+    if column_count <= _FEW_COLUMNS:  # a numpy call costs more than comparing a few numbers
+        end = names_begin
+        descriptors = memoryview(data)[_FIXED_BYTES : _FIXED_BYTES + _DESCRIPTOR_BYTES * column_count]
+        for index, (begin, length) in enumerate(_NAME_PLACE.iter_unpack(descriptors)):
+            if begin < names_begin or begin + length > limit:
+                raise _name_outside(index, begin, length, names_begin, limit)
+            if begin + length > end:
+                end = begin + length
+        return end
     shape, strides = (column_count,), (_DESCRIPTOR_BYTES,)
-    begins = np.ndarray(shape, "<i8", data, _FIXED_BYTES, strides)
-    lengths = np.ndarray(shape, "<u4", data, _FIXED_BYTES + _NAME_LENGTH, strides)
-    # An offset of 2^63 or more is negative here, and the sum of a smaller one cannot wrap below zero as u64.
-    outside = (begins < names_begin) | (begins.view("<u8") + lengths > limit)
-    if not outside.any():
-        return int((begins + lengths).max())
-    bad = int(np.flatnonzero(outside)[0])
-    raise Truncated(
-        f"the name of column {bad} lies outside the file",
-        place=f"column descriptor {bad} at byte {_FIXED_BYTES + _DESCRIPTOR_BYTES * bad}, name_offset",
+    begins = np.ndarray(shape, "<u8", data, _FIXED_BYTES, strides)
+    lengths = np.ndarray(shape, "<u4", data, _FIXED_BYTES + DESCRIPTOR.offset("name_length"), strides)
+    outside = (begins < names_begin) | (begins > limit) | (lengths > limit - np.minimum(begins, limit))
+    if outside.any():
+        bad = int(np.flatnonzero(outside)[0])
+        raise _name_outside(bad, int(begins[bad]), int(lengths[bad]), names_begin, limit)
+    return int((begins + lengths).max())
+
+
+def _name_outside(index: int, begin: int, length: int, names_begin: int, limit: int) -> Truncated:
+    return Truncated(
+        f"the name of column {index} lies outside the header",
+        place=f"column descriptor {index} at byte {_FIXED_BYTES + _DESCRIPTOR_BYTES * index}, name_offset",
         expected=f"bytes within {names_begin} to {limit}",
-        found=f"{int(begins[bad])} + {int(lengths[bad])}",
+        found=f"{begin} + {length}",
     )
 
 
@@ -179,10 +199,20 @@ def _decode_sections(
     if flags & _BLOOM_FILTERS:
         bloom_columns, at = _decode_bloom_columns(data, limit, column_count, at)
     elif flags & _EXTERNAL:
-        raise Malformed("BLOOM_FILTERS_EXTERNAL is set without BLOOM_FILTERS", place="header, feature_flags at byte 8")
+        raise Malformed(
+            "BLOOM_FILTERS_EXTERNAL is set without BLOOM_FILTERS",
+            place="header, feature_flags at byte 8",
+            expected="bit 0 set, or bit 1 clear",
+            found=f"{flags:#x}",
+        )
     if flags & _SQUASH_TRACKER:
         if at + 8 > limit:
-            raise Truncated("SQUASH_TRACKER does not fit", place=f"header section at byte {at}", found=f"limit {limit}")
+            raise Truncated(
+                "SQUASH_TRACKER does not fit",
+                place=f"header section at byte {at}",
+                expected=f"an end at or before byte {limit}",
+                found=at + 8,
+            )
         (squash_tracker,) = _I64.unpack_from(data, at)
     return bloom_columns, squash_tracker
 
@@ -221,16 +251,20 @@ def encode_header(header: Header) -> bytes:
         flags |= _BLOOM_FILTERS
         if header.external_blooms:
             flags |= _EXTERNAL
-    if header.squash_tracker is not None:
+    has_tracker = header.squash_tracker is not None and header.squash_tracker != UNSET
+    if has_tracker:
         flags |= _SQUASH_TRACKER
     _check_header(header)
     sorting = () if implied_sorting else header.sorting
-    names = [column.name.encode() for column in columns]
+    names = [_encode_name(column.name) for column in columns]
     at = _FIXED_BYTES + _DESCRIPTOR_BYTES * len(columns) + 4 * len(sorting)
-    parts = [_HEADER.pack(0, flags, header.designated_timestamp, len(sorting), len(columns), header.reserved)]
+    fixed = (0, flags, header.designated_timestamp, len(sorting), len(columns), header.reserved)
+    parts = [pack(_HEADER, "header", *fixed)]
     for column, name in zip(columns, names, strict=True):
         parts.append(
-            _DESCRIPTOR.pack(
+            pack(
+                _DESCRIPTOR,
+                f"column {column.name}",
                 at,
                 column.id,
                 column.type,
@@ -250,9 +284,24 @@ def encode_header(header: Header) -> bytes:
         parts.append(
             struct.pack(f"<{len(header.bloom_columns) + 1}I", len(header.bloom_columns), *header.bloom_columns)
         )
-    if header.squash_tracker is not None:
-        parts.append(_I64.pack(header.squash_tracker))
+    if has_tracker:
+        parts.append(pack(_I64, "squash tracker", header.squash_tracker))
     return b"".join(parts)
+
+
+def pack(layout: struct.Struct, place: str, *values: int | None) -> bytes:
+    """`layout.pack`, refusing a value that does not fit its field."""
+    try:
+        return layout.pack(*values)
+    except struct.error as error:
+        raise InvalidRequest(f"a value does not fit its field: {error}", place=place, found=values) from None
+
+
+def _encode_name(name: str) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(f"a column's name is not Unicode text: {error.reason}", found=ascii(name)) from None
 
 
 def _sorting_is_implied(header: Header) -> bool:

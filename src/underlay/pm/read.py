@@ -18,9 +18,10 @@ from underlay.errors import (
     from_os_error,
 )
 from underlay.parquet.tail import MAGIC, seal
+from underlay.pm.file_schema import FileSchema
 from underlay.pm.prune import chunk_ranges
 from underlay.pm.sidecar import Sidecar
-from underlay.pm.synthesise import FileSchema, to_footer
+from underlay.pm.synthesise import to_footer
 
 _BATCH_ROWS = 65_536
 

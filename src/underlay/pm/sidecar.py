@@ -28,6 +28,7 @@ _CHUNK_DTYPE = CHUNK.dtype
 _CHUNK_WORDS = np.arange(_CHUNK_BYTES // 8)
 _HEADER_BYTES = HEADER.size_bytes
 _FOOTER_BYTES = FOOTER.size_bytes
+_TOO_MANY_ROWS = float(1 << 63)
 
 
 class Records(NamedTuple):
@@ -79,8 +80,16 @@ class Sidecar:
 
     @cached_property
     def num_rows(self) -> npt.NDArray[np.uint64]:
-        """Rows of every block."""
+        """Rows of every block. Malformed when they are 2^63 or more in all."""
         rows: npt.NDArray[np.uint64] = self._words[self.block_offsets >> 3]
+        if len(rows) and float(rows.sum(dtype=np.float64)) >= _TOO_MANY_ROWS:
+            largest = int(rows.argmax())
+            raise Malformed(
+                "there are more rows than a number can count",
+                place=f"block {largest} at byte {int(self.block_offsets[largest])}, num_rows",
+                expected="less than 2^63 in all",
+                found=int(rows[largest]),
+            )
         return rows
 
     @cached_property
@@ -168,7 +177,7 @@ class Sidecar:
 def committed_size(data: Buffer) -> int:
     """The size field at offset 0: where the newest published version ends."""
     if len(data) < 8:
-        raise Truncated("too short for a header", place="header", expected="32 bytes", found=len(data))
+        raise Truncated("too short for a header", place="header at byte 0", expected="32 bytes", found=len(data))
     return int(_U64.unpack_from(data, 0)[0])
 
 

@@ -7,24 +7,19 @@ and a column that those say nothing about is read as its physical type.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from underlay.errors import SchemaMismatch
-from underlay.parquet.encode import I8, I32, I64, Binary, Bool, List, Raw, Struct, Value, encode
-from underlay.parquet.footer import Footer, KeyValue
-from underlay.parquet.schema import Leaf, Schema
-from underlay.parquet.tail import read_tail
+from underlay.parquet.encode import I8, I32, I64, Binary, Bool, List, Struct, Value, encode
+from underlay.parquet.footer import KeyValue
 from underlay.parquet.thrift import Kind
+from underlay.pm.file_schema import ARROW_SCHEMA_KEY, FileSchema, elements_of
 from underlay.pm.layout import Encoding
 from underlay.pm.sidecar import Sidecar
 from underlay.pm.types import NANOSECONDS, Tag, decimal_parameters, tag_of
 from underlay.pm.values import Column
 from underlay.values.physical import PhysicalType, Repetition
 
-ARROW_SCHEMA_KEY = b"ARROW:schema"
 _CREATED_BY = b"underlay"
 _LEVELS_ENCODING = 3
 _ENCODING_NUMBERS = {
@@ -35,28 +30,6 @@ _ENCODING_NUMBERS = {
     Encoding.DELTA_BYTE_ARRAY: 7,
     Encoding.BYTE_STREAM_SPLIT: 9,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSchema:
-    """A Parquet schema and, where the writer kept it, the Arrow schema that its columns came from."""
-
-    schema: Schema
-    arrow: bytes | None = None
-
-    @classmethod
-    def of_footer(cls, footer: Footer) -> FileSchema:
-        """The schema of another footer: of the same file, say, or of a file with equal columns."""
-        return cls(schema=footer.schema, arrow=dict(footer.key_values).get(ARROW_SCHEMA_KEY))
-
-    @classmethod
-    def of_arrow(cls, schema: pa.Schema) -> FileSchema:
-        """The schema that Arrow's own writer gives a file with these columns."""
-        sink = pa.BufferOutputStream()
-        pq.write_table(schema.empty_table(), sink)
-        data = sink.getvalue().to_pybytes()
-        tail = read_tail(data, len(data))
-        return cls.of_footer(Footer.parse(data[tail.footer_offset : tail.footer_offset + tail.footer_length]))
 
 
 def to_footer(sidecar: Sidecar, schema: FileSchema | pa.Schema | None = None) -> bytes:
@@ -70,7 +43,7 @@ def to_footer(sidecar: Sidecar, schema: FileSchema | pa.Schema | None = None) ->
     if schema is None:
         elements, paths = _elements_by_type(sidecar.columns)
     else:
-        elements, paths = _elements_by_schema(sidecar.columns, schema.schema)
+        elements, paths = elements_of(schema, sidecar.columns)
     key_values = [KeyValue(ARROW_SCHEMA_KEY, schema.arrow)] if schema and schema.arrow else []
     fields: dict[int, Value] = {
         1: I32(1),
@@ -108,33 +81,6 @@ def _row_groups(sidecar: Sidecar, paths: list[tuple[str, ...]]) -> Iterable[Stru
 
 def _encoding_numbers(bits: int) -> list[int]:
     return [_LEVELS_ENCODING, *(number for bit, number in _ENCODING_NUMBERS.items() if bits & bit)]
-
-
-def _elements_by_schema(columns: tuple[Column, ...], schema: Schema) -> tuple[Value, list[tuple[str, ...]]]:
-    """The schema as it stands, when its leaves are the columns; paths of the leaves."""
-    if len(schema.leaves) != len(columns):
-        raise SchemaMismatch(
-            "the schema has another number of leaf columns than the sidecar",
-            expected=len(columns),
-            found=len(schema.leaves),
-        )
-    for column, leaf in zip(columns, schema.leaves, strict=True):
-        _check_leaf(column, leaf)
-    return Raw(Kind.LIST, schema.raw), [leaf.path for leaf in schema.leaves]
-
-
-def _check_leaf(column: Column, leaf: Leaf) -> None:
-    """What decoding depends on must be equal: the physical type, its length, the levels."""
-    length = (leaf.node.type_length or 0) if leaf.physical_type is PhysicalType.FIXED_LEN_BYTE_ARRAY else 0
-    given = (int(leaf.physical_type), length, leaf.max_def_level, leaf.max_rep_level)
-    stored = (column.physical_type, column.fixed_byte_length, column.max_def_level, column.max_rep_level)
-    if given != stored:
-        raise SchemaMismatch(
-            "the column is stored in another way than the schema says (physical type, length, levels)",
-            place=".".join(leaf.path),
-            expected=stored,
-            found=given,
-        )
 
 
 def _elements_by_type(columns: tuple[Column, ...]) -> tuple[Value, list[tuple[str, ...]]]:

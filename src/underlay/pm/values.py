@@ -81,6 +81,7 @@ class Block:
 class VersionFields:
     """What the caller says about a version; offsets, lengths and checksums follow from the content.
 
+    A `seq_txn` of None or -1 is not stored. A `scratchpad` of None is that of the version before, () is none.
     `external_blooms` has one row per row group and one (offset, length) per bloom column, (0, 0) for none.
     `extra` are the bytes of sections whose flag this release does not know, `other_flags` their bits.
     """
@@ -89,7 +90,7 @@ class VersionFields:
     parquet_footer_length: int
     unused_bytes: int = 0
     seq_txn: int | None = None
-    scratchpad: tuple[tuple[int, bytes], ...] = ()
+    scratchpad: tuple[tuple[int, bytes], ...] | None = None
     external_blooms: tuple[tuple[tuple[int, int], ...], ...] = ()
     other_flags: int = 0
     extra: bytes = b""

@@ -1,7 +1,6 @@
 """Is a sidecar what it says: in itself, against its Parquet file's footer, against the decoded values.
 
-Each check yields the problems it finds as errors with their place and goes on; nothing is repaired. A statistic that
-the sidecar lacks is no problem: a missing statistic is never wrong.
+Each check yields the problems it finds as errors with their place and goes on; nothing is repaired.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from underlay.pm.checksum import COVERAGE_BEGIN, resume_checksum
 from underlay.pm.convert import convert
 from underlay.pm.file import read_sidecar
 from underlay.pm.footers import walk
-from underlay.pm.layout import StatFlag
+from underlay.pm.layout import BLOCK_HEAD_BYTES, CHUNK, DESCRIPTOR, HEADER, StatFlag
 from underlay.pm.prune import chunk_ranges
 from underlay.pm.sidecar import Sidecar, checksum_mismatch, decode
 from underlay.pm.statistics import SIDES, byte_bounds
@@ -63,18 +62,40 @@ def check_structure(newest: Sidecar) -> Iterator[UnderlayError]:
             return
     for footer in footers:
         decode(data, size=footer.size, check=False)
+    yield from _check_overlap(newest)
     yield from _check_columns(newest)
+
+
+def _check_overlap(sidecar: Sidecar) -> Iterator[UnderlayError]:
+    """No two blocks share bytes."""
+    order = np.argsort(sidecar.block_offsets)
+    ordered = sidecar.block_offsets[order]
+    block_bytes = BLOCK_HEAD_BYTES + CHUNK.size_bytes * sidecar.column_count
+    for i in np.flatnonzero(ordered[1:] - ordered[:-1] < block_bytes).tolist():
+        yield Malformed(
+            f"block {order[i + 1]} overlaps block {order[i]}",
+            place=f"byte {ordered[i + 1]}",
+            expected=f"byte {ordered[i] + block_bytes} or later",
+            found=int(ordered[i + 1]),
+        )
 
 
 def _check_columns(sidecar: Sidecar) -> Iterator[UnderlayError]:
     for index, column in enumerate(sidecar.columns):
         place = f"column {index} ({column.name})"
         if column.physical_type > max(PhysicalType):
-            yield Malformed("no such physical type", place=place, expected="0 to 7", found=column.physical_type)
+            at = HEADER.size_bytes + DESCRIPTOR.size_bytes * index + DESCRIPTOR.offset("physical_type")
+            yield Malformed(
+                "no such physical type", place=f"{place}, byte {at}", expected="0 to 7", found=column.physical_type
+            )
         chunks = sidecar.column_chunks(index)
         for row_group in np.flatnonzero(chunks["codec"] > max(Codec)).tolist():
+            at = int(sidecar.block_offsets[row_group]) + BLOCK_HEAD_BYTES + CHUNK.size_bytes * index
             yield Malformed(
-                "no such codec", place=f"row group {row_group}, {place}", found=int(chunks["codec"][row_group])
+                "no such codec",
+                place=f"row group {row_group}, {place}, byte {at}",
+                expected="0 to 7",
+                found=int(chunks["codec"][row_group]),
             )
 
 
@@ -119,6 +140,10 @@ def _check_shape(sidecar: Sidecar, made: Sidecar) -> None:
     """Raise Inconsistent unless columns and row groups are the same: else nothing more can be compared."""
     _same("columns (name, type, physical type, length, levels)", _stored_as(made), _stored_as(sidecar))
     _same("row groups (rows)", made.num_rows.tolist(), sidecar.num_rows.tolist())
+    for what in ("designated_timestamp", "sorting"):
+        stored, wanted = getattr(sidecar.header, what), getattr(made.header, what)
+        if stored != wanted:
+            raise Inconsistent(f"another {what}", place="header", expected=wanted, found=stored)
 
 
 def _same(what: str, expected: Sequence[object], found: Sequence[object]) -> None:
@@ -147,10 +172,13 @@ def _check_chunks(sidecar: Sidecar, made: Sidecar) -> Iterator[UnderlayError]:
             for row_group in np.flatnonzero(found[field] != expected[field]).tolist():
                 yield _differs(field, row_group, column.name, expected[field][row_group], found[field][row_group])
         for field, flag in _COUNTS:
-            has = (found["stat_flags"] & int(flag)) != 0
-            agrees = ((expected["stat_flags"] & int(flag)) != 0) & (found[field] == expected[field])
-            for row_group in np.flatnonzero(has & ~agrees).tolist():
-                yield _differs(field, row_group, column.name, expected[field][row_group], found[field][row_group])
+            has, wanted = (found["stat_flags"] & int(flag)) != 0, (expected["stat_flags"] & int(flag)) != 0
+            for row_group in np.flatnonzero((has != wanted) | (found[field] != expected[field])).tolist():
+                numbers = (
+                    int(chunks[field][row_group]) if there[row_group] else "none"
+                    for chunks, there in ((expected, wanted), (found, has))
+                )
+                yield _differs(field, row_group, column.name, *numbers)
         yield from _check_bounds(sidecar, made, index)
 
 
@@ -160,9 +188,8 @@ def _check_bounds(sidecar: Sidecar, made: Sidecar, index: int) -> Iterator[Under
     for side in SIDES:
         found, expected = (byte_bounds(s, index, side).to_pylist() for s in (sidecar, made))
         for row_group, (stored, wanted) in enumerate(zip(found, expected, strict=True)):
-            if stored is None or stored == wanted or (wanted is None and is_backfilled):
-                continue
-            yield _differs(side, row_group, column.name, wanted.hex() if wanted else "none", stored.hex())
+            if stored != wanted and not (wanted is None and is_backfilled):
+                yield _differs(side, row_group, column.name, *(v.hex() if v else "none" for v in (wanted, stored)))
 
 
 def _check_blooms(sidecar: Sidecar, made: Sidecar) -> Iterator[UnderlayError]:

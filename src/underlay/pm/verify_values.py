@@ -3,69 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from underlay.errors import Damaged, Inconsistent, UnderlayError, Unsupported
+from underlay.errors import Inconsistent, UnderlayError
 from underlay.parquet.bloom import contains, hash_values
 from underlay.parquet.footer import Footer
 from underlay.pm.blocks import inline_bloom
 from underlay.pm.bounds import as_bounds, ordered_bounds
 from underlay.pm.domains import column_domain
-from underlay.pm.read import open_through_sidecar
+from underlay.pm.physical import open_physical, read_leaves
 from underlay.pm.sidecar import Sidecar
 from underlay.pm.statistics import is_exact, null_counts
-from underlay.pm.types import UNKNOWN
-from underlay.pm.values import Column
 
 
 def check_values(sidecar: Sidecar, path: Path, footer: Footer) -> Iterator[UnderlayError]:
     """Problems of row counts, null counts, bounds and blooms. Reads the whole file, a row group at a time."""
-    raw = _Physical(sidecar)
-    with open_through_sidecar(raw, path) as file:
+    with open_physical(sidecar, path) as file:
         for row_group in range(sidecar.row_group_count):
             try:
-                table = file.read_row_group(row_group)
-            except pa.ArrowNotImplementedError as error:
-                yield Unsupported(
-                    f"Arrow cannot read it, so it was not checked: {error}", place=f"row group {row_group}"
-                )
-                continue
-            except (pa.ArrowException, OSError) as error:
-                yield Damaged(f"does not decode: {error}", place=f"row group {row_group}")
+                found, leaves = read_leaves(file, row_group)
+            except UnderlayError as error:
+                yield error
                 continue
             rows = int(sidecar.num_rows[row_group])
-            if table.num_rows != rows:
-                yield Inconsistent(
-                    "another number of rows", place=f"row group {row_group}", expected=table.num_rows, found=rows
-                )
-            for index in range(sidecar.column_count):
-                values = _leaf_values(table.column(index))
+            if found != rows:
+                yield Inconsistent("another number of rows", place=f"row group {row_group}", expected=found, found=rows)
+            for index, values in enumerate(leaves):
                 yield from _check_chunk(sidecar, footer, row_group, index, values)
-
-
-class _Physical(Sidecar):
-    """A sidecar whose columns have no types, so that values decode as what they physically are."""
-
-    def __init__(self, sidecar: Sidecar) -> None:
-        super().__init__(sidecar.data, sidecar.header, sidecar.footer, sidecar.sections)
-        self.columns: tuple[Column, ...] = tuple(
-            replace(column, type=UNKNOWN, name=f"{index}") for index, column in enumerate(sidecar.columns)
-        )
-
-
-def _leaf_values(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    """The leaf values that are there: lists and structs are opened, nulls left out."""
-    values = column.combine_chunks()
-    while pa.types.is_nested(values.type):
-        values = pc.list_flatten(values) if pa.types.is_list(values.type) else pc.struct_field(values, [0])
-    return values.drop_null()
 
 
 def _check_chunk(
