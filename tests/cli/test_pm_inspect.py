@@ -9,8 +9,12 @@ import pytest
 
 from tests.cli.command import underlay
 from tests.cli.conftest import Pair
+from tests.pm.examples import sidecar_bytes, version
+from tests.pm.test_sidecar import patched
 from underlay.pm.dump import dump
+from underlay.pm.encode import append
 from underlay.pm.file import read_sidecar
+from underlay.pm.sidecar import decode
 
 
 def test_show_has_columns_and_row_groups(trips: Pair):
@@ -83,3 +87,19 @@ def test_an_unknown_column_or_version_is_said(trips: Pair):
     run = underlay("pm", "dump", trips.sidecar, "--version-size", 5)
     assert run.code == 3
     assert f'"underlay pm versions {trips.sidecar}" lists them.' in run.words
+
+
+def test_an_older_version_is_reached_behind_one_that_cannot_be_read(tmp_path: Path):
+    data = sidecar_bytes()
+    tail = append(decode(data), [0, 1, 2], version(900, seq_txn=1))
+    future = patched(data + tail.data, len(data) + 32, "Q", 1 << 40)
+    path = tmp_path / "_pm"
+    path.write_bytes(patched(future, 0, "Q", tail.size))
+    assert underlay("pm", "show", path).code == 5
+    assert underlay("pm", "show", path, "--version-size", "708").code == 0
+    assert underlay("pm", "dump", path, "--version-size", "708").code == 0
+    run = underlay("pm", "versions", path, "--json")
+    newest, first = (json.loads(line) for line in run.output.splitlines())
+    assert (run.code, newest["rows"], first["rows"]) == (0, None, 9)
+    assert "does not know" in newest["error"]
+    assert b"cannot be read" in underlay("pm", "versions", path).output

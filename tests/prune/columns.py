@@ -35,6 +35,10 @@ def kept(predicate, bounds):
     return verdict(predicate, bounds).kept.tolist()
 
 
+def must(predicate, bounds):
+    return verdict(predicate, bounds).must.tolist()
+
+
 def bloom_of(*sets):
     """A filter without false positives, one set of encoded values per block, that counts what it is asked."""
 

@@ -8,10 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from underlay.prune import AmbiguousIntegers, ColumnBounds, evaluate
+from underlay.prune import AmbiguousIntegers, ColumnBounds, evaluate, normalise
 
 from .kinds import BY_NAME, KINDS
-from .reference import block_may_match, is_nan, row_matches
+from .reference import (
+    DUCKDB,
+    Engine,
+    block_may_match,
+    block_must_match,
+    is_nan,
+    row_always_matches,
+    row_matches,
+    truth,
+)
 from .worlds import COLUMN, build_world
 
 kinds = pytest.mark.parametrize("kind", KINDS, ids=repr)
@@ -28,17 +37,14 @@ def row_key(kind, value):
 
 @kinds
 @settings(max_examples=60, deadline=None)
-@given(seed=seeds, loose=st.booleans())
-def test_a_dropped_block_holds_no_matching_row_in_any_engine(kind, seed, loose):
-    world = build_world(random.Random(seed), kind, loose=loose)
+@given(seed=seeds, loose=st.booleans(), tree=st.booleans())
+def test_dropped_and_full_blocks_are_what_every_engine_finds(kind, seed, loose, tree):
+    world = build_world(random.Random(seed), kind, loose=loose, tree=tree)
     verdict = judge(world)
-    for block, is_kept in zip(world.blocks, verdict.kept, strict=True):
-        for value in block:
-            for nan_is_greatest in (True, False):
-                matches = row_matches(
-                    world.predicate, row_key(kind, value), kind.readings, nan_is_greatest=nan_is_greatest
-                )
-                assert is_kept or not matches, (str(world.predicate), block)
+    for block, is_kept, is_full in zip(world.blocks, verdict.kept, verdict.must, strict=True):
+        for value in {repr(v): row_key(kind, v) for v in block}.values():
+            assert is_kept or not row_matches(world.predicate, value, kind.readings), (str(world.predicate), block)
+            assert not is_full or row_always_matches(world.predicate, value, kind.readings), str(world.predicate)
 
 
 @kinds
@@ -47,12 +53,25 @@ def test_a_dropped_block_holds_no_matching_row_in_any_engine(kind, seed, loose):
 def test_the_evaluator_agrees_with_the_reference_on_every_block(kind, seed):
     world = build_world(random.Random(seed), kind)
     verdict = judge(world)
+    limits = {"lowest": kind.lowest, "highest": kind.highest, "step": kind.step}
+    parts = world.predicate.parts
     for index, stats in enumerate(world.stats):
-        expected = all(
-            block_may_match(part, stats, kind.readings, lowest=kind.lowest, highest=kind.highest, step=kind.step)
-            for part in world.predicate.parts
-        )
-        assert verdict.kept[index] == expected, (str(world.predicate), stats, verdict.reason(index))
+        may = all(block_may_match(part, stats, kind.readings, **limits) for part in parts)
+        assert verdict.kept[index] == may, (str(world.predicate), stats, verdict.reason(index))
+        must = may and all(block_must_match(part, stats, kind.readings, **limits) for part in parts)
+        assert verdict.must[index] == must, (str(world.predicate), stats)
+
+
+@kinds
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds)
+def test_a_normalised_predicate_answers_every_row_alike(kind, seed):
+    world = build_world(random.Random(seed), kind, loose=True, tree=True)
+    normal = normalise(world.predicate)
+    for value in [None, *(row_key(kind, v) for v in kind.values)]:
+        for engine in (DUCKDB, Engine(nan_test_of_null=False)):
+            answers = [truth(p, value, kind.readings, engine) for p in (world.predicate, normal)]
+            assert answers[0] == answers[1], (str(world.predicate), str(normal), value)
 
 
 @settings(max_examples=200, deadline=None)
@@ -71,24 +90,28 @@ def test_integers_of_unknown_sign_lose_no_row_whichever_they_were(seed, bits, si
         has_maximum=known.has_maximum,
     )
     verdict = evaluate(world.predicate, {COLUMN: bounds}, block_count=len(world.blocks))
-    for block, is_kept in zip(world.blocks, verdict.kept, strict=True):
+    for block, is_kept, is_full in zip(world.blocks, verdict.kept, verdict.must, strict=True):
         rows = [row_key(kind, value) for value in block]
         assert is_kept or not any(row_matches(world.predicate, row, kind.readings) for row in rows)
+        assert not is_full or all(row_always_matches(world.predicate, row, kind.readings) for row in rows)
 
 
 @kinds
-def test_a_fair_share_of_blocks_is_dropped(kind):
+def test_a_fair_share_of_blocks_is_dropped_and_of_others_known_in_full(kind):
     rng = random.Random(20240131)
     worlds = [build_world(rng, kind, loose=True, damage=False) for _ in range(150)]
     dropped = sum(int((~judge(world).kept).sum()) for world in worlds)
-    assert dropped / sum(len(world.blocks) for world in worlds) > 0.2
+    full = sum(int(judge(world).must.sum()) for world in worlds)
+    blocks = sum(len(world.blocks) for world in worlds)
+    assert dropped / blocks > 0.2
+    assert full / blocks > 0.05
 
 
 @kinds
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds)
 def test_every_dropped_block_has_a_reason_and_is_counted(kind, seed):
-    world = build_world(random.Random(seed), kind, loose=True)
+    world = build_world(random.Random(seed), kind, loose=True, tree=True)
     verdict = judge(world)
     assert sum(verdict.counts().values()) == int((~verdict.kept).sum())
     for index, is_kept in enumerate(verdict.kept):

@@ -18,8 +18,8 @@ from underlay.prune import (
     Times,
     Unit,
     Uuids,
-    parse_where,
 )
+from underlay.prune.where import parse_where
 
 from .columns import column, verdict
 
@@ -107,31 +107,42 @@ def database():
         yield connection
 
 
-def duckdb_matches(database, type_, row, where):
-    """Whether DuckDB matches the row; None where it refuses the comparison."""
+def duckdb_matches(database, type_, rows, where):
+    """Whether DuckDB matches each row; None where it refuses the comparison."""
+    values = ", ".join(f"({index}, CAST({row} AS {type_}))" for index, row in enumerate(rows))
     try:
-        query = f"SELECT coalesce({where}, false) FROM (SELECT CAST({row} AS {type_}) AS c)"
-        return database.execute(query).fetchone()[0]
+        query = f"SELECT coalesce({where}, false) FROM (VALUES {values}) AS rows(i, c) ORDER BY i"
+        return [answer for (answer,) in database.execute(query).fetchall()]
     except duckdb.Error:
-        return None
+        return [None] * len(rows)
+
+
+FORMS = (
+    "c = {}", "c < {}", "c <= {}", "c > {}", "c >= {}", "c IN ({0}, {0})", "c BETWEEN {0} AND {0}", "c <> {}",
+    "NOT c < {}", "NOT c > {}", "c NOT IN ({0}, {0})", "c NOT BETWEEN {0} AND {0}", "c IS DISTINCT FROM {}",
+    "c IS NOT DISTINCT FROM {}", "NOT (c = {0} OR c > {0})", "c IN ({0}, 1e0)", "c NOT IN ({0}, 1e0)",
+    "c BETWEEN {0} AND 1e300", "NOT c BETWEEN -1e300 AND {0}",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_duckdb_matches_no_row_of_a_dropped_block(name, database):
+def test_duckdb_matches_no_row_of_a_dropped_block_and_every_row_of_a_full_one(name, database):
     type_, domain, rows, literals = CASES[name]
-    bounds = column(domain, *((value, value) for _, value in rows), may_hold_nan=False)
-    dropped = 0
-    for literal in literals:
-        for form in ("c = {}", "c < {}", "c <= {}", "c > {}", "c >= {}", "c IN ({0}, {0})", "c BETWEEN {0} AND {0}"):
-            where = form.format(literal)
-            try:
-                kept = verdict(where, bounds).kept
-            except BadPredicate:
-                continue
-            for (row, _), is_kept in zip(rows, kept, strict=True):
-                assert is_kept or not duckdb_matches(database, type_, row, where), (row, where)
-                dropped += not is_kept
-    assert dropped > 0
+    known = {"null_count": [0] * len(rows), "value_count": [1] * len(rows)}
+    bounds = column(domain, *((value, value) for _, value in rows), may_hold_nan=False, **known)
+    dropped = full = 0
+    for where in (form.format(literal) for literal in literals for form in FORMS):
+        try:
+            found = verdict(where, bounds)
+        except BadPredicate:
+            continue
+        answers = duckdb_matches(database, type_, [row for row, _ in rows], where)
+        for (row, _), is_kept, is_full, answer in zip(rows, found.kept, found.must, answers, strict=True):
+            assert is_kept or not answer, (row, where)
+            assert not is_full or answer is not False, (row, where)
+            dropped += not is_kept
+            full += bool(is_full)
+    assert min(dropped, full) > 0
 
 
 def test_every_literal_here_is_one_that_we_read():

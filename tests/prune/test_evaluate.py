@@ -18,9 +18,10 @@ from underlay.prune import (
     Text,
     Times,
     Unit,
+    col,
     evaluate,
-    parse_where,
 )
+from underlay.prune.where import parse_where
 
 from .columns import C, bloom_of, column, verdict
 
@@ -74,6 +75,52 @@ def test_the_first_predicate_that_proves_it_is_named():
 )
 def test_a_reason_carries_the_numbers(where, bounds, reason):
     assert verdict(where, bounds).reason(0) == reason
+
+
+def test_an_or_that_drops_names_each_branch():
+    columns = {("a",): column(Integers(32), (1, 2), (1, 9)), ("b",): column(Integers(32), (7, 8), (7, 8))}
+    found = evaluate(parse_where("a = 5 OR (b < 3 AND a > 0) OR NOT b > 4"), columns, block_count=2)
+    assert found.kept.tolist() == [False, True]
+    assert found.counts() == {Cause.BRANCHES: 1}
+    assert found.reason(0) == "no branch can match: a = 5: max is 2; b < 3: min is 7; NOT b > 4: min is 7"
+    many = evaluate(parse_where(" OR ".join(f"a = {n}" for n in range(20, 30))), columns, block_count=2)
+    assert many.reason(0).endswith("; a = 23: max is 2; and 6 more")
+
+
+def test_a_constant_says_that_it_is_never_true():
+    found = evaluate(parse_where("c = 5 AND FALSE"), {C: column(Integers(32), (1, 9))}, block_count=1)
+    assert found.reason(0) == "FALSE: never true"
+    assert not evaluate(parse_where("NULL OR FALSE"), {}, block_count=1).kept.any()
+    assert evaluate(parse_where("NOT FALSE"), {}, block_count=1).must.all()
+
+
+def test_a_tree_is_judged_without_a_conjunction_around_it():
+    bounds = column(Integers(32), (1, 2), (5, 9), null_count=[0, 0], value_count=[2, 2])
+    found = evaluate(~(col("c") > 3) | col("c").is_null(), {C: bounds}, block_count=2)
+    assert (found.kept.tolist(), found.must.tolist()) == ([True, False], [True, False])
+
+
+def test_a_block_without_rows_is_dropped_and_matches_nothing_in_full():
+    bounds = column(Integers(32), (1, 2), (1, 2), null_count=[0, 0], value_count=[0, 2])
+    found = evaluate(parse_where("c > 0"), {C: bounds}, block_count=2, row_count=[0, 2])
+    assert (found.kept.tolist(), found.must.tolist()) == ([False, True], [False, True])
+    assert evaluate(And(()), {}, block_count=2, row_count=[0, 2]).must.tolist() == [False, True]
+
+
+def test_filters_are_not_asked_for_blocks_that_another_branch_keeps():
+    bloom = bloom_of(set(), set())
+    columns = {C: column(Integers(64), (1, 9), (1, 9), bloom=bloom), ("d",): column(Integers(64), (1, 1), (2, 2))}
+    found = evaluate(parse_where("d = 1 OR c = 5"), columns, block_count=2)
+    assert found.kept.tolist() == [True, False]
+    assert bloom.asked == [((5).to_bytes(8, "little"), [1])]
+    assert "Bloom" in found.reason(1)
+
+
+def test_opaque_columns_are_not_looked_up_and_others_are():
+    opaque = parse_where("abs(x) = 1", opaque=True)
+    assert evaluate(opaque, {}, block_count=1).kept.all()
+    with pytest.raises(UnknownColumn):
+        evaluate(parse_where("TRUE OR x = 1"), {}, block_count=1)
 
 
 def test_a_long_list_is_cut_in_the_reason():

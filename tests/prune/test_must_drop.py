@@ -1,4 +1,4 @@
-"""Pruning is not vacuous: for every type and form of predicate there is a block that must go and one that must stay."""
+"""Pruning is not vacuous: for every type and form there is a block that must go, one that must stay, one in full."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from underlay.prune import (
     Addresses,
     AmbiguousIntegers,
+    And,
     Between,
     Binary,
     Booleans,
@@ -22,9 +23,17 @@ from underlay.prune import (
     Floats,
     In,
     Integers,
+    IsDistinct,
+    IsNotDistinct,
     IsNotNull,
     IsNull,
+    Like,
+    Not,
+    NotIn,
     Op,
+    Opaque,
+    Or,
+    StartsWith,
     Text,
     Times,
     Unit,
@@ -126,6 +135,83 @@ def test_null_tests_use_the_null_count(name):
     assert dropped_for(IsNull(C), column(domain, block, null_count=[1])) is None
     nothing = column(domain, (None, None), null_count=[3], value_count=[3])
     assert dropped_for(IsNotNull(C), nothing) is Cause.ALL_NULL
+
+
+def in_full(predicate, bounds):
+    return verdict(predicate, bounds).must.tolist()
+
+
+@types
+def test_a_block_inside_what_matches_is_known_in_full(name):
+    domain, block, below, minimum, above = TYPES[name]
+    bounds = column(domain, block, may_hold_nan=False, null_count=[0], value_count=[3])
+    for predicate in (
+        Compare(C, Op.GE, minimum),
+        Compare(C, Op.GT, below),
+        Compare(C, Op.LT, above),
+        Compare(C, Op.LE, above),
+        Compare(C, Op.NE, above),
+        Compare(C, Op.NE, below),
+        Not(Compare(C, Op.LT, minimum)),
+        Not(Compare(C, Op.GT, above)),
+        Between(C, minimum, above),
+        Not(Between(C, below, below)),
+        NotIn(C, (below, above)),
+        IsDistinct(C, above),
+        IsNotNull(C),
+        Or((Compare(C, Op.EQ, above), Compare(C, Op.LT, above))),
+    ):
+        assert in_full(predicate, bounds) == [True], str(predicate)
+    for predicate in (
+        Compare(C, Op.EQ, minimum),
+        Compare(C, Op.GT, minimum),
+        In(C, (minimum, below)),
+        Between(C, above, below),
+        IsNull(C),
+        And((Compare(C, Op.GE, minimum), Opaque("?"))),
+    ):
+        assert in_full(predicate, bounds) == [False], str(predicate)
+
+
+@types
+def test_a_block_of_one_value_matches_its_equality_in_full_and_drops_the_negation(name):
+    domain, (minimum, _), _, literal, _ = TYPES[name]
+    bounds = column(domain, (minimum, minimum), may_hold_nan=False, null_count=[0], value_count=[3])
+    for predicate in (Compare(C, Op.EQ, literal), In(C, (literal, None)), IsNotDistinct(C, literal)):
+        assert in_full(predicate, bounds) == [True], str(predicate)
+        assert dropped_for(Not(predicate), bounds) is not None, str(predicate)
+    for predicate in (Compare(C, Op.NE, literal), NotIn(C, (literal,)), IsDistinct(C, literal)):
+        assert dropped_for(predicate, bounds) is Cause.GAP, str(predicate)
+
+
+@types
+def test_a_null_is_in_no_full_match(name):
+    domain, block, _, minimum, _ = TYPES[name]
+    for nulls in ({"null_count": [1], "value_count": [3]}, {}):
+        bounds = column(domain, block, may_hold_nan=False, **nulls)
+        assert in_full(Compare(C, Op.GE, minimum), bounds) == [False]
+        assert in_full(IsNotNull(C), bounds) == [False]
+    nothing = column(domain, (None, None), null_count=[3], value_count=[3])
+    assert in_full(IsNull(C), nothing) == in_full(IsDistinct(C, minimum), nothing) == [True]
+    assert in_full(Compare(C, Op.GE, minimum), nothing) == [False]
+
+
+def test_whole_numbers_in_a_list_without_gaps_are_known_in_full():
+    bounds = column(Integers(64), (5, 7), (5, 8), (-(2**63), 2**63 - 1), null_count=[0, 0, 0], value_count=[9, 9, 9])
+    assert in_full(In(C, (7, 5, 6)), bounds) == [True, False, False]
+    assert verdict(NotIn(C, (7, 5, 6)), bounds).kept.tolist() == [False, True, True]
+
+
+def test_prefixes_prune_and_prove():
+    bounds = column(Text(), ("ab", "ac"), ("b", "c"), ("a", "b"), null_count=[0, 0, 0], value_count=[9, 9, 9])
+    for predicate in (StartsWith(C, "a"), Like(C, "a%"), Like(C, "a%%")):
+        assert verdict(predicate, bounds).kept.tolist() == [True, False, True]
+        assert in_full(predicate, bounds) == [True, False, False]
+        assert verdict(Not(predicate), bounds).kept.tolist() == [False, True, True]
+        assert in_full(Not(predicate), bounds) == [False, True, False]
+    assert verdict(Like(C, "ab_%"), bounds).kept.tolist() == [True, False, True]
+    assert not verdict(Like(C, "ab_%"), bounds).must.any()
+    assert verdict(Like(C, "ab"), bounds).kept.tolist() == [True, False, True]
 
 
 def test_booleans_prune_when_all_values_agree():

@@ -11,16 +11,34 @@ import pytest
 
 import underlay.prune.bounds as bounds_module
 import underlay.prune.overlap as overlap_module
+import underlay.prune.span as span_module
 import underlay.prune.whole as whole_module
-from underlay.prune import AmbiguousIntegers, Compare, Decimals, Floats, Integers, Op, Text, Times, Unit
+from underlay.prune import (
+    AmbiguousIntegers,
+    Binary,
+    Compare,
+    Decimals,
+    Floats,
+    In,
+    Integers,
+    NotIn,
+    Op,
+    StartsWith,
+    Text,
+    Times,
+    Unit,
+)
 from underlay.prune.bounds import KeyRanges
 from underlay.prune.instant import parse_instant
+from underlay.prune.like import Rest, Shape
 from underlay.prune.octets import Octets
 from underlay.prune.span import Selection, span_of
 
-from .columns import C, bloom_of, column, kept
+from .columns import C, bloom_of, column, kept, must
 
-evaluate_module = importlib.import_module("underlay.prune.evaluate")
+judge_module = importlib.import_module("underlay.prune.judge")
+finding_module = importlib.import_module("underlay.prune.finding")
+choice_module = importlib.import_module("underlay.prune.choice")
 NEGATIVE_ZERO = struct.pack("<d", -0.0)
 
 
@@ -96,7 +114,52 @@ def forget_missing_bounds(monkeypatch):
         )
         return true_miss(full, selection, may_hold_nan)
 
-    monkeypatch.setattr(evaluate_module, "miss", miss)
+    monkeypatch.setattr(judge_module, "miss", miss)
+    monkeypatch.setattr(finding_module, "miss", miss)
+
+
+def forget_nan_in_negations(monkeypatch):
+    monkeypatch.setattr(choice_module, "_with_nan", lambda selection: selection)
+
+
+def forget_nan_literals(monkeypatch):
+    monkeypatch.setattr(choice_module, "is_nan_literal", lambda value: False)
+
+
+def forget_nulls(monkeypatch):
+    true_choose = judge_module.choose
+
+    def choose(leaf, domain):
+        choice = true_choose(leaf, domain)
+        return choice_module.Choice(choice.hits, choice.find_misses, null_hits=False, null_misses=False)
+
+    monkeypatch.setattr(judge_module, "choose", choose)
+
+
+def forget_rounding_of_points(monkeypatch):
+    monkeypatch.setattr(Floats, "exact_key", lambda self, literal: float(np.float32(float(literal))))
+    monkeypatch.setattr(Integers, "exact_key", lambda self, literal: int(literal))
+
+
+def forget_that_lists_share_a_type(monkeypatch):
+    monkeypatch.setattr(choice_module, "as_doubles", lambda values: values)
+
+
+def forget_null_in_lists(monkeypatch):
+    true_choose = judge_module.choose
+
+    def choose(leaf, domain):
+        return true_choose(NotIn(leaf.column, tuple(v for v in leaf.values if v is not None)), domain)
+
+    monkeypatch.setattr(judge_module, "choose", choose)
+
+
+def forget_the_byte_order(monkeypatch):
+    monkeypatch.setattr(span_module, "successor", lambda prefix: prefix[:-1] + bytes([(prefix[-1] + 1) % 256]))
+
+
+def forget_escapes(monkeypatch):
+    monkeypatch.setattr(choice_module, "shape_of", lambda like: Shape(like.pattern.partition("%")[0], Rest.ANYTHING))
 
 
 SINGLE = struct.unpack("<f", struct.pack("<f", 0.1))[0]
@@ -105,7 +168,7 @@ SINGLE = struct.unpack("<f", struct.pack("<f", 0.1))[0]
 MUTATIONS = {
     "t1": (forget_nan, "c > 2", lambda: column(Floats(64), (1.0, 1.0))),
     "t1_equal": (forget_nan, "c = 'nan'::double", lambda: column(Floats(64), (1.0, 1.0))),
-    "t2": (forget_nan_bounds, "c < 5", lambda: column(Floats(64), (math.nan, 9.0))),
+    "t2": (forget_nan_bounds, "c IN (1, 2, 3, 4, 5)", lambda: column(Floats(64), (math.nan, 9.0))),
     "t6": (forget_the_other_zero, "c = 0", lambda: column(Floats(64), (None, None), bloom=bloom_of({NEGATIVE_ZERO}))),
     "t8": (forget_float_rounding, "c = 0.1", lambda: column(Floats(32), (SINGLE, SINGLE))),
     "t8_double": (
@@ -118,8 +181,57 @@ MUTATIONS = {
     "t23": (forget_inverted_bounds, "c < 500", lambda: column(Integers(64), (900, 100))),
     "t24": (forget_missing_null_counts, "c IS NULL", lambda: column(Integers(64), (1, 5))),
     "t26": (forget_missing_bounds, "c = 2", lambda: column(Decimals(20, 2, None), (None, None))),
+    "t1_negated": (forget_nan_in_negations, "NOT c > 2", lambda: column(Floats(64), (5.0, 5.0))),
+    "t24_null_safe": (
+        forget_nulls,
+        "c IS DISTINCT FROM 5",
+        lambda: column(Integers(64), (5, 5), null_count=[1], value_count=[2]),
+    ),
+    "t30": (forget_the_byte_order, StartsWith(C, b"\xff"), lambda: column(Binary(), (b"\xff", b"\xff\xff"))),
+    "t30_escape": (forget_escapes, "c LIKE 'a!_%' ESCAPE '!'", lambda: column(Text(), ("a_", "a_"))),
     "t28": (forget_trailing_nuls, Compare(C, Op.EQ, "a\0"), lambda: column(Text(), ("a\0", "a\0"))),
 }
+
+
+KNOWN = {"null_count": [0], "value_count": [2]}
+
+# the rule taken out, a predicate, and a function that builds the bounds of one block that must not match in full
+FULL_MUTATIONS = {
+    "t1": (forget_nan_in_negations, "c > 0", lambda: column(Floats(64), (1.0, 1.0), **KNOWN)),
+    "t1_unequal": (forget_nan_in_negations, "c <> 2", lambda: column(Floats(64), (1.0, 1.0), **KNOWN)),
+    "t1_list": (forget_nan_in_negations, "c NOT IN (2)", lambda: column(Floats(64), (1.0, 1.0), **KNOWN)),
+    "t1_negated": (forget_nan_in_negations, "NOT c < 0", lambda: column(Floats(64), (1.0, 1.0), **KNOWN)),
+    "t1_literal": (
+        forget_nan_literals,
+        "c < 'nan'::double",
+        lambda: column(Floats(64), (1.0, 1.0), may_hold_nan=False, **KNOWN),
+    ),
+    "t8": (
+        forget_rounding_of_points,
+        "c = 0.1",
+        lambda: column(Floats(32), (SINGLE, SINGLE), may_hold_nan=False, **KNOWN),
+    ),
+    "t8_text": (forget_rounding_of_points, In(C, (2.0**53,)), lambda: column(Integers(64), (2**53, 2**53), **KNOWN)),
+    "t8_list": (
+        forget_that_lists_share_a_type,
+        NotIn(C, (7.0, 2**63 - 2)),
+        lambda: column(Integers(64), (2**63 - 1, 2**63 - 1), **KNOWN),
+    ),
+    "t21": (forget_the_unsigned_reading, "c < 0", lambda: column(AmbiguousIntegers(32), (-9, -1), **KNOWN)),
+    "t24": (forget_nulls, "c = 5", lambda: column(Integers(64), (5, 5), null_count=[1], value_count=[2])),
+    "t24_unknown": (forget_missing_null_counts, "c = 5", lambda: column(Integers(64), (5, 5))),
+    "t24_list": (forget_null_in_lists, "c NOT IN (6, NULL)", lambda: column(Integers(64), (5, 5), **KNOWN)),
+    "t26": (forget_missing_bounds, "c >= -1", lambda: column(Decimals(20, 2, None), (None, None), **KNOWN)),
+    "t30": (forget_escapes, "c LIKE 'a_%'", lambda: column(Text(), ("a_", "a_b"), **KNOWN)),
+}
+
+
+@pytest.mark.parametrize("trap", FULL_MUTATIONS)
+def test_a_rule_taken_out_counts_rows_that_do_not_match(trap, monkeypatch):
+    forget, predicate, build = FULL_MUTATIONS[trap]
+    assert must(predicate, build()) == [False]
+    forget(monkeypatch)
+    assert must(predicate, build()) == [True]
 
 
 @pytest.mark.parametrize("trap", MUTATIONS)

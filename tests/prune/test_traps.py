@@ -32,7 +32,7 @@ from underlay.prune import (
     evaluate,
 )
 
-from .columns import C, bloom_of, column, kept, verdict
+from .columns import C, bloom_of, column, kept, must, verdict
 
 DOUBLE = Floats(64)
 NAN = math.nan
@@ -241,6 +241,9 @@ def test_t25_nested_leaves_prove_nothing():
     bounds = column(Integers(32), (5, 5), null_count=[0], value_count=[1], is_nested=True, bloom=bloom_of(set()))
     for where in ("c = 99", "c IS NULL", "c IS NOT NULL", "c < 'x'", "c IN (1)"):
         assert kept(where, bounds) == [True], where
+        assert must(where, bounds) == [False], where
+    for where in ("c <> 5", "NOT c > 9", "c IS DISTINCT FROM 5", "c NOT IN (5)"):
+        assert (kept(where, bounds), must(where, bounds)) == ([True], [False])
     assert kept("c = NULL", bounds) == [False]
 
 

@@ -6,7 +6,33 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from underlay.prune import And, Between, ColumnBounds, Compare, In, IsNotNull, IsNull, Op, Text
+from underlay.prune import (
+    And,
+    Between,
+    Binary,
+    ColumnBounds,
+    Compare,
+    Constant,
+    Decimals,
+    FixedBinary,
+    Floats,
+    In,
+    Integers,
+    IsDistinct,
+    IsNan,
+    IsNotDistinct,
+    IsNotNan,
+    IsNotNull,
+    IsNull,
+    Like,
+    Not,
+    NotIn,
+    Op,
+    Or,
+    Predicate,
+    StartsWith,
+    Text,
+)
 
 from .kinds import Kind
 from .reference import Stats, is_nan
@@ -22,10 +48,12 @@ class World:
     blocks: list[list[Any]]
     stats: list[Stats]
     bounds: ColumnBounds
-    predicate: And
+    predicate: Predicate
 
 
-def build_world(rng: random.Random, kind: Kind, *, loose: bool = False, damage: bool = True) -> World:
+def build_world(
+    rng: random.Random, kind: Kind, *, loose: bool = False, damage: bool = True, tree: bool = False
+) -> World:
     blocks = [_build_block(rng, kind) for _ in range(rng.randint(1, 12))]
     pairs = [_bound_pair(rng, kind, block, damage) for block in blocks]
     nulls = [_null_count(rng, block, damage) for block in blocks]
@@ -48,22 +76,50 @@ def build_world(rng: random.Random, kind: Kind, *, loose: bool = False, damage: 
         for (low, high), n, block, nan in zip(pairs, nulls, blocks, may_hold_nan, strict=True)
     ]
     parts = tuple(build_predicate(rng, kind, loose=loose) for _ in range(rng.choice((1, 1, 1, 2))))
-    return World(kind, blocks, stats, bounds, And(parts))
+    predicate = build_tree(rng, kind, loose=loose) if tree else And(parts)
+    return World(kind, blocks, stats, bounds, predicate)
 
 
 def build_predicate(rng: random.Random, kind: Kind, *, loose: bool):
+    """Any leaf that the kind can be asked, sometimes under NOT."""
     literals = (*kind.exact, *kind.loose) if loose else kind.exact
-    match rng.randrange(8):
-        case 0:
-            return IsNull(COLUMN)
-        case 1:
-            return IsNotNull(COLUMN)
-        case 2:
-            return In(COLUMN, tuple(rng.choices((*literals, None), k=rng.randint(1, 6))))
-        case 3:
-            return Between(COLUMN, rng.choice(literals), rng.choice(literals))
-        case _:
-            return Compare(COLUMN, rng.choice(list(Op)), rng.choice(literals))
+    one = rng.choice(literals)
+    alike = [literal for literal in literals if isinstance(literal, float) == isinstance(one, float)]
+    some = tuple(rng.choices((*alike, None) if rng.random() < 0.3 else alike, k=rng.randint(1, 6)))
+    leaves = [
+        IsNull(COLUMN),
+        IsNotNull(COLUMN),
+        In(COLUMN, some),
+        NotIn(COLUMN, some),
+        Between(COLUMN, one, rng.choice(alike)),
+        IsDistinct(COLUMN, rng.choice((one, None))),
+        IsNotDistinct(COLUMN, rng.choice((one, None))),
+        *(Compare(COLUMN, op, one) for op in Op),
+    ]
+    if isinstance(kind.domain, Integers | Floats | Decimals):
+        leaves += [IsNan(COLUMN), IsNotNan(COLUMN)]
+    if isinstance(kind.domain, Text | Binary) and not isinstance(kind.domain, FixedBinary):
+        leaves += [StartsWith(COLUMN, one[: rng.randint(0, 2)]), StartsWith(COLUMN, one)]
+    leaf = rng.choice(leaves)
+    return Not(leaf) if isinstance(leaf, Compare | StartsWith) and rng.random() < 0.3 else leaf
+
+
+PATTERNS = ("a%", "%", "", "_", "a_", "%b", "a!%%", "b%b", "\U0010ffff%", "!_%", "é", "%\0")
+
+
+def build_tree(rng: random.Random, kind: Kind, *, loose: bool, depth: int = 4):
+    """AND, OR and NOT over leaves, LIKE and constants among them."""
+    choice = rng.random() if depth else 1
+    if choice < 0.25:
+        return Not(build_tree(rng, kind, loose=loose, depth=depth - 1))
+    if choice < 0.6:
+        parts = (build_tree(rng, kind, loose=loose, depth=depth - 1) for _ in range(rng.randint(1, 3)))
+        return rng.choice((And, Or))(tuple(parts))
+    if isinstance(kind.domain, Text) and rng.random() < 0.2:
+        return Like(COLUMN, rng.choice(PATTERNS), "!")
+    if rng.random() < 0.05:
+        return Constant(rng.choice((True, False, None)))
+    return build_predicate(rng, kind, loose=loose)
 
 
 def _build_block(rng: random.Random, kind: Kind) -> list[Any]:

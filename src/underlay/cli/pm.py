@@ -250,8 +250,8 @@ def prune(
         str,
         typer.Option(
             metavar="FILTER",
-            help="Comparisons of a column with a value (=, <, <=, >, >=, IN, BETWEEN, IS [NOT] NULL), joined by AND."
-            " Times without a zone are UTC.",
+            help="Comparisons of a column with a value (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS [NOT] NULL),"
+            " joined by AND, OR and NOT. Times without a zone are UTC.",
             show_default=False,
         ),
     ],

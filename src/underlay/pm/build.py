@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from underlay.errors import Damaged, Inconsistent, UnderlayError
 from underlay.parquet.bloom import parse_header
+from underlay.parquet.checks import check_ranges
 from underlay.parquet.footer import Footer
 from underlay.parquet.tail import LoadedFooter, load_footer
 from underlay.pm.convert import Place, bloom_mask, convert
@@ -40,6 +41,7 @@ def from_parquet(
     path = Path(path)
     loaded = load_footer(path)
     try:
+        check_ranges(loaded.footer, loaded.file_size)
         with path.open("rb") as file:
             bitsets = read_blooms(file, loaded) if blooms == "inline" else {}
         make = partial(

@@ -27,9 +27,7 @@ from underlay.pm.values import Block, Buffer, VersionFields
 _U64 = struct.Struct("<Q")
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in place of a file is an error, not an endless wait
 _MAP_FROM_BYTES = 256 << 10
-"""From this size on a sidecar whose checksum is not wanted is mapped: only the pages that are looked at are read."""
-_READ_UP_TO_BYTES = 1 << 30
-"""Above this size a sidecar is always mapped. Below it, reading it whole costs half of setting up a full mapping."""
+"""From this size on a sidecar is mapped; below it, reading is cheaper than setting up a mapping."""
 
 
 def read_sidecar(
@@ -40,21 +38,21 @@ def read_sidecar(
     check: bool = True,
 ) -> Sidecar:
     """A version of the sidecar at `path` (see `decode`). Takes no lock; costs one open and two reads."""
-    data = read_committed(path, is_read_whole=check)
+    data = read_committed(path)
     try:
         return decode(data, size=len(data) if size is None else size, parquet_size=parquet_size, check=check)
     except UnderlayError as e:
         raise e.at(os.fspath(path)) from None
 
 
-def read_committed(path: str | os.PathLike[str], *, is_read_whole: bool = True) -> Buffer:
-    """The bytes of all published versions, none of them looked at; mapped if they need not be `is_read_whole`."""
+def read_committed(path: str | os.PathLike[str]) -> Buffer:
+    """The bytes of all published versions, none of them looked at: read, or mapped when they are many."""
     try:
         descriptor = os.open(path, _OPEN)
     except OSError as e:
         raise from_os_error(e, os.fspath(path)) from e
     try:
-        return _committed_bytes(descriptor, is_read_whole=is_read_whole)
+        return _committed_bytes(descriptor)
     except UnderlayError as e:
         raise e.at(os.fspath(path)) from None
     except OSError as e:
@@ -63,8 +61,7 @@ def read_committed(path: str | os.PathLike[str], *, is_read_whole: bool = True) 
         os.close(descriptor)
 
 
-def _committed_bytes(descriptor: int, *, is_read_whole: bool) -> Buffer:
-    """The bytes up to the committed size, read or mapped."""
+def _committed_bytes(descriptor: int) -> Buffer:
     head = os.pread(descriptor, HEADER.size_bytes, 0)
     if len(head) < HEADER.size_bytes:
         raise Truncated(
@@ -72,7 +69,7 @@ def _committed_bytes(descriptor: int, *, is_read_whole: bool) -> Buffer:
         )
     (size,) = _U64.unpack_from(head)
     data: Buffer = b""
-    if size < (_READ_UP_TO_BYTES if is_read_whole else _MAP_FROM_BYTES):
+    if size < _MAP_FROM_BYTES:
         data = os.pread(descriptor, size, 0)
     elif size <= os.fstat(descriptor).st_size:
         data = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ)

@@ -158,6 +158,8 @@ def parse_sections(data: Buffer, footer: Footer, *, bloom_bytes: int, header_fla
         )
     bloom_offset = footer.sections_offset
     at = bloom_offset + bloom_bytes
+    if at == footer.crc_offset and not footer.feature_flags:
+        return FooterSections(bloom_offset, None, (), b"")
     _bound(footer, bloom_offset, at, "bloom matrix")
     seq_txn = None
     if footer.feature_flags & _SEQ_TXN:

@@ -6,6 +6,7 @@ It is written once; appending a version changes only `committed_size` at offset 
 from __future__ import annotations
 
 import struct
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -115,7 +116,7 @@ class HeaderView(NamedTuple):
         )
 
 
-_NAME_PLACE = struct.Struct("<Q16xI4x")
+_NAME_PLACE = "Q16xI4x"
 """Offset and length of a name, the rest of a descriptor skipped."""
 _FEW_COLUMNS = 64
 
@@ -164,14 +165,13 @@ def decode_header(data: Buffer, limit: int) -> HeaderView:
 def _names_end(data: Buffer, limit: int, column_count: int, names_begin: int) -> int:
     """Bound all names; where the names area ends."""
     if column_count <= _FEW_COLUMNS:  # a numpy call costs more than comparing a few numbers
-        end = names_begin
-        descriptors = memoryview(data)[_FIXED_BYTES : _FIXED_BYTES + _DESCRIPTOR_BYTES * column_count]
-        for index, (begin, length) in enumerate(_NAME_PLACE.iter_unpack(descriptors)):
-            if begin < names_begin or begin + length > limit:
-                raise _name_outside(index, begin, length, names_begin, limit)
-            if begin + length > end:
-                end = begin + length
-        return end
+        places = struct.unpack_from("<" + _NAME_PLACE * column_count, data, _FIXED_BYTES)
+        ends = list(map(add, places[::2], places[1::2]))
+        end = max(ends, default=names_begin)
+        if end <= limit and min(places[::2], default=names_begin) >= names_begin:
+            return end
+        bad = next(i for i, name_end in enumerate(ends) if name_end > limit or places[2 * i] < names_begin)
+        raise _name_outside(bad, places[2 * bad], places[2 * bad + 1], names_begin, limit)
     shape, strides = (column_count,), (_DESCRIPTOR_BYTES,)
     begins = np.ndarray(shape, "<u8", data, _FIXED_BYTES, strides)
     lengths = np.ndarray(shape, "<u4", data, _FIXED_BYTES + DESCRIPTOR.offset("name_length"), strides)

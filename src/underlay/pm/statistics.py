@@ -29,6 +29,11 @@ _NULL_COUNT = int(StatFlag.NULL_COUNT)
 _SIZE_SHIFT = {"min": 0, "max": 4}
 _SLOT = {"min": CHUNK.offset("min_stat"), "max": CHUNK.offset("max_stat")}
 _STAT_FLAGS = CHUNK.offset("stat_flags")
+# Flags and sizes are neighbouring bytes: one comparison of both says that a bound is there, inline and of one width.
+_MIN_PRESENT_INLINE = _PRESENT["min"] | _INLINE["min"]
+_MAX_PRESENT_INLINE = _PRESENT["max"] | _INLINE["max"]
+_MIN_MARKS = np.uint16(_MIN_PRESENT_INLINE | 0x0F00)
+_MAX_MARKS = np.uint16(_MAX_PRESENT_INLINE | 0xF000)
 
 
 class FixedBounds(NamedTuple):
@@ -47,21 +52,13 @@ def fixed_bounds(sidecar: Sidecar, column: int, dtype: str) -> FixedBounds:
     """
     records = sidecar.column_records(column)
     width = np.dtype(dtype).itemsize
-    # Flags and sizes are neighbouring bytes: one comparison tests both.
     marks = records.field(_STAT_FLAGS, "<u2")
     return FixedBounds(
         records.field(_SLOT["min"], dtype),
         records.field(_SLOT["max"], dtype),
-        _is_inline(marks, "min", width),
-        _is_inline(marks, "max", width),
+        marks & _MIN_MARKS == _MIN_PRESENT_INLINE | width << 8,
+        marks & _MAX_MARKS == _MAX_PRESENT_INLINE | width << 12,
     )
-
-
-def _is_inline(marks: npt.NDArray[np.uint16], side: Side, width: int) -> Mask:
-    flags = _PRESENT[side] | _INLINE[side]
-    shift = 8 + _SIZE_SHIFT[side]
-    inline: Mask = marks & (flags | 15 << shift) == (flags | width << shift)
-    return inline
 
 
 def byte_bounds(sidecar: Sidecar, column: int, side: Side) -> pa.Array[Any]:

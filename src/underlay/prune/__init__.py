@@ -1,28 +1,53 @@
-"""Which blocks of rows may match a predicate, proven from statistics alone. Pure: no file is opened here."""
+"""Which blocks of rows may match a predicate, and which must, proven from statistics alone; and which rows do.
+
+Pure: no file is opened here. Text is read by `underlay.prune.where.parse_where`, Arrow expressions by
+`underlay.prune.arrow.from_arrow`.
+"""
 
 from underlay.prune.bounds import BloomProbe, ColumnBounds
+from underlay.prune.build import Column, col
+from underlay.prune.cause import Cause
 from underlay.prune.coded import Booleans, Characters, Decimals, Times, Unit
 from underlay.prune.domain import BoundArray, Domain, Unordered
 from underlay.prune.evaluate import evaluate
 from underlay.prune.floats import Floats
 from underlay.prune.instant import Instant
+from underlay.prune.matches import matches
+from underlay.prune.mention import columns_of
+from underlay.prune.normalise import normalise
 from underlay.prune.octets import Binary, FixedBinary, Text, Uuids
+from underlay.prune.operand import ColumnPath, Operand
 from underlay.prune.predicate import (
+    FALSE,
+    NULL,
+    TRUE,
     And,
     Between,
-    ColumnPath,
     Compare,
+    Constant,
     In,
+    IsDistinct,
+    IsNan,
+    IsNotDistinct,
+    IsNotNan,
     IsNotNull,
     IsNull,
+    Like,
+    Not,
+    NotIn,
     Op,
-    Operand,
+    Opaque,
+    Or,
     Predicate,
+    StartsWith,
 )
-from underlay.prune.verdict import Cause, Verdict
+from underlay.prune.verdict import Verdict
 from underlay.prune.whole import Addresses, AmbiguousIntegers, Integers
 
 __all__ = [
+    "FALSE",
+    "NULL",
+    "TRUE",
     "Addresses",
     "AmbiguousIntegers",
     "And",
@@ -33,9 +58,11 @@ __all__ = [
     "BoundArray",
     "Cause",
     "Characters",
+    "Column",
     "ColumnBounds",
     "ColumnPath",
     "Compare",
+    "Constant",
     "Decimals",
     "Domain",
     "FixedBinary",
@@ -43,16 +70,30 @@ __all__ = [
     "In",
     "Instant",
     "Integers",
+    "IsDistinct",
+    "IsNan",
+    "IsNotDistinct",
+    "IsNotNan",
     "IsNotNull",
     "IsNull",
+    "Like",
+    "Not",
+    "NotIn",
     "Op",
+    "Opaque",
     "Operand",
+    "Or",
     "Predicate",
+    "StartsWith",
     "Text",
     "Times",
     "Unit",
     "Unordered",
     "Uuids",
     "Verdict",
+    "col",
+    "columns_of",
     "evaluate",
+    "matches",
+    "normalise",
 ]

@@ -115,14 +115,18 @@ class ColumnBounds:
     @property
     def is_null_free(self) -> BoolArray:
         """Where it is known that no row is null."""
-        return np.asarray((self.null_count == 0) & (not self.is_nested), dtype=np.bool_)
+        if self.is_nested:
+            return np.zeros(self.block_count, dtype=np.bool_)
+        return np.asarray(self.null_count == 0, dtype=np.bool_)
 
     @property
     def is_all_null(self) -> BoolArray:
         """Where it is known that every row is null: the counts agree, and no bound speaks of a value."""
+        counts_agree = (self.null_count == self.value_count) & (self.value_count > 0)
+        if self.is_nested or not counts_agree.any():
+            return np.zeros(self.block_count, dtype=np.bool_)
         has_bound = np.logical_or.reduce([r.has_minimum | r.has_maximum for r in self.ranges])
-        counts_agree = (self.value_count > 0) & (self.null_count == self.value_count)
-        return np.asarray(counts_agree & ~has_bound & (not self.is_nested), dtype=np.bool_)
+        return np.asarray(counts_agree & ~has_bound, dtype=np.bool_)
 
     def show_minimum(self, block: int) -> str:
         """The minimum in words, in each reading."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from underlay.prune.domain import BoolArray, BoundArray, KeyArray
 from underlay.prune.instant import DAY_NS, SECOND_NS, Instant, format_ns, instant_of, parse_instant
 from underlay.prune.number import Number, double_readings, read_number
-from underlay.prune.predicate import Operand
+from underlay.prune.operand import Operand
 from underlay.prune.span import Key
 from underlay.prune.twos_complement import decode_integers
 from underlay.prune.whole import Readings, Whole, check_width

@@ -16,8 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.errors import BadPredicate
-from underlay.prune.predicate import Op, Operand, format_operand
-from underlay.prune.span import Key, Selection, Span
+from underlay.prune.operand import Operand, format_operand
+from underlay.prune.predicate import Op
+from underlay.prune.span import EVERYTHING, Key, Selection
 
 KeyArray = NDArray[Any]  # Any: int64, uint64, float64, or objects (bytes, wide integers), by domain
 BoolArray = NDArray[np.bool_]
@@ -47,6 +48,17 @@ class Domain(ABC):
 
         Raises BadPredicate when the literal's kind cannot be compared with the type.
         """
+
+    def exact_key(self, literal: Operand) -> Key | None:
+        """The one key that the literal equals in every engine; None when there is none, or not only one."""
+        return None
+
+    def prefix_key(self, prefix: str | bytes) -> bytes | None:
+        """The bytes that keys with this prefix begin with; None when keys are not ordered by their bytes.
+
+        Raises BadPredicate when values of the type have no prefix.
+        """
+        raise self.mismatch(prefix, "Only text and binary columns have prefixes.")
 
     @abstractmethod
     def plain_bytes(self, literal: Operand) -> tuple[bytes, ...] | None:
@@ -88,7 +100,11 @@ class Unordered(Domain):
 
     def select(self, op: Op, literal: Operand) -> Selection:
         """Everything: nothing is known of the order, so nothing is refused either."""
-        return Selection((Span(),), nan=True)
+        return EVERYTHING
+
+    def prefix_key(self, prefix: str | bytes) -> bytes | None:
+        """Never known."""
+        return None
 
     def plain_bytes(self, literal: Operand) -> tuple[bytes, ...] | None:
         """Never known."""

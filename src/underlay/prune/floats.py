@@ -16,7 +16,8 @@ import numpy as np
 
 from underlay.prune.domain import BoolArray, BoundArray, Domain, KeyArray, filled_values
 from underlay.prune.number import INFINITY, Number, read_number, to_double
-from underlay.prune.predicate import Op, Operand
+from underlay.prune.operand import Operand
+from underlay.prune.predicate import Op
 from underlay.prune.span import Key, Selection, select_nan, span_of
 
 
@@ -44,12 +45,20 @@ class Floats(Domain):
         return keys, ~np.isnan(keys)
 
     def select(self, op: Op, literal: Operand) -> Selection:
-        """`>` and `>=` select NaN as well."""
+        """`>`, `>=` and `<>` select NaN as well."""
         number = self._read(literal)
         if number.value is None:
             return select_nan(op)
         low, high = self._readings(number.value, number.scale)
-        return Selection((span_of(op, low, high),), nan=op in (Op.GT, Op.GE))
+        return Selection((span_of(op, low, high),), nan=op in (Op.GT, Op.GE, Op.NE))
+
+    def exact_key(self, literal: Operand) -> float | None:
+        """The number of a literal that no engine rounds."""
+        number = self._read(literal)
+        if number.value is None:
+            return None
+        low, high = self._readings(number.value, number.scale)
+        return low if low == high else None
 
     def plain_bytes(self, literal: Operand) -> tuple[bytes, ...] | None:
         """Both zeros for a zero; unknown for NaN, which has many encodings, and for a rounded literal."""

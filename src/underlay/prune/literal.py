@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from underlay.prune.instant import Instant, has_sub_microseconds, parse_day, parse_instant
 from underlay.prune.number import MAGNITUDE_DIGITS, is_number_text
-from underlay.prune.predicate import Operand
+from underlay.prune.operand import Operand
 from underlay.prune.refusal import refuse
 
 _Type = exp.DType

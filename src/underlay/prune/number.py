@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from underlay.errors import BadPredicate
-from underlay.prune.predicate import Operand
+from underlay.prune.operand import Operand
 
 MAGNITUDE_DIGITS = 400
 """Literals lie below 10**400 and have at most 400 digits after the point: beyond every type there is."""
@@ -25,6 +25,8 @@ DECIMAL_DIGITS = 38
 """What the decimal types of DuckDB and Spark hold; a comparison that needs more digits is done in doubles."""
 
 _CAST_ULPS = 4
+_SHORT_BITS = 1_024
+"""Integers of fewer bits have fewer digits than MAGNITUDE_DIGITS."""
 _NUMBER_TEXT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _SPECIAL_TEXT = re.compile(r"[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 
@@ -55,6 +57,8 @@ def read_number(operand: Operand) -> Number | None:
     match operand:
         case bool():
             return None
+        case int() if operand.bit_length() < _SHORT_BITS:
+            return Number(Fraction(operand), whole_digits=len(str(abs(operand))) if operand else 0)
         case int():
             return _number_of_decimal(Decimal(operand))
         case Decimal():
@@ -80,6 +84,13 @@ def double_readings(value: Fraction) -> tuple[Fraction, Fraction]:
     return min(value, from_double(below)), max(value, from_double(above))
 
 
+def as_doubles(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """The literals of IN or BETWEEN as engines bind them: a DOUBLE among numbers makes all of them DOUBLEs."""
+    if not any(isinstance(operand, float) for operand in operands):
+        return operands
+    return tuple(_as_double(operand) for operand in operands)
+
+
 def to_double(value: Fraction) -> float:
     """The nearest double, infinite beyond the largest."""
     try:
@@ -93,6 +104,11 @@ def from_double(value: float) -> Fraction:
     if math.isinf(value):
         return INFINITY if value > 0 else -INFINITY
     return Fraction(value)
+
+
+def _as_double(operand: Operand) -> Operand:
+    number = None if isinstance(operand, str) else read_number(operand)
+    return operand if number is None or number.value is None else to_double(number.value)
 
 
 def _number_of_decimal(value: Decimal) -> Number:

@@ -14,7 +14,8 @@ from uuid import UUID
 import numpy as np
 
 from underlay.prune.domain import BoolArray, BoundArray, Domain, KeyArray, filled_values
-from underlay.prune.predicate import Op, Operand
+from underlay.prune.operand import Operand
+from underlay.prune.predicate import Op
 from underlay.prune.span import NEVER, Key, Selection, span_of
 
 _SHOWN_BYTES = 40
@@ -33,6 +34,10 @@ class Octets(Domain):
         if op is Op.LT and not point:
             return NEVER
         return Selection((span_of(op, point, point),))
+
+    def exact_key(self, literal: Operand) -> bytes | None:
+        """The literal's bytes."""
+        return self.encode(literal)
 
     def plain_bytes(self, literal: Operand) -> tuple[bytes, ...] | None:
         """The bytes themselves, without a length."""
@@ -67,6 +72,10 @@ class Text(Octets):
         except UnicodeEncodeError as error:
             raise self.mismatch(ascii(literal), "The text holds half a surrogate pair.") from error
 
+    def prefix_key(self, prefix: str | bytes) -> bytes | None:
+        """The UTF-8 of the prefix."""
+        return self.encode(prefix)
+
     def show(self, key: Key) -> str:
         """The text in quotes, cut after 40 characters; bytes that are no UTF-8 are escaped."""
         text = _bytes_of(key).decode(errors="backslashreplace")
@@ -90,6 +99,10 @@ class Binary(Octets):
             return literal.encode()
         raise self.mismatch(literal, "Write bytes as X'0AFF'.")
 
+    def prefix_key(self, prefix: str | bytes) -> bytes | None:
+        """The bytes of the prefix."""
+        return self.encode(prefix)
+
 
 @dataclass(frozen=True, slots=True)
 class FixedBinary(Binary):
@@ -101,6 +114,11 @@ class FixedBinary(Binary):
     def name(self) -> str:
         """`binary(n)`."""
         return f"binary({self.length})"
+
+    def exact_key(self, literal: Operand) -> bytes | None:
+        """The bytes when they have the length; otherwise none, since engines may pad."""
+        octets = self.encode(literal)
+        return octets if len(octets) == self.length else None
 
     def plain_bytes(self, literal: Operand) -> tuple[bytes, ...] | None:
         """The bytes when they have the length; otherwise unknown, since engines may pad."""

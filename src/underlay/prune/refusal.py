@@ -7,7 +7,10 @@ from sqlglot.errors import ParseError
 
 from underlay.errors import BadPredicate
 
-SUPPORTED = "Supported: column =, <, <=, >, >= literal, IN (literals), BETWEEN, IS NULL, IS NOT NULL, joined by AND."
+SUPPORTED = (
+    "Supported: column =, <>, <, <=, >, >= literal, [NOT] IN (literals), [NOT] BETWEEN, IS [NOT] NULL,"
+    " IS [NOT] DISTINCT FROM, isnan(column), starts_with(column, 'x'), [NOT] LIKE, joined by AND, OR and NOT."
+)
 _SHOWN_CHARS = 80
 
 

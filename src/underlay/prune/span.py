@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from underlay.prune.predicate import Op
 
@@ -30,9 +31,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Disjoint spans in ascending order, and whether NaN is selected too.
+    """Spans in ascending order, and whether NaN is selected too.
 
-    Two or more spans come only from IN and are then closed on both sides.
+    Two spans may be of any kind. More than two are disjoint, and their inner ends are all closed or all open.
     """
 
     spans: tuple[Span, ...]
@@ -45,13 +46,19 @@ class Selection:
 
 
 NEVER = Selection(())
+EVERYTHING = Selection((Span(),), nan=True)
 
 
 def span_of(op: Op, low: Key, high: Key) -> Span:
-    """What `column op literal` selects when the literal may be read as anything from `low` to `high`."""
+    """What `column op literal` selects when the literal may be read as anything from `low` to `high`.
+
+    `<>` selects every key; `outside` is for those whose literals have one reading.
+    """
     match op:
         case Op.EQ:
             return Span(low, high)
+        case Op.NE:
+            return Span()
         case Op.LT:
             return Span(None, high, high_open=True)
         case Op.LE:
@@ -63,10 +70,12 @@ def span_of(op: Op, low: Key, high: Key) -> Span:
 
 
 def select_nan(op: Op) -> Selection:
-    """What `column op NaN` selects where NaN equals itself and is greater than every number."""
+    """What `column op NaN` selects where NaN equals itself and is greater than every number, or in Arrow."""
     match op:
         case Op.EQ | Op.GE:
             return Selection((), nan=True)
+        case Op.NE:
+            return EVERYTHING
         case Op.LT:
             return Selection((Span(),))
         case Op.LE:
@@ -107,6 +116,41 @@ def unite(selections: Iterable[Selection]) -> Selection:
         else:
             joined.append((low, high))
     return Selection(tuple(Span(low, high) for low, high in joined), any(c.nan for c in chosen))
+
+
+def outside(points: Iterable[Key]) -> tuple[Span, ...]:
+    """The open spans between and beside the points, less those that no byte string can lie in."""
+    ends: list[Key | None] = [None, *sorted(set(points)), None]
+    spans = (Span(low, high, low is not None, high is not None) for low, high in pairwise(ends))
+    return tuple(span for span in spans if not _is_between_neighbours(span))
+
+
+def outside_prefix(prefix: bytes) -> tuple[Span, ...]:
+    """The byte strings before and after those that begin with `prefix`."""
+    if not prefix:
+        return ()
+    following = successor(prefix)
+    below = Span(None, prefix, high_open=True)
+    return (below,) if following is None else (below, Span(following, None))
+
+
+def prefix_span(prefix: bytes) -> Span:
+    """The byte strings that begin with `prefix`."""
+    following = successor(prefix)
+    return Span(prefix, following, high_open=following is not None)
+
+
+def successor(prefix: bytes) -> bytes | None:
+    """The least byte string above all that begin with `prefix`; None when nothing is."""
+    head = prefix.rstrip(b"\xff")
+    return head[:-1] + bytes([head[-1] + 1]) if head else None
+
+
+def _is_between_neighbours(span: Span) -> bool:
+    """Nothing is below the empty string, and nothing between a byte string and itself with a NUL after it."""
+    if not isinstance(span.high, bytes):
+        return False
+    return not span.high or (isinstance(span.low, bytes) and span.high == span.low + b"\0")
 
 
 def _ends(span: Span) -> tuple[Key, Key]:

@@ -1,7 +1,8 @@
 """SQL text to predicates, through sqlglot's DuckDB grammar.
 
-Read: comparisons of one column with one literal, IN, BETWEEN, IS [NOT] NULL, joined by AND. Everything else
-is refused by name. A refusal costs the caller an edit; a predicate half understood would cost them rows.
+Read: comparisons of one column with one literal, null-safe ones too, IN, BETWEEN, IS NULL, isnan, starts_with, LIKE
+and constants, joined by AND, OR and NOT. Everything else is refused by name, or becomes an Opaque part for a caller
+who applies it afterwards. A refusal costs the caller an edit; a predicate half understood would cost them rows.
 """
 
 from __future__ import annotations
@@ -12,21 +13,12 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from underlay.errors import BadPredicate
-from underlay.prune.literal import read_literal
-from underlay.prune.predicate import And, Between, ColumnPath, Compare, In, IsNotNull, IsNull, Op, Predicate
-from underlay.prune.refusal import SUPPORTED, refuse, unparsed
+from underlay.prune.condition import read_condition
+from underlay.prune.predicate import And
+from underlay.prune.refusal import SUPPORTED, unparsed
 
 MAX_TEXT_CHARS = 4_000_000
 """Longer text is refused unread."""
-
-_OPS: dict[type[exp.Expr], Op] = {
-    exp.EQ: Op.EQ,
-    exp.LT: Op.LT,
-    exp.LTE: Op.LE,
-    exp.GT: Op.GT,
-    exp.GTE: Op.GE,
-}
-_FLIPPED = {Op.EQ: Op.EQ, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 
 
 class _WhereSql(DuckDB):
@@ -36,13 +28,15 @@ class _WhereSql(DuckDB):
         HEX_STRINGS = [("X'", "'"), ("x'", "'")]  # noqa: RUF012  # sqlglot reads it from the class
 
 
-def parse_where(text: str) -> And:
+def parse_where(text: str, *, opaque: bool = False) -> And:
     """The conjunction that `text` states, as it would follow WHERE.
 
-    Raises BadPredicate with the line and column of text that is no SQL, or the part that is not supported.
+    Raises BadPredicate with the line and column of text that is no SQL, or the part that is not supported. With
+    `opaque` such a part becomes an Opaque that names its columns, as small as AND, OR and NOT around it allow.
     """
     try:
-        return And(tuple(_parse_part(node) for node in _conjuncts(_parse(text))))
+        found = read_condition(_parse(text), opaque=opaque)
+        return found if isinstance(found, And) else And((found,))
     except RecursionError:
         raise BadPredicate(
             "the predicate is nested too deeply", hint="Take out parentheses and repeated signs."
@@ -80,91 +74,3 @@ def _refuse_hex_numbers(tokens: list[Token], text: str) -> None:
                 place=f"line {token.line}, column {token.col}",
                 hint="Write a number in decimal digits, or bytes as X'0AFF'.",
             )
-
-
-def _conjuncts(root: exp.Expr) -> list[exp.Expr]:
-    """The operands of AND at any depth, left to right. A loop: a chain of ANDs is as deep as it is long."""
-    found, waiting = [], [root]
-    while waiting:
-        node = _bare(waiting.pop())
-        if isinstance(node, exp.And):
-            waiting += [node.expression, node.this]
-        else:
-            found.append(node)
-    return found
-
-
-def _parse_part(node: exp.Expr) -> Predicate:
-    op = _OPS.get(type(node))
-    if op is not None:
-        return _parse_comparison(node, op)
-    match node:
-        case exp.In():
-            return _parse_in(node)
-        case exp.Between():
-            return _parse_between(node)
-        case exp.Is():
-            return IsNull(_column_of_null_test(node))
-        case exp.Not():
-            inner = _bare(node.this)
-            if isinstance(inner, exp.Is):
-                return IsNotNull(_column_of_null_test(inner))
-    raise refuse(node)
-
-
-def _parse_comparison(node: exp.Expr, op: Op) -> Compare:
-    left, right = _bare(node.this), _bare(node.expression)
-    column = _column(left)
-    if column is not None:
-        return Compare(column, op, read_literal(right, node))
-    column = _column(right)
-    if column is None:
-        raise refuse(node)
-    return Compare(column, _FLIPPED[op], read_literal(left, node))
-
-
-def _parse_in(node: exp.In) -> In:
-    if any(node.args.get(other) for other in ("query", "unnest", "field")) or not node.expressions:
-        raise refuse(node)
-    values = tuple(read_literal(_bare(item), node) for item in node.expressions)
-    return In(_required_column(node), values)
-
-
-def _parse_between(node: exp.Between) -> Between:
-    if node.args.get("symmetric"):
-        raise refuse(node)
-    low, high = _bare(node.args["low"]), _bare(node.args["high"])
-    return Between(_required_column(node), read_literal(low, node), read_literal(high, node))
-
-
-def _column_of_null_test(node: exp.Is) -> ColumnPath:
-    if not isinstance(_bare(node.expression), exp.Null):
-        raise refuse(node)
-    return _required_column(node)
-
-
-def _required_column(node: exp.Expr) -> ColumnPath:
-    column = _column(_bare(node.this))
-    if column is None:
-        raise refuse(node)
-    return column
-
-
-def _column(node: exp.Expr) -> ColumnPath | None:
-    """The path of a bare column; None for anything that computes."""
-    steps: list[str] = []
-    while isinstance(node, exp.Dot):
-        if not isinstance(node.expression, exp.Identifier):
-            return None
-        steps.insert(0, node.expression.name)
-        node = node.this
-    if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
-        return None
-    return (*(part.name for part in node.parts), *steps)
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    """The node inside any parentheses."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node

@@ -16,8 +16,9 @@ import numpy as np
 
 from underlay.prune.domain import BoolArray, BoundArray, Domain, KeyArray, filled_values
 from underlay.prune.number import Number, double_readings, read_number
-from underlay.prune.predicate import Op, Operand
-from underlay.prune.span import NEVER, Key, Selection, select_nan, span_of, whole_span
+from underlay.prune.operand import Operand
+from underlay.prune.predicate import Op
+from underlay.prune.span import NEVER, Key, Selection, Span, select_nan, span_of, whole_span
 
 _DOUBLE_EXACT = 2**53
 _INT64_DIGITS = 20
@@ -65,6 +66,14 @@ class Whole(Domain):
             return Selection(select_nan(op).spans)
         span = whole_span(span_of(op, *readings), self.first, self.last)
         return Selection((span,)) if span is not None else NEVER
+
+    def exact_key(self, literal: Operand) -> int | None:
+        """The integer of a literal with one reading, when the type holds it."""
+        readings = self.read(literal)
+        if readings is None or readings[0] != readings[1]:
+            return None
+        span = whole_span(Span(*readings), self.first, self.last)
+        return span.low if span is not None and isinstance(span.low, int) else None
 
     def plain_bytes(self, literal: Operand) -> tuple[bytes, ...] | None:
         """The encoding of the one integer that the literal stands for, if it is one."""
@@ -199,4 +208,5 @@ def _integer_readings(number: Number, value: Fraction) -> Readings:
         is_exact = abs(value) < _DOUBLE_EXACT
     else:
         is_exact = number.scale == 0 or number.fits_decimal(_INT64_DIGITS, 0)
-    return (value, value) if is_exact else double_readings(value)
+    exact = value.numerator if value.denominator == 1 else value
+    return (exact, exact) if is_exact else double_readings(value)

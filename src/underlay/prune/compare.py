@@ -1,0 +1,156 @@
+"""One column of Arrow data compared with literals, as Spark SQL and DuckDB do it.
+
+NaN equals itself and is above every number, the zeros are one, decimals and points in time are exact, and text is
+compared as bytes. Masks are null where the column is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.prune.coded import Decimals
+from underlay.prune.domain import Domain
+from underlay.prune.floats import Floats
+from underlay.prune.number import as_doubles
+from underlay.prune.operand import Operand
+from underlay.prune.point import point_of
+from underlay.prune.predicate import Op
+from underlay.prune.span import Key, Span, prefix_span, span_of, whole_span
+from underlay.prune.stored import AnyArray, stored_values
+from underlay.prune.whole import Integers, Whole
+
+Mask: TypeAlias = "pa.BooleanArray"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """The values of a column as its domain's keys."""
+
+    domain: Domain
+    values: AnyArray
+
+    @staticmethod
+    def of(array: AnyArray) -> StoredColumn:
+        """The column of any Arrow array. One without an order is compared with nothing."""
+        return StoredColumn(*stored_values(array))
+
+    def compare(self, op: Op, literal: Operand) -> Mask:
+        """`column op literal`, null where the column or the literal is."""
+        if literal is None:
+            return pa.nulls(len(self.values), pa.bool_())
+        if isinstance(literal, float) and isinstance(self.domain, Integers | Decimals):
+            doubles = self.values.cast(pa.float64(), safe=False)
+            return StoredColumn(Floats(64), doubles).compare(op, literal)
+        point = point_of(literal, self.domain)
+        if isinstance(self.domain, Floats):
+            return self._compare_float(op, point)
+        if op is Op.NE:
+            return pc.invert(self.within(self._span(Op.EQ, point)))
+        return self.within(self._span(op, point))
+
+    def is_in(self, literals: Sequence[Operand]) -> Mask:
+        """Whether any literal is equal; null where none is but one is NULL."""
+        given = as_doubles(tuple(literal for literal in literals if literal is not None))
+        if isinstance(self.domain, Floats) or any(isinstance(literal, float) for literal in given):
+            found = self._constant(False)
+            for literal in given:
+                found = pc.or_kleene(found, self.compare(Op.EQ, literal))
+        else:
+            found = self._is_among(given)
+        return pc.if_else(found, True, None) if len(given) < len(literals) else found
+
+    def starts_with(self, prefix: str | bytes) -> Mask:
+        """Whether the bytes begin with the prefix."""
+        encoded = self.domain.prefix_key(prefix)
+        if encoded is None:
+            raise self.domain.mismatch(prefix, "Only text and binary columns have prefixes.")
+        return self.within(prefix_span(encoded))
+
+    def is_nan(self) -> Mask:
+        """Whether a number is NaN."""
+        if isinstance(self.domain, Floats):
+            return pc.is_nan(self.values)
+        return self.compare(Op.EQ, math.nan)
+
+    def within(self, span: Span | None) -> Mask:
+        """Whether keys lie in a span; None is the span without keys."""
+        if span is None:
+            return self._constant(False)
+        found = self._constant(True)
+        if span.low is not None:
+            low = self._scalar(span.low)
+            found = pc.greater(self.values, low) if span.low_open else pc.greater_equal(self.values, low)
+        if span.high is not None:
+            high = self._scalar(span.high)
+            below = pc.less(self.values, high) if span.high_open else pc.less_equal(self.values, high)
+            found = below if span.low is None else pc.and_(found, below)
+        return found
+
+    def _is_among(self, literals: Sequence[Operand]) -> Mask:
+        spans = [self._span(Op.EQ, point_of(literal, self.domain)) for literal in literals]
+        keys = [self._scalar(span.low).as_py() for span in spans if span is not None and span.low is not None]
+        found = pc.is_in(self.values, value_set=pa.array(keys, self.values.type))
+        masked: Mask = pc.if_else(self.values.is_valid(), found, None)
+        return masked
+
+    def _span(self, op: Op, point: Key | None) -> Span | None:
+        """The keys that satisfy a comparison. Against NaN only ordering ones reach a column without NaN."""
+        if point is None:
+            return Span() if op in (Op.LT, Op.LE) else None
+        if not isinstance(self.domain, Whole):
+            return span_of(op, point, point)
+        first, last = self.domain.first, self.domain.last
+        if isinstance(self.domain, Decimals):
+            last = 10**self.domain.precision - 1
+            first = -last
+        elif isinstance(self.domain, Integers):
+            first, last = _integer_limits(self.values.type)
+        return whole_span(span_of(op, point, point), first, last)
+
+    def _compare_float(self, op: Op, point: object) -> Mask:
+        is_nan = pc.is_nan(self.values)
+        if point is None:
+            match op:
+                case Op.EQ | Op.GE:
+                    return is_nan
+                case Op.NE | Op.LT:
+                    return pc.invert(is_nan)
+                case Op.LE | Op.GT:
+                    return self._constant(op is Op.LE)
+        found: Mask = pc.call_function(_FUNCTIONS[op], [self.values, pa.scalar(point, pa.float64())])
+        return pc.or_(found, is_nan) if op in (Op.GT, Op.GE) else found
+
+    def _constant(self, value: bool) -> Mask:
+        """The value where the column is not null."""
+        mask: Mask = pc.if_else(self.values.is_valid(), value, None)
+        return mask
+
+    def _scalar(self, key: Key) -> pa.Scalar[Any]:  # Any: of the type of the values
+        if isinstance(self.domain, Decimals) and not isinstance(key, bytes):
+            key_value: object = Decimal(f"{key}e{-self.domain.scale}")
+        else:
+            key_value = key
+        scalar: pa.Scalar[Any] = pa.scalar(key_value, self.values.type)
+        return scalar
+
+
+_FUNCTIONS = {
+    Op.EQ: "equal",
+    Op.NE: "not_equal",
+    Op.LT: "less",
+    Op.LE: "less_equal",
+    Op.GT: "greater",
+    Op.GE: "greater_equal",
+}
+
+
+def _integer_limits(type_: pa.DataType) -> tuple[int, int]:
+    bits, is_signed = type_.bit_width, pa.types.is_signed_integer(type_)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed else (0, (1 << bits) - 1)

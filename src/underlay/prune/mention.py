@@ -1,0 +1,28 @@
+"""Which columns a predicate names, so that a caller can check and fetch them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from underlay.prune.operand import ColumnPath
+from underlay.prune.predicate import And, Constant, Not, Opaque, Or, Predicate
+
+
+def columns_of(predicate: Predicate) -> frozenset[ColumnPath]:
+    """Every column that a predicate names."""
+    return frozenset(_walk_columns(predicate))
+
+
+def _walk_columns(predicate: Predicate) -> Iterator[ColumnPath]:
+    match predicate:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _walk_columns(part)
+        case Not(part):
+            yield from _walk_columns(part)
+        case Opaque(_, columns):
+            yield from columns
+        case Constant():
+            return
+        case _:
+            yield predicate.column
