@@ -223,6 +223,7 @@ def _version_row(data: Buffer, footer: Footer, *, check: bool) -> dict[str, obje
     }
     try:
         version = decode(data, size=footer.size, check=check)
+        version.header.columns()  # a name outside the header is an error here too
         row |= {"rows": int(version.num_rows.sum()), "seq_txn": version.sections.seq_txn}
     except Unsupported as error:
         row["error"] = str(error)

@@ -56,8 +56,8 @@ def fixed_bounds(sidecar: Sidecar, column: int, dtype: str) -> FixedBounds:
     return FixedBounds(
         records.field(_SLOT["min"], dtype),
         records.field(_SLOT["max"], dtype),
-        marks & _MIN_MARKS == _MIN_PRESENT_INLINE | width << 8,
-        marks & _MAX_MARKS == _MAX_PRESENT_INLINE | width << 12,
+        marks & _MIN_MARKS == np.uint16(_MIN_PRESENT_INLINE | width << 8),
+        marks & _MAX_MARKS == np.uint16(_MAX_PRESENT_INLINE | width << 12),
     )
 
 
