@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 import struct
+import tempfile
 import time
 import tracemalloc
 from collections import Counter
@@ -26,6 +27,7 @@ from underlay.parquet.tail import load_footer
 from underlay.parquet.thrift import parse
 from underlay.pm.blocks import block_value, inline_bloom
 from underlay.pm.bounds import show_bounds
+from underlay.pm.build import from_parquet
 from underlay.pm.checksum import checksum
 from underlay.pm.columns import SidecarColumns
 from underlay.pm.convert import convert
@@ -124,6 +126,19 @@ def read_footer(data: bytes) -> None:
     ask(lambda: splice([Part(footer, range(footer.row_group_count), 0), Part(footer, (0,), 64)]))
 
 
+def read_parquet(data: bytes) -> None:
+    """Build the sidecar of a Parquet file, bounds of the designated timestamp decoded from its pages where needed."""
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+        file.write(data)
+        file.flush()
+        decode(from_parquet(file.name))
+
+
+def seal_again(pick: random.Random, data: bytes) -> bytes:
+    """Most of the time a file that ends as a Parquet file does, its footer's length being what it was."""
+    return data if pick.random() < 0.1 else data[:-8] + data[-8:-4] + b"PAR1"
+
+
 Target = tuple[str, list[bytes], Callable[[bytes], None], Callable[[random.Random, bytes], bytes]]
 
 
@@ -132,7 +147,12 @@ def targets() -> list[Target]:
     pms = [data for path in sidecars() if 80 <= len(data := path.read_bytes()) <= MAX_INPUT_BYTES]
     paths = [path for path in parquet_files() if "parquet-testing" in str(path)] + [p for p, _, _ in conversions()]
     footers = [raw for path in paths if len(raw := load_footer(path).raw) <= MAX_INPUT_BYTES]
-    return [("sidecar", pms, read_everything, mend), ("footer", footers, read_footer, lambda _, data: data)]
+    files = [data for path in paths if "sorted" in path.name and len(data := path.read_bytes()) <= MAX_INPUT_BYTES]
+    return [
+        ("sidecar", pms, read_everything, mend),
+        ("footer", footers, read_footer, lambda _, data: data),
+        ("parquet", files, read_parquet, seal_again),
+    ]
 
 
 def fuzz(seed: int, *, is_done: Callable[[], bool], measure: bool = False) -> Counter[str]:

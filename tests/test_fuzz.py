@@ -15,8 +15,7 @@ def bounded(inputs: int):
 
 def test_damaged_sidecars_and_footers_are_read_or_refused():
     counts = fuzz(20_261_115, is_done=bounded(3000))
-    assert counts["sidecar"] > 1000
-    assert counts["footer"] > 1000
+    assert min(counts["sidecar"], counts["footer"], counts["parquet"]) > 800
     refused = sum(count for name, count in counts.items() if ":" in name)
     assert 0.2 < refused / 3000 < 0.99
 
@@ -27,4 +26,4 @@ def test_no_damage_makes_a_reader_allocate_much_more_than_its_input():
         counts = fuzz(7, is_done=bounded(300), measure=True)
     finally:
         tracemalloc.stop()
-    assert counts["sidecar"] + counts["footer"] == 300
+    assert counts["sidecar"] + counts["footer"] + counts["parquet"] == 300
