@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from underlay.errors import Damaged, Unsupported
-from underlay.pm.read import open_through_sidecar, row_group_batches
+from underlay.pm.read import decoding_error, open_through_sidecar, row_group_batches
 from underlay.pm.sidecar import Sidecar
 from underlay.pm.types import UNKNOWN
 from underlay.pm.values import Column
@@ -43,10 +42,8 @@ def read_leaves(
     names = None if columns is None else [f"{index}" for index in columns]
     try:
         batches = list(row_group_batches(file, row_group, names))
-    except pa.ArrowNotImplementedError as error:
-        raise Unsupported(f"Arrow cannot read it: {error}", place=f"row group {row_group}") from error
     except (pa.ArrowException, OSError) as error:
-        raise Damaged(f"does not decode: {error}", place=f"row group {row_group}") from error
+        raise decoding_error(error, row_group) from error
     schema = file.schema_arrow if names is None else pa.schema([file.schema_arrow.field(name) for name in names])
     table = pa.Table.from_batches(batches, schema)
     return table.num_rows, [_leaf_values(column) for column in table.columns]

@@ -91,12 +91,18 @@ def _batches(
         for row_group in row_groups:
             try:
                 yield from row_group_batches(file, row_group, columns)
-            except pa.ArrowNotImplementedError as error:
-                raise Unsupported(f"Arrow cannot read row group {row_group}: {error}", place=place) from error
             except (pa.ArrowException, OSError) as error:
-                raise Damaged(f"row group {row_group} does not decode: {error}", place=place) from error
+                raise decoding_error(error, row_group).at(place) from error
             except Damaged as error:
                 raise error.at(place) from None
+
+
+def decoding_error(error: Exception, row_group: int) -> UnderlayError:
+    """What Arrow said about a row group: it has no way to read it, or the bytes are not what they should be."""
+    place = f"row group {row_group}"
+    if isinstance(error, pa.ArrowNotImplementedError):
+        return Unsupported(f"Arrow cannot read it: {error}", place=place)
+    return Damaged(f"does not decode: {error}", place=place)
 
 
 def row_group_batches(
@@ -109,7 +115,7 @@ def row_group_batches(
         missing -= batch.num_rows
         yield batch if names is None else batch.select(names)
     if missing and (names is None or names):
-        raise Damaged(f"row group {row_group} has {missing} rows fewer than the sidecar says")
+        raise Damaged(f"has {missing} rows fewer than the sidecar says", place=f"row group {row_group}")
 
 
 def open_through_sidecar(
