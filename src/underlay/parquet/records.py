@@ -39,7 +39,6 @@ class Records:
         self.path = path
         self.entries = tree.select(path)
         self.count = self.entries.size
-        self._everyone = np.arange(self.count)
 
     def find(self, *path: int, kind: Kind) -> Found:
         """The field at `path` inside each struct. One that occurs twice is refused.

@@ -1,8 +1,8 @@
 """A lossless reader of Thrift's compact protocol that needs no schema and makes no object for a value.
 
 `parse` checks every byte once and returns a `Tree`: numpy arrays with one entry for each value, in the order of the
-input. Entry 0 is the root struct. A list of plain values is one entry, and so is a map; `numbers_in`
-and `binaries_in` read a list's items.
+input. Entry 0 is the root struct. A list of plain values is one entry, and so is a map; `numbers_in` reads a list's
+numbers.
 
 | array | dtype | what it holds |
 |---|---|---|
@@ -160,14 +160,6 @@ class Tree:
         starts = positions[np.concatenate(([True], is_last[:-1]))] if positions.size else positions
         rank = np.repeat(np.arange(entries.size), self.number[entries])
         return rank, decode_integers(self.octets, Kind.I64, starts)
-
-    def binaries_in(self, entry: int) -> list[bytes]:
-        """The items of a list of binaries. A list of another kind is refused, unless it is empty."""
-        items = self._list(entry).items
-        found = [item.data for item in items if isinstance(item, encode.Binary)]
-        if len(found) != len(items):
-            raise Malformed("a list does not hold binaries", place=f"byte {int(self.begin[entry])}")
-        return found
 
     def value(self, entry: int) -> encode.Value:
         """The value as a Python value. `encode.encode` gives the same bytes back if they were canonical."""
