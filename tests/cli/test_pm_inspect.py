@@ -9,8 +9,7 @@ import pytest
 
 from tests.cli.command import underlay
 from tests.cli.conftest import Pair
-from tests.pm.examples import sidecar_bytes, version
-from tests.pm.test_sidecar import patched
+from tests.pm.examples import patched, sidecar_bytes, version
 from underlay.pm.dump import dump
 from underlay.pm.encode import append
 from underlay.pm.file import read_sidecar

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 
 from underlay.pm.blocks import LongBounds, empty_chunks, lay_out
+from underlay.pm.checksum import checksum
 from underlay.pm.encode import create
 from underlay.pm.layout import StatFlag
 from underlay.pm.types import DESIGNATED, Tag
@@ -45,3 +48,12 @@ def block(number: int, *, rows: int = 3, text: str | None = None, blooms: dict[i
 def sidecar_bytes(blocks: int = 3, header: Header = THREE, **fields) -> bytes:
     """A sidecar of one version."""
     return create(header, [block(i) for i in range(blocks)], version(**fields))
+
+
+def patched(data: bytes, at: int, kind: str, value: int, *, mend: bool = True) -> bytes:
+    """`data` with one field changed and, with `mend`, the checksum right again."""
+    out = bytearray(data)
+    struct.pack_into(f"<{kind}", out, at, value)
+    if mend:
+        struct.pack_into("<I", out, len(out) - 8, checksum(out, len(out) - 8))
+    return bytes(out)

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.genuine import label
+from tests.pm.examples import patched
 from tests.pm.test_read import states
-from tests.pm.test_sidecar import patched
 from tests.pm.typed_files import DUCKDB
 from underlay.parquet.schema import Schema
 from underlay.parquet.tail import load_footer

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.genuine import sidecars
-from tests.pm.examples import INLINE_EXACT, TEXT, TIMESTAMP, block, version
-from tests.pm.test_sidecar import FULL_HEADER, full_sidecar, patched
+from tests.pm.examples import INLINE_EXACT, TEXT, TIMESTAMP, block, patched, version
+from tests.pm.test_sidecar import FULL_HEADER, full_sidecar
 from underlay.pm.blocks import empty_chunks
 from underlay.pm.dump import Line, dump
 from underlay.pm.encode import append, create

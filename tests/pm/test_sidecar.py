@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import pytest
 
-from tests.pm.examples import NUMBER, TEXT, THREE, TIMESTAMP, block, sidecar_bytes, version
+from tests.pm.examples import NUMBER, TEXT, THREE, TIMESTAMP, block, patched, sidecar_bytes, version
 from underlay.errors import (
     ChecksumMismatch,
     Damaged,
@@ -17,7 +15,6 @@ from underlay.errors import (
     Unsupported,
     VersionNotFound,
 )
-from underlay.pm.checksum import checksum
 from underlay.pm.encode import append, create
 from underlay.pm.footers import walk
 from underlay.pm.sidecar import decode
@@ -32,15 +29,6 @@ FULL_HEADER = Header(
 def full_sidecar() -> bytes:
     blocks = [block(i, text="a long bound, out of line", blooms={1: bytes(range(32)), 2: bytes(64)}) for i in range(3)]
     return create(FULL_HEADER, blocks, version(seq_txn=3, scratchpad=((1, b"x"), (2, b"yy"))))
-
-
-def patched(data: bytes, at: int, kind: str, value: int, *, mend: bool = True) -> bytes:
-    """`data` with one field changed and, with `mend`, the checksum right again."""
-    out = bytearray(data)
-    struct.pack_into(f"<{kind}", out, at, value)
-    if mend:
-        struct.pack_into("<I", out, len(out) - 8, checksum(out, len(out) - 8))
-    return bytes(out)
 
 
 def test_every_prefix_is_refused():

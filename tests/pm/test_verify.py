@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.genuine import conversions, label, sidecars
-from tests.pm.examples import sidecar_bytes
-from tests.pm.test_sidecar import patched
+from tests.pm.examples import patched, sidecar_bytes
 from underlay.errors import ChecksumMismatch, Inconsistent, Malformed, NotFound, UnderlayError
 from underlay.parquet.bloom import build, hash_values
 from underlay.parquet.tail import load_footer
