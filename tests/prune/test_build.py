@@ -80,7 +80,7 @@ def test_and_or_not_join_and_flatten():
         (np.float32(0.5), 0.5),
         (np.datetime64("2020-01-01", "D"), Instant(1_577_836_800 * 10**9)),
         (np.datetime64(5, "ns"), Instant(5)),
-        (np.datetime64("NaT"), None),
+        (np.datetime64("NaT", "us"), None),
         (np.str_("x"), "x"),
         (date(2020, 1, 1), date(2020, 1, 1)),
     ],
