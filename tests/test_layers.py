@@ -14,7 +14,24 @@ import underlay.pm
 
 SOURCE = Path(underlay.__file__).parent
 
-LAYERS = ["_version", "errors", "values", "store", "prune", "parquet", "pm", "cli"]
+LAYERS = [
+    "_version",
+    "errors",
+    "values",
+    "store",
+    "prune",
+    "schema",
+    "parquet",
+    "pm",
+    "index",
+    "plan",
+    "cache",
+    "table",
+    "scan",
+    "change",
+    "local",
+    "cli",
+]
 """Bottom first. A module may import from its own layer and from those before it."""
 
 ROOMS = {"pyspark": "spark", "fastapi": "server", "sqlalchemy": "registry", "typer": "cli", "rich": "cli"}

@@ -1,0 +1,1 @@
+"""What was read once and is kept: in memory by bytes, and on disk for remote stores."""

@@ -1,0 +1,1 @@
+"""What changes a table: append and register."""

@@ -1,0 +1,88 @@
+"""Where everything lies in a lake. No other module builds or takes apart a key.
+
+_catalog/00000000000000000003.json
+<dataset>/<table>/<revision>/
+    000000042-9f86d081884c7d65.parquet
+    _pm/000000042-9f86d081884c7d65
+    _index/00000000000000000007.root
+    _index/segments/<uuid>.arrow
+    _index/sources/<uuid>.arrow
+    _index/hint, _index/intents/<job>, _index/leases/<reader>
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CATALOG = "_catalog"
+CATALOG_HINT = f"{CATALOG}/hint"
+_SUFFIX = ".parquet"
+_IN_LAKE = "./"
+
+
+def catalog_key(number: int) -> str:
+    """The catalog's entry of this number."""
+    return f"{CATALOG}/{number:020}.json"
+
+
+def table_folder(dataset: str, table: str) -> str:
+    """The folder that a table of this name gets when it is created."""
+    return f"{dataset}/{table}"
+
+
+def file_name(first_block: int, token: int) -> str:
+    """The name of a new file: `first_block` is a guess that orders names for people, `token` 64 random bits."""
+    return f"{first_block:09}-{token:016x}{_SUFFIX}"
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionKeys:
+    """The keys of one revision, whose folder is `folder`."""
+
+    folder: str
+
+    @staticmethod
+    def of(table_folder: str, revision: str) -> RevisionKeys:
+        """The keys of this revision of the table in `table_folder`."""
+        return RevisionKeys(f"{table_folder}/{revision}")
+
+    def root(self, version: int) -> str:
+        """The root of this version."""
+        return f"{self.folder}/_index/{version:020}.root"
+
+    @property
+    def hint(self) -> str:
+        """The object with a lower bound of the head."""
+        return f"{self.folder}/_index/hint"
+
+    def segment(self, segment_id: str) -> str:
+        """A segment."""
+        return f"{self.folder}/_index/segments/{segment_id}.arrow"
+
+    def source_page(self, page_id: str) -> str:
+        """A page of the source tree."""
+        return f"{self.folder}/_index/sources/{page_id}.arrow"
+
+    def file(self, location: str) -> str | None:
+        """The key of a file in the lake's own store, None when it lies elsewhere (its location is then a URL)."""
+        if "/" not in location:
+            return f"{self.folder}/{location}"
+        return location.removeprefix(_IN_LAKE) if location.startswith(_IN_LAKE) else None
+
+    def sidecar(self, location: str) -> str:
+        """The sidecar of one of our own files."""
+        return f"{self.folder}/_pm/{location.removesuffix(_SUFFIX)}"
+
+    def foreign_sidecar(self, digest: str) -> str:
+        """The sidecar of a registered file, named by a digest of its location."""
+        return f"{self.folder}/_pm/r-{digest}"
+
+
+def in_lake(key: str) -> str:
+    """The location of a registered file in the lake's own store."""
+    return f"{_IN_LAKE}{key}"
+
+
+def is_own(location: str) -> bool:
+    """Whether a file was written by Underlay into the revision's folder."""
+    return "/" not in location

@@ -1,0 +1,194 @@
+"""The root of a version: the object that *is* a commit, as typed JSON.
+
+A root names everything that its version consists of: segments, the tail of files that are in no segment yet, what was
+taken out of segments since they were written, and the source tree. Beside that state it holds the logical delta that
+made it out of its parent, from which a rebase and a follower work.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from underlay.errors import Malformed, Unsupported
+from underlay.index.entry import FileEntry, Layout
+from underlay.schema.record import SchemaRecord
+
+FORMAT = 1
+
+
+class PartitionFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One partition field: a transform (`identity`, `year`, `month`, `day`, `hour`, `bucket`, `truncate`) of a leaf."""
+
+    field: int
+    transform: str
+    width: int = 0
+    """Number of buckets, or width of truncation."""
+
+
+class SortFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One column that rows are sorted by, ascending and nulls first unless said otherwise."""
+
+    field: int
+    descending: bool = False
+    nulls_last: bool = False
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a table is, apart from its rows."""
+
+    schema: SchemaRecord
+    key: tuple[int, ...] = ()
+    """Field ids."""
+    sort_by: tuple[SortFieldRecord, ...] = ()
+    partition_by: tuple[PartitionFieldRecord, ...] = ()
+    properties: dict[str, str] = {}
+    comment: str | None = None
+
+
+class SegmentBound(msgspec.Struct, frozen=True, array_like=True):
+    """The range of one leaf over a segment's files: packed as one bound is, None where unknown."""
+
+    field: int
+    low: bytes | None
+    high: bytes | None
+    null_count: int
+    """-1 where unknown."""
+    may_hold_nan: bool
+
+
+class SegmentRef(msgspec.Struct, frozen=True, kw_only=True):
+    """A segment, and enough of it to leave it alone. `pieces` is its packed directory, see `segment`."""
+
+    id: str
+    size_bytes: int
+    crc: int
+    file_count: int
+    block_count: int
+    row_count: int
+    data_bytes: int
+    """Bytes of the files."""
+    deleted_rows: int
+    pieces: bytes
+    bounds: tuple[SegmentBound, ...] = ()
+
+
+class SourceRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One ingested input: what it is called, which content it had, and what became of it."""
+
+    uri: str
+    identity: str
+    version: int
+    """The version that brought it."""
+    status: str = "done"
+    """`done`, `claimed`, `failed`."""
+    owner: str | None = None
+    """The job that claims it."""
+    row_count: int = 0
+    error: str | None = None
+
+
+class PageRef(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the source tree."""
+
+    id: str
+    size_bytes: int
+    crc: int
+    entry_count: int
+    height: int
+    """0 for a leaf."""
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """The source tree: its root page, and the newest entries, which are in no page yet and win over the pages."""
+
+    tree: PageRef | None = None
+    journal: tuple[SourceRecord, ...] = ()
+
+
+class Terminal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why nothing may follow in this revision, and which catalog entry comes of it."""
+
+    reason: str
+    """`drop` or `activate`."""
+    table: str
+    successor: str | None
+    """The revision that takes over."""
+    commit_id: str
+    """Of the catalog entry to come."""
+
+
+class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a commit changed, in terms that do not depend on how its parent was stored.
+
+    The files it added are the last `added_in_tail` of its root's tail, and all files of `added_segments`.
+    """
+
+    added_in_tail: int = 0
+    added_segments: tuple[str, ...] = ()
+    """Ids of segments, all among the root's."""
+    removed: tuple[str, ...] = ()
+    """Locations."""
+    deletes: dict[str, bytes] = {}
+    """Row positions newly deleted, by location, as serialised Roaring bitmaps."""
+    sources: tuple[SourceRecord, ...] = ()
+    definition: Definition | None = None
+    """The new definition, when it changed."""
+    layouts: tuple[Layout, ...] = ()
+    fences: dict[str, int] = {}
+    restored: int | None = None
+    """The version whose files, definition and sources this one has again."""
+    terminal: Terminal | None = None
+
+
+class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One version. `committed_us` is microseconds since 1970 and greater than the parent's."""
+
+    format: int
+    version: int
+    commit_id: str
+    parent_id: str | None
+    committed_us: int
+    operation: str
+    counts: dict[str, int]
+    """What the operation did: `files_added`, `rows_added`, …"""
+    writer: str
+    definition: Definition
+    delta: Delta
+    row_count: int
+    """Of all files, less deleted rows."""
+    file_count: int
+    data_bytes: int
+    layouts: tuple[Layout, ...] = ()
+    segments: tuple[SegmentRef, ...] = ()
+    tail: tuple[FileEntry, ...] = ()
+    removed: tuple[str, ...] = ()
+    """Locations of files that are in a segment and no longer in the table."""
+    deletes: dict[str, bytes] = {}
+    """All deleted row positions of files in segments, where they are more than the segment says."""
+    sources: Sources = Sources()
+    fences: dict[str, int] = {}
+    terminal: Terminal | None = None
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Root)
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+def encode_root(root: Root) -> bytes:
+    """The bytes of a root."""
+    return _ENCODER.encode(root)
+
+
+def decode_root(data: bytes | memoryview) -> Root:
+    """The root in `data`. Raises Malformed, or Unsupported when a newer Underlay wrote it."""
+    try:
+        found = msgspec.json.decode(data, type=_Format).format
+        if found != FORMAT:
+            raise Unsupported("the root has another format", expected=FORMAT, found=found, hint="Update Underlay.")
+        return _DECODER.decode(data)
+    except msgspec.MsgspecError as error:
+        raise Malformed(f"not a root: {error}") from error

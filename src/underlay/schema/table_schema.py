@@ -1,0 +1,84 @@
+"""The columns of a table: fields with ids, and the leaves that files have chunks and statistics of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from underlay.errors import UnknownColumn
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafColumn:
+    """A scalar field and the way to it. `id` is the field's own.
+
+    `is_repeated`: a list or map lies on the way, so that a row may have none or many values of it. `is_required`: no
+    row is null here, since the field and every struct around it are required.
+    """
+
+    id: int
+    path: tuple[str, ...]
+    type: Scalar
+    is_repeated: bool
+    is_required: bool
+    default: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSchema:
+    """All columns in order. `last_id` is the greatest field id that the table ever had."""
+
+    fields: tuple[Field, ...]
+    last_id: int
+
+    @cached_property
+    def leaves(self) -> tuple[LeafColumn, ...]:
+        """Every scalar field, depth first, as Parquet orders its leaves."""
+        return tuple(leaf for field in self.fields for leaf in _leaves(field, (), False, True))
+
+    @cached_property
+    def leaf_by_id(self) -> dict[int, LeafColumn]:
+        """The leaves by field id."""
+        return {leaf.id: leaf for leaf in self.leaves}
+
+    @cached_property
+    def leaf_by_path(self) -> dict[tuple[str, ...], LeafColumn]:
+        """The leaves by path. Names are compared as they are, upper and lower case apart."""
+        return {leaf.path: leaf for leaf in self.leaves}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(field.name for field in self.fields)
+
+    def column(self, name: str) -> Field:
+        """The column of this name. Raises UnknownColumn."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise UnknownColumn(f"there is no column {name}", hint=f"Columns: {', '.join(self.names)}.")
+
+
+def _leaves(field: Field, above: tuple[str, ...], is_repeated: bool, is_required: bool) -> Iterator[LeafColumn]:
+    path = (*above, field.name)
+    is_required = is_required and field.is_required
+    match field.type:
+        case Scalar():
+            yield LeafColumn(
+                id=field.id,
+                path=path,
+                type=field.type,
+                is_repeated=is_repeated,
+                is_required=is_required and not is_repeated,
+                default=field.default,
+            )
+        case StructOf(fields):
+            for inner in fields:
+                yield from _leaves(inner, path, is_repeated, is_required)
+        case ListOf(element):
+            yield from _leaves(element, path, True, is_required)
+        case MapOf(key, value):
+            yield from _leaves(key, path, True, is_required)
+            yield from _leaves(value, path, True, is_required)

@@ -1,0 +1,1 @@
+"""Tables of a lake: the catalog, versions, snapshots, transactions and the commit."""
