@@ -1,0 +1,158 @@
+"""The least footer that decodes chosen chunks: their places, codecs and columns, and nothing else.
+
+A reader that knows where chunks lie needs no file's own footer. It gives the chunks it fetched, at whatever offsets
+they have in its buffer, and gets the Thrift bytes of a footer for exactly those. Every field that is written is fixed
+here, so that a chunk costs four varints and not a tree of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from underlay.errors import Malformed
+from underlay.parquet.encode import I32, Binary, List, Raw, Struct, encode
+from underlay.parquet.footer import Footer
+from underlay.parquet.schema import Leaf, Schema, SchemaNode
+from underlay.parquet.thrift import Kind, parse
+
+_ELEMENTS = 2
+_ENCODINGS = b"\x35\x00\x06\x10"  # a list of PLAIN, RLE, RLE_DICTIONARY: readers do not decode by it
+_NO_OFFSET = b"\x26\x00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One column chunk as it lies in the buffer that will be decoded."""
+
+    begin: int
+    size: int
+    codec: int
+    value_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileColumns:
+    """The columns of a file's schema, from the elements that a footer lists."""
+
+    schema: Schema
+    elements: tuple[bytes, ...]
+    """The stored bytes of each schema element, the root's first."""
+
+    @classmethod
+    def parse(cls, elements: bytes) -> FileColumns:
+        """The columns of the Thrift list of schema elements in `elements`."""
+        data = encode(Struct({1: I32(1), _ELEMENTS: Raw(Kind.LIST, elements), 4: List(Kind.STRUCT, ())}))
+        tree = parse(data)
+        entry = tree.field(0, _ELEMENTS)
+        if entry is None:
+            raise Malformed("the schema's elements are not a list")
+        parts = tuple(tree.raw(child) for child in tree.children(entry))
+        return cls(schema=Footer(tree).schema, elements=parts)
+
+    @cached_property
+    def leaves_of_top(self) -> dict[str, tuple[Leaf, ...]]:
+        """The leaves of each top-level column."""
+        found: dict[str, list[Leaf]] = {}
+        for leaf in self.schema.leaves:
+            found.setdefault(leaf.top.name, []).append(leaf)
+        return {name: tuple(leaves) for name, leaves in found.items()}
+
+    def select(self, names: Sequence[str], created_by: str | None) -> LeanSchema:
+        """The schema of the named top-level columns alone, in the file's order."""
+        wanted = set(names)
+        kept: list[bytes] = []
+        position = 1
+        for child in self.schema.root.children:
+            count = _element_count(child)
+            if child.name in wanted:
+                kept += self.elements[position : position + count]
+            position += count
+        tops = [child for child in self.schema.root.children if child.name in wanted]
+        root = encode(Struct({4: Binary(self.schema.root.name.encode()), 5: I32(len(tops))}))
+        leaves = tuple(leaf for leaf in self.schema.leaves if leaf.top.name in wanted)
+        return LeanSchema(
+            leaves=leaves,
+            elements=_list_header(len(kept) + 1, Kind.STRUCT) + root + b"".join(kept),
+            created_by=created_by,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeanSchema:
+    """Some top-level columns of a file, ready to be written into footers."""
+
+    leaves: tuple[Leaf, ...]
+    elements: bytes
+    created_by: str | None
+
+    @cached_property
+    def _column_heads(self) -> tuple[bytes, ...]:
+        """The bytes of each column's chunk up to its codec."""
+        return tuple(
+            b"".join(
+                (
+                    _NO_OFFSET,
+                    b"\x1c\x15",
+                    _zigzag(leaf.physical_type.value),
+                    b"\x19",
+                    _ENCODINGS,
+                    b"\x19",
+                    _list_header(len(leaf.path), Kind.BINARY),
+                    *(_binary(name.encode()) for name in leaf.path),
+                    b"\x15",
+                )
+            )
+            for leaf in self.leaves
+        )
+
+    def footer(self, row_counts: Sequence[int], chunks: Sequence[Sequence[Chunk]]) -> bytes:
+        """The Thrift bytes of a footer with these row groups; `chunks` has one for each leaf in each of them."""
+        parts = [b"\x15\x02\x19", self.elements, b"\x16", _zigzag(sum(row_counts))]
+        parts += [b"\x19", _list_header(len(row_counts), Kind.STRUCT)]
+        heads = self._column_heads
+        for row_count, columns in zip(row_counts, chunks, strict=True):
+            parts += [b"\x19", _list_header(len(columns), Kind.STRUCT)]
+            total = 0
+            for head, chunk in zip(heads, columns, strict=True):
+                size = _zigzag(chunk.size)
+                total += chunk.size
+                parts += [head, _zigzag(chunk.codec), b"\x16", _zigzag(chunk.value_count), b"\x16", size, b"\x16", size]
+                parts += [b"\x26", _zigzag(chunk.begin), b"\x00\x00"]
+            parts += [b"\x16", _zigzag(total), b"\x16", _zigzag(row_count), b"\x00"]
+        if self.created_by is not None:
+            parts += [b"\x28", _binary(self.created_by.encode())]
+        parts.append(b"\x00")
+        return b"".join(parts)
+
+
+def _element_count(node: SchemaNode) -> int:
+    return 1 + sum(_element_count(child) for child in node.children)
+
+
+def _zigzag(value: int) -> bytes:
+    """A number that is not negative."""
+    value <<= 1
+    if value < 0x80:
+        return bytes((value,))
+    return _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _binary(data: bytes) -> bytes:
+    return _varint(len(data)) + data
+
+
+def _list_header(count: int, kind: Kind) -> bytes:
+    if count < 15:
+        return bytes((count << 4 | kind.value,))
+    return bytes((0xF0 | kind.value,)) + _varint(count)
