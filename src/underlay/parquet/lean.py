@@ -7,17 +7,18 @@ here, so that a chunk costs four varints and not a tree of values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from underlay.errors import Malformed
-from underlay.parquet.encode import I32, Binary, List, Raw, Struct, encode
+from underlay.parquet.encode import I32, List, Raw, Struct, Value, encode
 from underlay.parquet.footer import Footer
 from underlay.parquet.schema import Leaf, Schema, SchemaNode
 from underlay.parquet.thrift import Kind, parse
 
 _ELEMENTS = 2
+_CHILD_COUNT = 5
 _ENCODINGS = b"\x35\x00\x06\x10"  # a list of PLAIN, RLE, RLE_DICTIONARY: readers do not decode by it
 _NO_OFFSET = b"\x26\x00"
 
@@ -32,56 +33,66 @@ class Chunk:
     value_count: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class FileColumns:
-    """The columns of a file's schema, from the elements that a footer lists."""
+    """The columns of a file's schema, from the Thrift list of schema elements that a footer holds."""
 
-    schema: Schema
-    elements: tuple[bytes, ...]
-    """The stored bytes of each schema element, the root's first."""
-
-    @classmethod
-    def parse(cls, elements: bytes) -> FileColumns:
-        """The columns of the Thrift list of schema elements in `elements`."""
+    def __init__(self, elements: bytes) -> None:
         data = encode(Struct({1: I32(1), _ELEMENTS: Raw(Kind.LIST, elements), 4: List(Kind.STRUCT, ())}))
-        tree = parse(data)
-        entry = tree.field(0, _ELEMENTS)
+        self._tree = parse(data)
+        entry = self._tree.field(0, _ELEMENTS)
         if entry is None:
             raise Malformed("the schema's elements are not a list")
-        parts = tuple(tree.raw(child) for child in tree.children(entry))
-        return cls(schema=Footer(tree).schema, elements=parts)
+        self._entries = list(self._tree.children(entry))
+        self.schema: Schema = Footer(self._tree).schema
 
-    @cached_property
-    def leaves_of_top(self) -> dict[str, tuple[Leaf, ...]]:
-        """The leaves of each top-level column."""
-        found: dict[str, list[Leaf]] = {}
-        for leaf in self.schema.leaves:
-            found.setdefault(leaf.top.name, []).append(leaf)
-        return {name: tuple(leaves) for name, leaves in found.items()}
-
-    def select(self, names: Sequence[str], created_by: str | None) -> LeanSchema:
-        """The schema of the named top-level columns alone, in the file's order."""
-        wanted = set(names)
+    def select(self, leaves: Collection[int], created_by: str | None) -> LeanSchema:
+        """The schema with these leaves alone, by position, and the groups around them, in the file's order."""
         kept: list[bytes] = []
-        position = 1
-        for child in self.schema.root.children:
-            count = _element_count(child)
-            if child.name in wanted:
-                kept += self.elements[position : position + count]
-            position += count
-        tops = [child for child in self.schema.root.children if child.name in wanted]
-        root = encode(Struct({4: Binary(self.schema.root.name.encode()), 5: I32(len(tops))}))
-        leaves = tuple(leaf for leaf in self.schema.leaves if leaf.top.name in wanted)
+        cursor = _Cursor(element=0, leaf=0)
+        self._keep(self.schema.root, frozenset(leaves), cursor, kept)
         return LeanSchema(
-            leaves=leaves,
-            elements=_list_header(len(kept) + 1, Kind.STRUCT) + root + b"".join(kept),
+            leaves=tuple(self.schema.leaves[position] for position in sorted(leaves)),
+            elements=_list_header(len(kept), Kind.STRUCT) + b"".join(kept),
             created_by=created_by,
         )
+
+    def _keep(self, node: SchemaNode, leaves: frozenset[int], cursor: _Cursor, kept: list[bytes]) -> bool:
+        """Append the elements of `node` that have a wanted leaf below; whether there was one."""
+        entry = self._entries[cursor.element]
+        cursor.element += 1
+        if node.physical_type is not None:
+            cursor.leaf += 1
+            if cursor.leaf - 1 in leaves:
+                kept.append(self._tree.raw(entry))
+                return True
+            return False
+        place = len(kept)
+        kept.append(b"")
+        count = sum(self._keep(child, leaves, cursor, kept) for child in node.children)
+        if not count and node is not self.schema.root:
+            del kept[place:]
+            return False
+        kept[place] = self._tree.raw(entry) if count == len(node.children) else self._with_children(entry, count)
+        return True
+
+    def _with_children(self, entry: int, count: int) -> bytes:
+        tree = self._tree
+        fields: dict[int, Value] = {
+            number: Raw(tree.kind(field), tree.raw(field)) for number, field in tree.fields(entry).items()
+        }
+        fields[_CHILD_COUNT] = I32(count)
+        return encode(Struct(dict(sorted(fields.items()))))
+
+
+@dataclass(slots=True)
+class _Cursor:
+    element: int
+    leaf: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeanSchema:
-    """Some top-level columns of a file, ready to be written into footers."""
+    """Some columns of a file, ready to be written into footers."""
 
     leaves: tuple[Leaf, ...]
     elements: bytes
@@ -125,10 +136,6 @@ class LeanSchema:
             parts += [b"\x28", _binary(self.created_by.encode())]
         parts.append(b"\x00")
         return b"".join(parts)
-
-
-def _element_count(node: SchemaNode) -> int:
-    return 1 + sum(_element_count(child) for child in node.children)
 
 
 def _zigzag(value: int) -> bytes:
