@@ -116,6 +116,19 @@ def test_ranges_are_those_of_the_bytes(store: Store):
             assert [bytes(piece) for piece in pieces] == [BYTES[begin:end] for begin, end in ranges]
 
 
+def test_mapped_ranges_are_those_of_the_bytes(store: Store):
+    store.put("a", BYTES)
+    ranges = [ByteRange(5000, 5100), ByteRange(0, 1), ByteRange(7, 7), ByteRange(5050, 6000), ByteRange(10239, 10240)]
+    assert [bytes(piece) for piece in store.map_ranges("a", ranges)] == [BYTES[begin:end] for begin, end in ranges]
+    assert [bytes(piece) for piece in store.map_ranges("a", [ByteRange(3, 3)])] == [b""]
+
+
+def test_a_mapped_range_past_the_end_is_truncated(store: Store):
+    store.put("a", b"hello")
+    with pytest.raises(Truncated, match="a"):
+        store.map_ranges("a", [ByteRange(0, 2), ByteRange(4, 6)])
+
+
 def test_no_ranges_are_no_bytes(store: Store):
     store.put("a", b"hello")
     assert list(store.get_ranges("a", [])) == []
@@ -161,6 +174,14 @@ def test_reads_with_the_etag_succeed_until_the_object_is_replaced(store: Store):
         store.get("a", if_match=etag)
     with pytest.raises(Replaced, match="a"):
         store.get_ranges("a", [ByteRange(0, 1), ByteRange(3, 4)], if_match=etag, gap_bytes=0)
+
+
+@pytest.mark.parametrize("ranges", [[ByteRange(0, 1)], [ByteRange(0, 1), ByteRange(3, 4)]], ids=["one", "two"])
+def test_ranges_of_an_object_of_another_size_are_refused(store: Store, ranges: list[ByteRange]):
+    store.put("a", b"hello")
+    assert len(store.get_ranges("a", ranges, size_bytes=5, gap_bytes=0)) == len(ranges)
+    with pytest.raises(Replaced, match="a"):
+        store.get_ranges("a", ranges, size_bytes=6, gap_bytes=0)
 
 
 def test_listing_is_by_folder_and_ascending(store: Store):

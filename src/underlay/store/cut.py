@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from underlay.errors import InvalidRequest, Truncated
+from underlay.errors import InvalidRequest, Replaced, Truncated
 from underlay.values.ranges import ByteRange, coalesce
 
 
@@ -40,3 +40,14 @@ def past_the_end(wanted: ByteRange, size_bytes: int | None = None) -> Truncated:
         f"the bytes {wanted.begin}..{wanted.end} reach past the end of the object",
         found=None if size_bytes is None else f"{size_bytes} bytes",
     )
+
+
+def check_size(found: int, expected: int | None, place: str) -> None:
+    """Refuse an object of another size than the caller knows it to have."""
+    if expected is not None and found != expected:
+        raise Replaced(
+            "the object has another size than the one that was described",
+            place=place,
+            expected=f"{expected} bytes",
+            found=f"{found} bytes",
+        )

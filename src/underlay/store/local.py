@@ -16,6 +16,7 @@ copied. A write within the file system's timestamp granularity that leaves the s
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
-from underlay.store.cut import cut, join
+from underlay.store.cut import check_size, cut, join, past_the_end
 from underlay.store.directory import FolderMaker, entries, existing_folder, is_folder, read, temporary_file
 from underlay.store.key import check_folder, check_key, is_key
 from underlay.store.publish import UnclearFailure, link_new
@@ -83,16 +84,34 @@ class LocalStore(Store):
             return memoryview(read(descriptor, ByteRange(0, found.size_bytes))), found
 
     def get_ranges(
-        self, key: str, ranges: Sequence[ByteRange], *, if_match: str | None = None, gap_bytes: int | None = None
+        self,
+        key: str,
+        ranges: Sequence[ByteRange],
+        *,
+        if_match: str | None = None,
+        size_bytes: int | None = None,
+        gap_bytes: int | None = None,
     ) -> Sequence[memoryview]:
         """See Store. All ranges are read through one descriptor, and are of one state of the file or Replaced."""
         joined = join(ranges, self.gap_bytes if gap_bytes is None else gap_bytes)
-        with self._opened(key, if_match) as (descriptor, _):
+        with self._opened(key, if_match) as (descriptor, found):
+            check_size(found.size_bytes, size_bytes, self._place(key))
             fetched = [memoryview(read(descriptor, wanted)) for wanted in joined]
         try:
             return cut(fetched, joined, ranges)
         except UnderlayError as e:
             raise e.at(self._place(key)) from None
+
+    def map_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
+        """See Store. One map of the whole file, which lives as long as a view of it does."""
+        joined = join(ranges, 0)
+        with self._opened(key, None) as (descriptor, found):
+            if joined and joined[-1].end > found.size_bytes:
+                raise past_the_end(joined[-1], found.size_bytes).at(self._place(key))
+            if not joined:
+                return [memoryview(b"")] * len(ranges)
+            whole = memoryview(mmap.mmap(descriptor, found.size_bytes, prot=mmap.PROT_READ))
+        return [whole[begin:end] for begin, end in ranges]
 
     def get_tail(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
         """See Store."""

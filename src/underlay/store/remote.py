@@ -10,7 +10,7 @@ import obstore
 from obstore.exceptions import NotSupportedError
 
 from underlay.errors import NotFound, UnderlayError
-from underlay.store.cut import cut, join
+from underlay.store.cut import check_size, cut, join
 from underlay.store.failure import ERRORS, Failure, create_outcome, explain, read_failure
 from underlay.store.key import check_folder, check_key
 from underlay.store.store import Data, Outcome, Store, StoredObject
@@ -77,15 +77,21 @@ class RemoteStore(Store):
         return self._ask(key, lambda: self._get(key, {"if_match": if_match} if if_match else {}))
 
     def get_ranges(
-        self, key: str, ranges: Sequence[ByteRange], *, if_match: str | None = None, gap_bytes: int | None = None
+        self,
+        key: str,
+        ranges: Sequence[ByteRange],
+        *,
+        if_match: str | None = None,
+        size_bytes: int | None = None,
+        gap_bytes: int | None = None,
     ) -> Sequence[memoryview]:
         """See Store. Up to ten requests at once."""
         check_key(key)
         joined = join(ranges, self.gap_bytes if gap_bytes is None else gap_bytes)
-        if if_match is None:
+        if if_match is None and size_bytes is None:
             fetched = self._ask(key, lambda: self._get_joined(key, joined))
         else:
-            fetched = self._ask(key, lambda: self._get_joined_if_match(key, joined, if_match))
+            fetched = self._ask(key, lambda: self._get_joined_checked(key, joined, if_match, size_bytes))
         try:
             return cut(fetched, joined, ranges)
         except UnderlayError as e:
@@ -153,11 +159,15 @@ class RemoteStore(Store):
             memoryview(piece) for piece in obstore.get_ranges(self._inner, key, starts=begins, ends=ends, coalesce=0)
         ]
 
-    def _get_joined_if_match(self, key: str, joined: Sequence[ByteRange], if_match: str) -> list[memoryview]:
-        """obstore's `get_ranges` takes no condition, so each range is a get of its own."""
+    def _get_joined_checked(
+        self, key: str, joined: Sequence[ByteRange], if_match: str | None, size_bytes: int | None
+    ) -> list[memoryview]:
+        """obstore's `get_ranges` takes no condition and tells no size, so each range is a get of its own."""
+        condition: GetOptions = {"if_match": if_match} if if_match else {}
 
         def fetch(wanted: ByteRange) -> memoryview:
-            result = obstore.get(self._inner, key, options={"range": wanted, "if_match": if_match})
+            result = obstore.get(self._inner, key, options={"range": wanted, **condition})
+            check_size(result.meta["size"], size_bytes, self._place(key))
             return memoryview(result.bytes())
 
         if len(joined) <= 1:

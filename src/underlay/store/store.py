@@ -82,14 +82,26 @@ class Store(ABC):
 
     @abstractmethod
     def get_ranges(
-        self, key: str, ranges: Sequence[ByteRange], *, if_match: str | None = None, gap_bytes: int | None = None
+        self,
+        key: str,
+        ranges: Sequence[ByteRange],
+        *,
+        if_match: str | None = None,
+        size_bytes: int | None = None,
+        gap_bytes: int | None = None,
     ) -> Sequence[memoryview]:
         """The bytes of each range, in the order of `ranges`, which may overlap.
 
         Ranges at most `gap_bytes` apart (the store's own default when None) are one request, and all requests run
         side by side. Ranges that were fetched together share memory: holding one holds its neighbours.
-        Raises NotFound, Truncated when a range reaches past the end, Replaced when `if_match` is not the etag.
+        Raises NotFound, Truncated when a range reaches past the end, Replaced when `if_match` is not the etag or
+        `size_bytes` not the size of the object.
         """
+
+    def map_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
+        """As `get_ranges`, for objects that are never replaced. A local store maps the file: no byte is copied, and the
+        views stay good after the object is deleted."""
+        return self.get_ranges(key, ranges)
 
     @abstractmethod
     def get_tail(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:

@@ -77,14 +77,30 @@ class StoreWrapper(Store):
         return self.around(request, lambda: self.inner.get(key, if_match=if_match), _of_first)
 
     def get_ranges(
-        self, key: str, ranges: Sequence[ByteRange], *, if_match: str | None = None, gap_bytes: int | None = None
+        self,
+        key: str,
+        ranges: Sequence[ByteRange],
+        *,
+        if_match: str | None = None,
+        size_bytes: int | None = None,
+        gap_bytes: int | None = None,
     ) -> Sequence[memoryview]:
         """See Store. What is received counts with the gaps."""
         joined = join(ranges, self.gap_bytes if gap_bytes is None else gap_bytes)
         received = sum(wanted.size_bytes for wanted in joined)
         return self.around(
             Request(op=Op.GET_RANGES, keys=(key,), request_count=len(joined)),
-            lambda: self.inner.get_ranges(key, ranges, if_match=if_match, gap_bytes=gap_bytes),
+            lambda: self.inner.get_ranges(key, ranges, if_match=if_match, size_bytes=size_bytes, gap_bytes=gap_bytes),
+            lambda _: received,
+        )
+
+    def map_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
+        """See Store. Counts as `get_ranges` does."""
+        joined = join(ranges, self.gap_bytes)
+        received = sum(wanted.size_bytes for wanted in joined)
+        return self.around(
+            Request(op=Op.GET_RANGES, keys=(key,), request_count=len(joined)),
+            lambda: self.inner.map_ranges(key, ranges),
             lambda _: received,
         )
 
