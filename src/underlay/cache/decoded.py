@@ -1,0 +1,125 @@
+"""Objects of a lake that were read and decoded once: segments, sidecars, footers, roots.
+
+All of them are immutable and known by store, key and checksum. A segment fetches more of itself later on, and a root
+has no checksum that is known before it is read, so that these two belong to the store object they were asked of; the
+others are shared by all stores of one URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from deflate import crc32
+
+from underlay.cache.disk import DiskCache
+from underlay.cache.memory import Key, MemoryCache
+from underlay.cache.pieces import piece_fetcher
+from underlay.errors import ChecksumMismatch, UnderlayError
+from underlay.index.root import Root, SegmentRef, decode_root
+from underlay.index.segment import Segment
+from underlay.index.segment_directory import decode_directory
+from underlay.parquet.footer import Footer
+from underlay.parquet.tail import TAIL_BYTES
+from underlay.pm.sidecar import Sidecar
+from underlay.pm.sidecar import decode as decode_sidecar
+from underlay.store.store import Store
+from underlay.values.ranges import ByteRange
+
+T = TypeVar("T")
+
+_SPREAD = 4
+"""How much more memory decoded objects take than their bytes, about."""
+_MAP_FROM = 64 << 10
+"""Bytes from which on a mapped file stays mapped. A process may have some 65,000 maps."""
+_SEGMENT_BYTES = 1024
+"""A segment of which nothing was fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded(Generic[T]):
+    value: T
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedCache:
+    """Objects in `memory`; their bytes come through `disk` where the store is remote."""
+
+    memory: MemoryCache
+    disk: DiskCache | None
+
+    def segment(self, store: Store, key: str, ref: SegmentRef) -> Segment:
+        """The opened segment; nothing of it is fetched before it is asked for. Weighed again at every call."""
+        name: Key = ("segment", store, key, ref.crc)
+
+        def load() -> Segment:
+            crcs = {piece.range: piece.crc for piece in decode_directory(ref.pieces, ref.size_bytes).values()}
+            fetch = piece_fetcher(store, key, f"{ref.crc:08x}", self.disk, crcs=crcs)
+            return Segment.open(ref, fetch, f"{store.url}/{key}")
+
+        segment = self.memory.get(name, _placed(load, f"{store.url}/{key}"), _weigh_segment)
+        self.memory.reweigh(name, _weigh_segment(segment))
+        return segment
+
+    def sidecar(self, store: Store, key: str, *, size_bytes: int, crc: int, file_bytes: int) -> Sidecar:
+        """The sidecar with this size and CRC-32 of a file of `file_bytes`. One request. Raises NotFound, or Damaged
+        when the object is another one: then it is to be built again."""
+
+        def load() -> _Decoded[Sidecar]:
+            data = self._checked(store, key, ByteRange(0, size_bytes), crc, f"{crc:08x}-{size_bytes}")
+            return _Decoded(decode_sidecar(data, parquet_size=file_bytes, check=False), size_bytes)
+
+        return self._get(("sidecar", store.url, key, size_bytes, crc, file_bytes), load, f"{store.url}/{key}")
+
+    def footer(
+        self, store: Store, key: str, *, file_bytes: int, footer_bytes: int, footer_crc: int, etag: str | None = None
+    ) -> Footer:
+        """The Parquet footer of a file of `file_bytes`. One request; with `etag`, of that state of the file only.
+        Raises NotFound, Replaced, or Damaged when the footer is another one."""
+        wanted = ByteRange(file_bytes - TAIL_BYTES - footer_bytes, file_bytes - TAIL_BYTES)
+        version = f"{footer_crc:08x}-{file_bytes}-{etag or ''}"
+
+        def load() -> _Decoded[Footer]:
+            data = self._checked(store, key, wanted, footer_crc, version, if_match=etag)
+            return _Decoded(Footer.parse(bytes(data)), footer_bytes)
+
+        return self._get(("footer", store.url, key, version, footer_bytes), load, f"{store.url}/{key}")
+
+    def root(self, store: Store, key: str, decode: Callable[[memoryview], Root] = decode_root) -> Root:
+        """The root at `key`. One request. Raises NotFound, and what `decode` raises. A root that was expired since it
+        was read is still returned."""
+
+        def load() -> _Decoded[Root]:
+            data, _ = store.get(key)
+            return _Decoded(decode(data), len(data))
+
+        return self._get(("root", store, key), load, f"{store.url}/{key}")
+
+    def _get(self, key: Key, load: Callable[[], _Decoded[T]], place: str) -> T:
+        return self.memory.get(key, _placed(load, place), lambda decoded: _SPREAD * decoded.size_bytes).value
+
+    def _checked(
+        self, store: Store, key: str, wanted: ByteRange, crc: int, version: str, *, if_match: str | None = None
+    ) -> memoryview:
+        (data,) = piece_fetcher(store, key, version, self.disk, crcs={wanted: crc}, if_match=if_match)([wanted])
+        if (found := crc32(data)) != crc:
+            raise ChecksumMismatch("another object than was described", expected=f"{crc:#010x}", found=f"{found:#010x}")
+        return data if len(data) >= _MAP_FROM else memoryview(bytes(data))
+
+
+def _weigh_segment(segment: Segment) -> int:
+    return _SEGMENT_BYTES + segment.nbytes
+
+
+def _placed(load: Callable[[], T], place: str) -> Callable[[], T]:
+    """The same load, whose errors name the place."""
+
+    def placed() -> T:
+        try:
+            return load()
+        except UnderlayError as error:
+            raise error if error.place and place in error.place else error.at(place) from None
+
+    return placed

@@ -1,0 +1,205 @@
+"""A bounded cache on disk of bytes of remote objects, shared by all processes of a user without any lock.
+
+An entry is one file, named by a digest of its key (see `disk_entry`). It is written under a temporary name and renamed,
+never changed, and checked whenever it is opened, so that whatever another process, a crash or a damaged disk does,
+the answer is the right bytes or none. Whose time of modification is oldest goes first: a read sets it.
+
+A process looks at the folder when it has written a sixteenth of the bound, and when the bound is reached, and then
+deletes down to seven eighths. So one process alone keeps the bound, and each further one may exceed it by a sixteenth.
+When writing fails, as on a full disk or in a folder of somebody else, the process writes no more and goes on reading.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+
+from deflate import crc32
+
+from underlay.cache.disk_entry import PieceKey, decode_entry, encode_entry, read_file
+from underlay.cache.fork import start_afresh_after_fork
+from underlay.errors import ChecksumMismatch
+from underlay.store.store import Store
+from underlay.values.ranges import ByteRange
+
+_TEMPORARY = ".tmp-"
+_FOLDER_NAME = re.compile("[0-9a-f]{2}")
+_FILE_NAME = re.compile(r"[0-9a-f]{38}|\.tmp-[0-9a-f]{16}")
+_TEMPORARY_AGE_NS = 3600 * 10**9
+"""How old a temporary file is that its writer surely left behind."""
+_LOOK_AFTER = 16
+"""The part of the bound that is written between two looks at the folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskStats:
+    """What this process did with a disk cache so far."""
+
+    hits: int
+    misses: int
+    written_bytes: int
+    evictions: int
+    is_writing: bool
+
+
+class DiskCache:
+    """At most `bound_bytes` of files in `folder`, which the first write makes. For many threads and processes."""
+
+    def __init__(self, folder: Path, bound_bytes: int, *, clock: Callable[[], int] = time.time_ns) -> None:
+        self._folder = folder
+        self._bound_bytes = bound_bytes
+        self._clock = clock
+        self.start_afresh()
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
+        """Count from zero, as after a fork. The files stay."""
+        self._lock = Lock()
+        self._is_writing = self._bound_bytes > 0
+        self._size_bytes: int | None = None
+        self._unseen_bytes = 0
+        self._hits = self._misses = self._written_bytes = self._evictions = 0
+
+    def fetch_ranges(
+        self,
+        store: Store,
+        key: str,
+        version: str,
+        ranges: Sequence[ByteRange],
+        crcs: Sequence[int] | None = None,
+        *,
+        if_match: str | None = None,
+    ) -> list[memoryview]:
+        """The bytes of each range of the object, whose state `version` names. What is not here is fetched in one call
+        of `store.get_ranges` and kept. Where `crcs` are given, the bytes have them, or ChecksumMismatch is raised."""
+        keys = [PieceKey.of(store.url, key, version, wanted) for wanted in ranges]
+        found = [self.read(piece) for piece in keys]
+        if crcs is not None:
+            found = [v if v is None or crc32(v) == crc else None for v, crc in zip(found, crcs, strict=True)]
+        missing = [i for i, view in enumerate(found) if view is None]
+        if missing:
+            fetched = store.get_ranges(key, [ranges[i] for i in missing], if_match=if_match)
+            for i, view in zip(missing, fetched, strict=True):
+                if crcs is not None and crc32(view) != crcs[i]:
+                    place = f"{store.url}/{key}: bytes {ranges[i].begin} to {ranges[i].end}"
+                    raise ChecksumMismatch("damaged", place=place, expected=crcs[i], found=crc32(view))
+                self.write(keys[i], view)
+                found[i] = view
+        return [view for view in found if view is not None]
+
+    def read(self, key: PieceKey) -> memoryview | None:
+        """The bytes, None when they are not here. A file of this name that is no sound entry is deleted."""
+        encoded = key.encode()
+        path = self._path(encoded)
+        content = None
+        with suppress(OSError):
+            content = decode_entry(read_file(path), encoded)
+            if content is None or len(content) != key.end - key.begin:
+                content = None
+                path.unlink()
+            else:
+                now = self._clock()
+                os.utime(path, ns=(now, now))
+        with self._lock:
+            self._hits += content is not None
+            self._misses += content is None
+        return content
+
+    def write(self, key: PieceKey, content: memoryview) -> None:
+        """Keep the bytes, unless they are more than an eighth of the bound or cannot be written."""
+        encoded = key.encode()
+        parts = encode_entry(encoded, content)
+        size = sum(map(len, parts))
+        if not self._is_writing or size > self._bound_bytes // 8:
+            return
+        try:
+            self._make_room(size)
+            self._publish(self._path(encoded), parts)
+        except FileNotFoundError:
+            # Another process deleted the folder; the next write makes it again.
+            return
+        except OSError:
+            self._is_writing = False
+            return
+        with self._lock:
+            self._written_bytes += size
+
+    def stats(self) -> DiskStats:
+        """What this process did."""
+        with self._lock:
+            return DiskStats(
+                hits=self._hits,
+                misses=self._misses,
+                written_bytes=self._written_bytes,
+                evictions=self._evictions,
+                is_writing=self._is_writing,
+            )
+
+    def _path(self, encoded_key: bytes) -> Path:
+        digest = blake2b(encoded_key, digest_size=20).hexdigest()
+        return self._folder / digest[:2] / digest[2:]
+
+    def _publish(self, path: Path, parts: Sequence[bytes | memoryview]) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = path.with_name(f"{_TEMPORARY}{os.urandom(8).hex()}")
+        try:
+            with temporary.open("xb") as file:
+                file.writelines(parts)
+            now = self._clock()
+            os.utime(temporary, ns=(now, now))
+            temporary.replace(path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+    def _make_room(self, size: int) -> None:
+        """Count `size` bytes that are about to be written, after deleting what is in their way."""
+        with self._lock:
+            is_due = self._unseen_bytes + size > self._bound_bytes // _LOOK_AFTER
+            if self._size_bytes is None or is_due or self._size_bytes + size > self._bound_bytes:
+                self._size_bytes = self._evict(self._bound_bytes - size)
+                self._unseen_bytes = 0
+            self._size_bytes += size
+            self._unseen_bytes += size
+
+    def _evict(self, most_bytes: int) -> int:
+        """The bytes in the folder, after deletion when they are more than `most_bytes`."""
+        files = sorted(self._files())
+        total = sum(size for _, size, _ in files)
+        if total <= most_bytes:
+            return total
+        for _, size, path in files:
+            if total <= most_bytes - self._bound_bytes // 8:
+                break
+            with suppress(OSError):
+                os.unlink(path)
+                self._evictions += 1
+            total -= size
+        return total
+
+    def _files(self) -> Iterator[tuple[int, int, str]]:
+        """Time of last use, size and path of every file of ours, less those that vanish meanwhile.
+
+        Only names that this cache gives are looked at: the folder may be one that holds other things as well.
+        """
+        oldest = self._clock() - _TEMPORARY_AGE_NS
+        for folder in _entries(str(self._folder), _FOLDER_NAME):
+            for entry in _entries(folder.path, _FILE_NAME):
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    is_left = entry.name.startswith(_TEMPORARY) and status.st_mtime_ns < oldest
+                    yield 0 if is_left else status.st_mtime_ns, status.st_size, entry.path
+
+
+def _entries(folder: str, name: re.Pattern[str]) -> list[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as found:
+        return [entry for entry in found if name.fullmatch(entry.name)]
+    return []
