@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 import duckdb
@@ -116,7 +116,7 @@ PUSHED = {
     "bo = TRUE": Compare(("bo",), Op.EQ, True),
     "st.x > 1": Compare(("st", "x"), Op.GT, 1),
     'st."y z" = 2': Compare(("st", "y z"), Op.EQ, 2),
-    "time > TIME '00:00:01'": Opaque("(time > 00:00:01.000000)", (("time",),)),
+    "time > TIME '00:00:01'": Compare(("time",), Op.GT, time(0, 0, 1)),
 }
 
 

@@ -16,6 +16,7 @@ from underlay.prune import (
     Integers,
     Text,
     Times,
+    TimesOfDay,
     Unit,
     Uuids,
 )
@@ -35,6 +36,12 @@ TIMES = (
     "DATE '2020-01-01'", "TIMESTAMP '2020-01-01 12:00:00'", "'2020-01-01'", "'2020-01-01 12:00:00'",
     "TIMESTAMP '2020-01-01 00:00:00.123456'", "'2020-01-01 00:00:00.123456'", "'2020-01-01 00:00:00.123456789'",
     "TIMESTAMP '2020-01-01 00:00:00.123456789'", "TIMESTAMP_NS '2020-01-01 00:00:00.123456789'", "DATE '9999-12-31'",
+)  # fmt: skip
+
+NOON = 43_200_000_000
+CLOCKS = (
+    "TIME '12:00:00.123456'", "TIME '12:00'", "TIME '00:00:00'", "TIME '23:59:59.999999'", "'12:00:00.123456'",
+    "'12:00:00.1234567'", "'12:00:00.123456789'", "'00:00'",
 )  # fmt: skip
 
 
@@ -83,6 +90,18 @@ CASES = {
         Times(Unit.NANOSECOND),
         moments("make_timestamp_ns", 10**9, 0, 123456000, 123456789, 123457000),
         TIMES,
+    ),
+    "time": (
+        "TIME",
+        TimesOfDay(Unit.MICROSECOND),
+        [("'00:00:00'", 0), ("'12:00:00.123456'", NOON + 123456), ("'12:00:00.123457'", NOON + 123457)],
+        CLOCKS,
+    ),
+    "time_ns": (
+        "TIME_NS",
+        TimesOfDay(Unit.NANOSECOND),
+        [("'12:00:00.123456'", (NOON + 123456) * 1000), ("'12:00:00.123456789'", (NOON + 123456) * 1000 + 789)],
+        CLOCKS,
     ),
     "text": (
         "VARCHAR",
@@ -146,5 +165,5 @@ def test_duckdb_matches_no_row_of_a_dropped_block_and_every_row_of_a_full_one(na
 
 
 def test_every_literal_here_is_one_that_we_read():
-    for literal in (*NUMBERS, *TIMES):
+    for literal in (*NUMBERS, *TIMES, *CLOCKS):
         parse_where(f"c = {literal}")

@@ -41,6 +41,7 @@ from underlay.prune.predicate import (
     Predicate,
     StartsWith,
 )
+from underlay.prune.time_of_day import TimesOfDay
 from underlay.prune.verdict import Verdict
 from underlay.prune.whole import Addresses, AmbiguousIntegers, Integers
 
@@ -87,6 +88,7 @@ __all__ = [
     "StartsWith",
     "Text",
     "Times",
+    "TimesOfDay",
     "Unit",
     "Unordered",
     "Uuids",

@@ -6,7 +6,7 @@ Values are checked when the predicate is built; whether they fit the column's ty
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import NoReturn
 from uuid import UUID
@@ -139,11 +139,11 @@ def check_value(value: object) -> Operand:
         read_number(plain)
     if isinstance(plain, datetime) and (below_microsecond := getattr(plain, "nanosecond", 0)):  # a pandas.Timestamp
         return Instant(instant_of(plain).ns + below_microsecond)
-    if plain is None or isinstance(plain, int | float | Decimal | str | bytes | date | Instant | UUID):
+    if plain is None or isinstance(plain, int | float | Decimal | str | bytes | date | time | Instant | UUID):
         return plain
     raise BadPredicate(
         f"a {type(value).__name__} is no literal",
-        hint="Compare a column with a number, text, bytes, bool, date, datetime, Instant, UUID or None.",
+        hint="Compare a column with a number, text, bytes, bool, date, datetime, time, Instant, UUID or None.",
     )
 
 

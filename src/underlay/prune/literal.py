@@ -13,13 +13,14 @@ from underlay.prune.instant import Instant, has_sub_microseconds, parse_day, par
 from underlay.prune.number import MAGNITUDE_DIGITS, is_number_text
 from underlay.prune.operand import Operand
 from underlay.prune.refusal import refuse
+from underlay.prune.time_of_day import parse_time
 
 _Type = exp.DType
 _TIMESTAMPS = {_Type.TIMESTAMP, _Type.TIMESTAMPNTZ, _Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ}
 _HEX_PAIRS = re.compile(r"(?:[0-9A-Fa-f]{2})*", re.ASCII)
 _LITERAL_HINT = (
     "Write a number, 'text', TRUE, FALSE, NULL, X'0AFF', DATE '2024-01-31', TIMESTAMP '2024-01-31 23:59:59', "
-    "UUID '…' or CAST('NaN' AS DOUBLE)."
+    "TIME '23:59:59', UUID '…' or CAST('NaN' AS DOUBLE)."
 )
 
 
@@ -97,6 +98,8 @@ def _read_typed(text: str, type_: exp.DType) -> Operand:
         return instant and Instant(instant.ns, coarse=has_sub_microseconds(instant))
     if type_ is _Type.TIMESTAMP_NS:
         return parse_instant(text)
+    if type_ is _Type.TIME:
+        return parse_time(text)
     if type_ is _Type.UUID:
         return _read_uuid(text)
     if type_ is _Type.DOUBLE:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from underlay.prune.instant import Instant, has_sub_microseconds, instant_of
 
 ColumnPath = tuple[str, ...]
-Operand = int | Decimal | float | str | bytes | bool | date | datetime | Instant | UUID | None
+Operand = int | Decimal | float | str | bytes | bool | date | datetime | time | Instant | UUID | None
 """A literal. None is SQL's NULL: no comparison with it is ever true."""
 
 _KEYWORDS = {*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS}
@@ -59,6 +59,8 @@ def format_operand(value: Operand) -> str:
             return _format_instant(instant_of(value))
         case date():
             return f"DATE '{value.isoformat()}'"
+        case time():
+            return f"TIME '{value.isoformat()}'"
         case _:
             return str(value)
 

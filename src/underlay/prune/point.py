@@ -17,6 +17,7 @@ from underlay.prune.instant import parse_instant
 from underlay.prune.number import read_number, to_double
 from underlay.prune.octets import Octets
 from underlay.prune.operand import Operand
+from underlay.prune.time_of_day import TimesOfDay
 from underlay.prune.whole import Integers, Whole
 
 
@@ -29,6 +30,8 @@ def point_of(literal: Operand, domain: Domain) -> int | Fraction | float | bytes
             return _float_point(literal, domain)
         case Times():
             return _time_point(literal, domain)
+        case TimesOfDay():
+            return domain.point(literal)
         case Whole():
             return _whole_point(literal, domain)
         case _:

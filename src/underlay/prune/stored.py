@@ -16,6 +16,7 @@ from underlay.prune.domain import Domain, Unordered
 from underlay.prune.floats import Floats
 from underlay.prune.octets import Binary, FixedBinary, Text, Uuids
 from underlay.prune.operand import ColumnPath, format_column
+from underlay.prune.time_of_day import TimesOfDay
 from underlay.prune.whole import Integers
 
 AnyArray: TypeAlias = "pa.Array[Any]"  # Any: scalars of every type
@@ -62,6 +63,8 @@ def domain_of(type_: pa.DataType) -> Domain:
         return Decimals(type_.precision, type_.scale, None)
     if isinstance(type_, pa.TimestampType):
         return Times(_UNITS[type_.unit])
+    if isinstance(type_, pa.Time32Type | pa.Time64Type):
+        return TimesOfDay(_UNITS[type_.unit])
     if types.is_date(type_):
         return Times(Unit.DAY, 32) if types.is_date32(type_) else Times(Unit.MILLISECOND)
     if types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_):
@@ -80,9 +83,9 @@ def _storage_type(type_: pa.DataType) -> pa.DataType | None:
         return pa.uint8()
     if types.is_float16(type_):
         return pa.float32()
-    if types.is_date32(type_):
+    if types.is_date32(type_) or types.is_time32(type_):
         return pa.int32()
-    if types.is_date64(type_) or types.is_timestamp(type_):
+    if types.is_date64(type_) or types.is_time64(type_) or types.is_timestamp(type_):
         return pa.int64()
     if types.is_large_string(type_):
         return pa.large_binary()

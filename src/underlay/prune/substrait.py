@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -176,6 +176,8 @@ def _value_of(literal: Message, kind: int) -> Operand:
             return Instant(literal.signed(kind) * 1_000)
         case 16:
             return _day(literal.signed(kind))
+        case 17:
+            return _time(literal.signed(kind))
         case 24:
             return _decimal(literal.message(kind))
         case 29:
@@ -189,6 +191,12 @@ def _day(days: int) -> date | Instant:
     """A date; beyond the years of Python's as its midnight."""
     ordinal = days + _EPOCH_ORDINAL
     return date.fromordinal(ordinal) if 1 <= ordinal <= date.max.toordinal() else Instant(days * DAY_NS)
+
+
+def _time(microseconds: int) -> time:
+    if not 0 <= microseconds < DAY_NS // 1_000:
+        raise NotTranslated("no time of day")
+    return (datetime.min + timedelta(microseconds=microseconds)).time()
 
 
 def _decimal(literal: Message) -> Decimal:

@@ -17,6 +17,7 @@ from underlay.prune import (
     Integers,
     Text,
     Times,
+    TimesOfDay,
     Unit,
     Unordered,
     Uuids,
@@ -96,4 +97,6 @@ def domain_of(scalar: Scalar) -> Domain:
             return Times(Unit.DAY, 32)
         case Kind.TIMESTAMP:
             return Times(_UNITS[scalar.unit or "us"])
+        case Kind.TIME:
+            return TimesOfDay(_UNITS[scalar.unit or "us"])
     return Unordered(str(scalar))

@@ -73,7 +73,7 @@ class Scalar:
                 return f"time({self.unit})"
             case Kind.TIMESTAMP:
                 return f"timestamp({self.unit}, {self.zone})" if self.zone else f"timestamp({self.unit})"
-        return self.kind.value
+        return str(self.kind.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.schema.examples import array_of, field, plain_schemas, schema_of, table_of, values
+from underlay.errors import SchemaMismatch
+from underlay.schema.arrow import to_arrow
+from underlay.schema.conform import conform
+from underlay.schema.ddl import parse_ddl
+from underlay.schema.ids import number_fields
+from underlay.schema.table_schema import TableSchema
+
+
+@given(data=st.data(), schema=plain_schemas())
+@settings(max_examples=80, deadline=None)
+def test_rows_of_the_schema_pass_and_can_be_written(data, schema: TableSchema):
+    rows = data.draw(st.lists(st.fixed_dictionaries({f.name: values(f) for f in schema.fields}), max_size=5))
+    arrow = to_arrow(schema)
+    table = table_of(arrow, rows)
+    shuffled = table.select(list(reversed(table.column_names)))
+    found = conform(shuffled, schema)
+    assert found.schema.equals(arrow, check_metadata=True)
+    assert found.equals(table)
+    pq.write_table(found, io.BytesIO())
+
+
+def test_columns_that_fit_are_passed_on_as_they_are():
+    column = pa.array([1, 2], pa.int32())
+    found = conform(pa.table({"a": column}), schema_of(a="int32"))
+    assert found.column("a").chunk(0).buffers()[1].address == column.buffers()[1].address
+
+
+def test_a_batch_is_taken_as_a_table_is():
+    batch = pa.record_batch({"a": pa.array([1], pa.int8())})
+    assert conform(batch, schema_of(a="int32")).to_pylist() == [{"a": 1}]
+
+
+def test_an_unknown_column_is_refused_with_the_known_ones():
+    with pytest.raises(SchemaMismatch, match=r"no column b\. .*Columns: a"):
+        conform(pa.table({"a": [1], "b": [1]}), schema_of(a="int64"))
+
+
+def test_a_column_in_other_case_is_refused_with_a_suggestion():
+    with pytest.raises(SchemaMismatch, match="Did you mean a"):
+        conform(pa.table({"A": [1]}), schema_of(a="int64"))
+
+
+def test_a_column_given_twice_is_refused():
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(SchemaMismatch, match="twice"):
+        conform(table, schema_of(a="int64"))
+
+
+def test_a_missing_column_is_null_or_its_default():
+    schema = number_fields([field("a", "int8"), field("b", "int8"), field("c", "int8", default="7", is_required=True)])
+    found = conform(pa.table({"a": pa.array([1, 2], pa.int8())}), schema)
+    assert found.to_pylist() == [{"a": 1, "b": None, "c": 7}, {"a": 2, "b": None, "c": 7}]
+
+
+def test_a_missing_required_column_is_refused():
+    with pytest.raises(SchemaMismatch, match="b: a required column is missing"):
+        conform(pa.table({"a": [1]}), parse_ddl("a bigint, b int not null"))
+
+
+def test_a_column_of_nulls_without_a_type_fits_every_nullable_column():
+    assert conform(pa.table({"a": pa.nulls(2)}), parse_ddl("a struct<x: int>")).to_pylist() == [{"a": None}] * 2
+    with pytest.raises(SchemaMismatch, match="required column holds null in row 0"):
+        conform(pa.table({"a": pa.nulls(2)}), parse_ddl("a int not null"))
+
+
+def test_a_type_that_would_lose_values_is_refused():
+    with pytest.raises(SchemaMismatch, match=r"a: the column has another type \(expected int32, found int64\)"):
+        conform(pa.table({"a": [1]}), schema_of(a="int32"))
+
+
+def test_an_overflow_names_the_first_row_and_its_value():
+    column = pa.chunked_array([[1, 2], [3, 2**62, 2**61]], pa.timestamp("ms"))
+    with pytest.raises(SchemaMismatch, match="a: a value does not fit the column's type in row 3"):
+        conform(pa.table({"a": column}), schema_of(a="timestamp(us)"))
+
+
+def bad_text(*values_: bytes) -> pa.Array:
+    binary = pa.array(values_, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(binary), binary.buffers())
+
+
+def test_text_that_is_not_utf_8_is_refused_with_its_row():
+    with pytest.raises(SchemaMismatch, match="a: text is not valid UTF-8 in row 2"):
+        conform(pa.table({"a": bad_text(b"a", b"b", b"c\xff", b"\xff")}), schema_of(a="string"))
+
+
+def test_text_in_a_list_that_is_not_utf_8_is_refused_with_its_row():
+    column = pa.ListArray.from_arrays(pa.array([0, 2, 2, 3], pa.int32()), bad_text(b"a", b"b", b"\xff"))
+    with pytest.raises(SchemaMismatch, match=r"a\.element: text is not valid UTF-8 in row 2"):
+        conform(pa.table({"a": column}), parse_ddl("a string[]"))
+
+
+def test_a_decimal_with_too_many_digits_is_refused():
+    wide = pa.array([Decimal("1.00"), Decimal("123456.00")], pa.decimal128(20, 2))
+    lying = pa.Array.from_buffers(pa.decimal128(5, 2), 2, wide.buffers())
+    with pytest.raises(SchemaMismatch, match="a: a decimal has too many digits in row 1"):
+        conform(pa.table({"a": lying}), schema_of(a="decimal(5,2)"))
+
+
+@pytest.mark.parametrize(
+    ("ddl", "rows", "row", "place"),
+    [
+        ("a int not null", [1, None], 1, "a"),
+        ("a struct<x: int not null>", [None, {"x": 1}, {"x": None}], 2, "a.x"),
+        ("a array<int not null>", [[1], None, [2, None]], 2, "a.element"),
+        ("a map<string, int not null>", [None, [("k", None)]], 1, "a.value"),
+        ("a array<struct<x: int not null>>", [[None], [{"x": None}]], 1, "a.element.x"),
+        ("a struct<s: struct<x: int not null> not null>", [None, {"s": None}], 1, "a.s"),
+    ],
+)
+def test_a_null_that_is_not_allowed_is_refused_with_its_row(ddl, rows, row, place):
+    schema = parse_ddl(ddl)
+    loose = parse_ddl(ddl.replace(" not null", ""))
+    table = pa.table([pa.array(rows, to_arrow(loose).field("a").type)], names=["a"])
+    with pytest.raises(SchemaMismatch, match=f"required column holds null in row {row}") as caught:
+        conform(table, schema)
+    assert caught.value.place == place
+
+
+@pytest.mark.parametrize(
+    ("ddl", "rows"),
+    [
+        ("a struct<x: int not null, t: string not null, u: uuid not null>", [None, {"x": 1, "t": "a", "u": b"u" * 16}]),
+        ("a struct<l: array<int not null> not null>", [{"l": [1]}, None]),
+        ("a struct<s: struct<x: int not null> not null>", [None, {"s": {"x": 1}}]),
+        ("a struct<m: map<string, int> not null>", [None, {"m": [("k", 1)]}]),
+        ("a array<struct<x: int not null>>", [[None, {"x": 1}], None, []]),
+        ("a map<string, struct<x: int not null>>", [[("k", None), ("l", {"x": 1})], None]),
+    ],
+)
+def test_a_null_under_a_null_is_nobodys_and_the_rows_can_be_written(ddl, rows):
+    schema = parse_ddl(ddl)
+    loose = parse_ddl(ddl.replace(" not null", ""))
+    given_rows = pa.table([array_of([*rows, *rows], to_arrow(loose).field("a").type)], names=["a"]).slice(1)
+    found = conform(given_rows, schema)
+    assert found.to_pylist() == given_rows.to_pylist()
+    target = io.BytesIO()
+    pq.write_table(found, target)
+    assert pq.read_table(target).to_pylist() == given_rows.to_pylist()
+
+
+def test_fields_of_structs_are_matched_by_name():
+    table = pa.table({"s": [{"y": 1, "x": 2}]})
+    assert conform(table, parse_ddl("s struct<x: bigint, y: bigint, z: int>")).to_pylist() == [
+        {"s": {"x": 2, "y": 1, "z": None}}
+    ]
+
+
+def test_an_unknown_field_of_a_struct_is_refused_with_its_path():
+    with pytest.raises(SchemaMismatch, match=r"no column s\.y"):
+        conform(pa.table({"s": [{"x": 2, "y": 1}]}), parse_ddl("s struct<x: bigint>"))
+
+
+def test_a_zone_is_neither_added_nor_taken_away():
+    naive, aware = pa.array([0], pa.timestamp("us")), pa.array([0], pa.timestamp("us", "UTC"))
+    for column, type_ in ((naive, "timestamptz"), (aware, "timestamp")):
+        with pytest.raises(SchemaMismatch, match="another type"):
+            conform(pa.table({"a": column}), parse_ddl(f"a {type_}"))
+
+
+def test_no_rows_conform():
+    assert conform(pa.table({"a": pa.array([], pa.int8())}), schema_of(a="int64")).num_rows == 0
