@@ -1,0 +1,78 @@
+"""Rows as new files of a table: sorted, split by partition, written with their entries and sidecars."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deflate import crc32
+from msgspec.structs import replace
+
+from underlay.change.settings import write_options
+from underlay.change.split import split
+from underlay.errors import Inconsistent
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.facts import FilePlace, file_entry, match_footer
+from underlay.index.keys import file_name
+from underlay.index.layout import Misfit
+from underlay.index.root import Definition
+from underlay.parquet.write import WrittenFile, write_files
+from underlay.pm.build import sidecar_of
+from underlay.schema.arrow import to_arrow
+from underlay.schema.conform import conform
+from underlay.schema.record import from_record
+from underlay.schema.sort import SortField, sort_indices
+from underlay.schema.transform import bind_partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file that is not yet in the store."""
+
+    entry: FileEntry
+    layout: Layout
+    data: bytes
+    sidecar: bytes
+
+
+class FileWriter:
+    """Writes rows of a table with one definition. `block_count` is what its names go on from."""
+
+    def __init__(self, definition: Definition, block_count: int) -> None:
+        self.schema = from_record(definition.schema)
+        self._arrow = to_arrow(self.schema)
+        self._options = write_options(definition)
+        self._sort = [
+            SortField(field=one.field, is_descending=one.descending, is_nulls_last=one.nulls_last)
+            for one in definition.sort_by
+        ]
+        self._partitions = [
+            bind_partition(self.schema, one.field, one.transform, one.width) for one in definition.partition_by
+        ]
+        self._block_count = block_count
+
+    def write(self, rows: pa.Table) -> Iterator[NewFile]:
+        """The files of these rows. Raises SchemaMismatch when they do not fit the table."""
+        for part in split(conform(rows, self.schema), self._partitions, self.schema):
+            table = part.rows
+            if self._sort and table.num_rows > 1:
+                table = table.take(sort_indices(table, self._sort, self.schema))
+            for written in write_files([table], self._arrow, self._options):
+                yield self._finish(written, part.values)
+
+    def _finish(self, written: WrittenFile, partition: tuple[bytes | None, ...]) -> NewFile:
+        footer = written.footer
+        layout = match_footer(footer, self.schema, by="id")
+        if isinstance(layout, Misfit):
+            raise Inconsistent("a file of ours does not fit the table", found="; ".join(layout.reasons))
+        data = written.data()
+        sidecar = sidecar_of(data, footer)
+        place = FilePlace(
+            location=file_name(self._block_count, int.from_bytes(os.urandom(8), "big")), size_bytes=len(data)
+        )
+        self._block_count += footer.row_group_count
+        entry = file_entry(footer, layout, self.schema, place, nan_free=written.nan_free)
+        entry = replace(entry, partition=partition, sidecar_bytes=len(sidecar), sidecar_crc=crc32(sidecar))
+        return NewFile(entry=entry, layout=layout, data=data, sidecar=sidecar)

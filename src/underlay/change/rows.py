@@ -1,0 +1,82 @@
+"""Rows to append, from anything that speaks Arrow, in runs that fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from underlay.errors import InvalidRequest
+
+RUN_BYTES = 256 << 20
+"""Bytes of Arrow memory that are sorted and written together."""
+
+Rows = Callable[[], Iterable[pa.Table]]
+"""The runs of an input, each time from its beginning; an input that can be read once raises when it is asked twice."""
+
+
+def read_rows(data: object) -> Rows:
+    """The rows of an Arrow table, batch, reader or stream, a list of batches, or a pandas, Polars or DuckDB frame."""
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        table = data
+        return lambda: [table]
+    if isinstance(data, list | tuple) and data and all(isinstance(batch, pa.RecordBatch) for batch in data):
+        return read_rows(pa.Table.from_batches(data))
+    return _once(_reader(data))
+
+
+def _reader(data: object) -> pa.RecordBatchReader:
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        batch = pa.record_batch(data)
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    if hasattr(data, "fetch_record_batch"):  # a DuckDB relation
+        return _checked(data.fetch_record_batch())
+    if hasattr(data, "to_reader"):  # an Arrow scanner
+        return _checked(data.to_reader())
+    raise InvalidRequest(
+        "these are no rows that Arrow can read",
+        found=type(data).__name__,
+        hint="Give a pyarrow table or reader, a pandas or Polars frame, or a DuckDB relation.",
+    )
+
+
+def _checked(reader: object) -> pa.RecordBatchReader:
+    if not isinstance(reader, pa.RecordBatchReader):
+        raise InvalidRequest("the rows come as no Arrow reader", found=type(reader).__name__)
+    return reader
+
+
+def _once(reader: pa.RecordBatchReader) -> Rows:
+    is_taken = False
+
+    def take() -> Iterator[pa.Table]:
+        nonlocal is_taken
+        if is_taken:
+            raise InvalidRequest(
+                "the rows must be read again, and the input can be read only once",
+                hint="The table changed meanwhile. Nothing was appended: do it again with a new reader.",
+            )
+        is_taken = True
+        return _runs(reader)
+
+    return take
+
+
+def _runs(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    count = 0
+    for batch in reader:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= RUN_BYTES:
+            yield pa.Table.from_batches(held, reader.schema)
+            held, size, count = [], 0, count + 1
+    if held or not count:
+        yield pa.Table.from_batches(held, reader.schema)

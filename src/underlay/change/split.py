@@ -1,0 +1,79 @@
+"""Rows apart by partition, and the partition's values as the index stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.schema.domain import Storage, storage_of
+from underlay.schema.partition import apply_transform
+from underlay.schema.stored import stored_values
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.transform import PartitionField
+from underlay.schema.types import Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRows:
+    """The rows of one partition; `values` as `FileEntry.partition` has them."""
+
+    values: tuple[bytes | None, ...]
+    rows: pa.Table
+
+
+def split(table: pa.Table, fields: Sequence[PartitionField], schema: TableSchema) -> Iterator[PartitionRows]:
+    """The rows by partition, in the order in which partitions first occur."""
+    if not fields:
+        yield PartitionRows(values=(), rows=table)
+        return
+    encoded = [_encoded(apply_transform(field, _leaf(table, schema, field.field))) for field in fields]
+    codes = reduce(
+        lambda above, one: above * max(1, len(one.dictionary)) + one.indices.to_numpy().astype(np.int64),
+        encoded,
+        np.zeros(table.num_rows, np.int64),
+    )
+    _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(numbers, kind="stable")
+    ends = np.cumsum(np.bincount(numbers, minlength=len(firsts)))
+    for number in np.argsort(firsts, kind="stable").tolist():
+        rows = order[(ends[number - 1] if number else 0) : ends[number]]
+        values = tuple(
+            _packed(one.dictionary[int(one.indices[int(firsts[number])].as_py())], field.type)
+            for one, field in zip(encoded, fields, strict=True)
+        )
+        yield PartitionRows(values=values, rows=table if len(firsts) == 1 else table.take(rows))
+
+
+def _encoded(values: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
+    """Equal values as equal numbers, null as one of the values. An extension is known by what it is stored as."""
+    plain = values.storage if isinstance(values, pa.ExtensionArray) else values
+    found = pc.dictionary_encode(plain, null_encoding="encode")
+    if not isinstance(found, pa.DictionaryArray):
+        raise TypeError(f"a dictionary, not {type(found).__name__}")
+    return found
+
+
+def _packed(value: pa.Scalar[Any], scalar: Scalar) -> bytes | None:
+    if not value.is_valid:
+        return None
+    stored = stored_values(pa.array([value.as_py()], value.type), scalar)
+    if isinstance(stored, np.ndarray):
+        return stored.astype(storage_of(scalar).value).tobytes()
+    found = stored[0].as_py()
+    if storage_of(scalar) is not Storage.BYTES or not isinstance(found, bytes):
+        raise TypeError(f"a partition value of {scalar} is stored as bytes")
+    return found
+
+
+def _leaf(table: pa.Table, schema: TableSchema, field: int) -> pa.ChunkedArray[Any]:
+    top, *inner = schema.leaf_by_id[field].path
+    column = table.column(top)
+    for name in inner:
+        column = pc.struct_field(column, name)
+    return column

@@ -1,0 +1,119 @@
+"""Some blocks of one file: the bytes they need, fetched at once, and the table's columns out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from underlay.errors import Damaged, UnderlayError, Unsupported
+from underlay.parquet.lean import Chunk
+from underlay.parquet.tail import MAGIC, seal
+from underlay.scan.fetch import Fetch, plan_fetch
+from underlay.scan.file_shape import FileShape
+from underlay.scan.locate import Place
+from underlay.values.ranges import ByteRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockChunks:
+    """The chunks of one block: for each leaf of the file that is wanted, by its position, where it lies.
+
+    A leaf whose values are all null is not among `chunks`; `null_leaves` names it.
+    """
+
+    row_count: int
+    chunks: dict[int, Chunk]
+    null_leaves: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """Some blocks of one file. `etag` is given for a file that is not ours, and then must be the file's own."""
+
+    place: Place
+    size_bytes: int
+    etag: str | None
+    shape: FileShape
+    blocks: tuple[BlockChunks, ...]
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all blocks."""
+        return sum(block.row_count for block in self.blocks)
+
+    @property
+    def ranges(self) -> Fetch:
+        """The byte ranges to fetch."""
+        chunks = (chunk for block in self.blocks for chunk in block.chunks.values())
+        return plan_fetch(
+            (ByteRange(chunk.begin, chunk.begin + chunk.size) for chunk in chunks), gap_bytes=self.place.store.gap_bytes
+        )
+
+    def read(self) -> pa.Table:
+        """All rows of the blocks, in order, with the wanted columns of the table.
+
+        Raises Replaced when the file is another one, Damaged when it does not decode.
+        """
+        store, key = self.place
+        try:
+            return self._decode(self._fetch())
+        except UnderlayError as error:
+            raise error.at(f"{store.url}/{key}") from None
+
+    def _fetch(self) -> tuple[Fetch, pa.Buffer]:
+        store, key = self.place
+        fetch = self.ranges
+        if not fetch.ranges:
+            return fetch, pa.py_buffer(b"")
+        views = store.get_ranges(key, fetch.ranges, if_match=self.etag, size_bytes=self.size_bytes, gap_bytes=0)
+        return fetch, pa.py_buffer(views[0] if len(views) == 1 else b"".join(views))
+
+    def _decode(self, fetched: tuple[Fetch, pa.Buffer]) -> pa.Table:
+        fetch, buffer = fetched
+        parts = [self._decode_alike(fetch, buffer, alike) for alike in _by_null_leaves(self.blocks)]
+        return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+
+    def _decode_alike(self, fetch: Fetch, buffer: pa.Buffer, blocks: Sequence[BlockChunks]) -> pa.Table:
+        """Blocks that lack the same leaves."""
+        null_leaves = blocks[0].null_leaves
+        row_count = sum(block.row_count for block in blocks)
+        leaves = sorted(blocks[0].chunks)
+        null_columns = {
+            column.field.id for column in self.shape.columns if column.leaves and null_leaves.issuperset(column.leaves)
+        }
+        decoded = _decode_chunks(self.shape, leaves, blocks, fetch, buffer) if leaves else pa.table({})
+        if leaves and decoded.num_rows != row_count:
+            raise Damaged("the file has another number of rows", expected=row_count, found=decoded.num_rows)
+        return self.shape.adapt(decoded, row_count, null_columns)
+
+
+def _decode_chunks(
+    shape: FileShape, leaves: list[int], blocks: Sequence[BlockChunks], fetch: Fetch, buffer: pa.Buffer
+) -> pa.Table:
+    chunks = [block.chunks[leaf] for block in blocks for leaf in leaves]
+    moved = [
+        Chunk(begin=begin, size=chunk.size, codec=chunk.codec, value_count=chunk.value_count)
+        for chunk, begin in zip(chunks, fetch.positions([chunk.begin for chunk in chunks]), strict=True)
+    ]
+    rows = [moved[first : first + len(leaves)] for first in range(0, len(moved), len(leaves))]
+    footer = shape.select(leaves).footer([block.row_count for block in blocks], rows)
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(MAGIC + seal(footer)))
+        with pq.ParquetFile(pa.BufferReader(buffer), metadata=metadata, page_checksum_verification=True) as file:
+            return file.read(use_threads=False)
+    except pa.ArrowNotImplementedError as error:
+        raise Unsupported(f"Arrow cannot read it: {error}") from error
+    except (pa.ArrowException, OSError) as error:
+        raise Damaged(f"does not decode: {error}") from error
+
+
+def _by_null_leaves(blocks: Sequence[BlockChunks]) -> Iterator[Sequence[BlockChunks]]:
+    """Neighbouring blocks that lack the same leaves, together."""
+    begin = 0
+    for number in range(1, len(blocks) + 1):
+        if number == len(blocks) or blocks[number].null_leaves != blocks[begin].null_leaves:
+            yield blocks[begin:number]
+            begin = number

@@ -1,0 +1,90 @@
+"""How files of one layout give the table's columns: which leaves to decode, and what to make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from underlay.index.entry import Layout
+from underlay.index.layout import source_fields
+from underlay.parquet.lean import FileColumns, LeanSchema
+from underlay.schema.adapt import SourceField, adapt_column
+from underlay.schema.arrow import to_arrow_type
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapedColumn:
+    """One wanted column of the table. A file that does not have it has neither a name nor a source for it."""
+
+    field: Field
+    name_in_file: str | None
+    source: SourceField | None
+    leaves: tuple[int, ...]
+    """Positions of its leaves in the file."""
+
+    @property
+    def is_single_leaf(self) -> bool:
+        """Whether a row's value is one leaf value, so that a chunk of nulls alone says all."""
+        return len(self.leaves) == 1 and self.source is not None and not self.source.children
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileShape:
+    """The wanted columns of a table as files of one layout have them."""
+
+    columns: tuple[ShapedColumn, ...]
+    file: FileColumns
+    layout: Layout
+
+    @staticmethod
+    def of(layout: Layout, schema: TableSchema, wanted: Sequence[Field]) -> FileShape:
+        """The shape in which `wanted` columns of the table lie in files of this layout."""
+        file = FileColumns(layout.elements)
+        tops = file.schema.root.children
+        sources = dict(zip((top.name for top in tops), source_fields(layout, schema), strict=True))
+        names = {source.id: name for name, source in sources.items() if source.id is not None}
+        columns = []
+        for field in wanted:
+            name = names.get(field.id)
+            leaves = tuple(
+                leaf.index
+                for leaf in file.schema.leaves
+                if leaf.top.name == name and layout.fields[leaf.index] in schema.leaf_by_id
+            )
+            source = _without_unknown(sources[name]) if name is not None else None
+            columns.append(ShapedColumn(field=field, name_in_file=name, source=source, leaves=leaves))
+        return FileShape(columns=tuple(columns), file=file, layout=layout)
+
+    def select(self, leaves: Sequence[int]) -> LeanSchema:
+        """What decodes these leaves alone."""
+        return self.file.select(leaves, self.layout.created_by)
+
+    def adapt(self, decoded: pa.Table, row_count: int, null_columns: Collection[int]) -> pa.Table:
+        """The table's columns out of a file's; those in `null_columns`, by field id, are nulls."""
+        columns = []
+        for column in self.columns:
+            if column.name_in_file is None:
+                columns.append(adapt_column(None, None, column.field, row_count))
+            elif column.field.id in null_columns:
+                columns.append(_nulls(column.field, row_count))
+            else:
+                columns.append(
+                    adapt_column(decoded.column(column.name_in_file), column.source, column.field, row_count)
+                )
+        return pa.table(columns, names=[column.field.name for column in self.columns])
+
+
+def _without_unknown(source: SourceField) -> SourceField:
+    """The source without the parts that are not decoded, since the table does not have them."""
+    known = tuple(_without_unknown(child) for child in source.children if child.id is not None)
+    return SourceField(id=source.id, children=known)
+
+
+def _nulls(field: Field, row_count: int) -> pa.ChunkedArray[Any]:
+    arrow = to_arrow_type(field.type)
+    return pa.chunked_array([pa.nulls(row_count, arrow)], arrow)

@@ -1,0 +1,121 @@
+"""A query over one snapshot: some columns, the rows that match; planned from metadata and read by exact ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from underlay.plan.plan import Plan
+from underlay.prune import TRUE, Predicate, columns_of, matches
+from underlay.scan.file_shape import FileShape
+from underlay.scan.locate import FileStores, Place
+from underlay.scan.parts import plan_snapshot
+from underlay.scan.pipeline import DEFAULT_BUDGET_BYTES, Task, run_in_order
+from underlay.scan.reads import RowFilter, SlabRead, slab_reads
+from underlay.schema.arrow import to_arrow_field
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field, ListOf, MapOf, StructOf
+from underlay.table.snapshot import Snapshot
+
+_SPREAD = 6
+"""How much more memory decoded rows take than their chunks, about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """What to read of a snapshot.
+
+    `columns` are top-level columns in the order of the answer. `expression` is the Arrow expression that `predicate`
+    stands for, given when the predicate has parts that only Arrow can apply.
+    """
+
+    snapshot: Snapshot
+    columns: tuple[str, ...]
+    stores: FileStores
+    predicate: Predicate = TRUE
+    expression: pc.Expression | None = None
+    workers: int | None = None
+    budget_bytes: int = DEFAULT_BUDGET_BYTES
+    _shapes: dict[str, FileShape] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """All columns of the table."""
+        return self.snapshot.schema
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        return pa.schema([to_arrow_field(self.table_schema.column(name)).remove_metadata() for name in self.columns])
+
+    @cached_property
+    def read_columns(self) -> tuple[Field, ...]:
+        """The columns of the answer, then those that only the predicate names."""
+        named = dict.fromkeys((*self.columns, *(path[0] for path in columns_of(self.predicate))))
+        return tuple(self.table_schema.column(name) for name in named)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is read, and why the rest is not."""
+        leaves = [leaf for column in self.read_columns for leaf in leaf_ids(column)]
+        return plan_snapshot(self.snapshot, self.predicate, leaves)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows that match, in the order of the table's files."""
+        for table in run_in_order(self._tasks(), workers=self.workers, budget_bytes=self.budget_bytes):
+            yield from table.select(self.columns).cast(self.schema).to_batches()
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows that match, as they come."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def table(self) -> pa.Table:
+        """The rows that match, all at once."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def _tasks(self) -> Iterator[Task[pa.Table]]:
+        row_filter = self._row_filter()
+        for slab in slab_reads(self.plan, self.read_columns, self._shape, self._locate):
+            yield Task(slab.size_bytes * _SPREAD, partial(SlabRead.rows, slab, row_filter))
+
+    def _row_filter(self) -> RowFilter | None:
+        if self.predicate == TRUE:
+            return None
+        expression = self.expression
+        if expression is not None:
+            return lambda table: _arrow_mask(table, expression)
+        return lambda table: matches(self.predicate, table).to_numpy(zero_copy_only=False)
+
+    def _shape(self, layout: str) -> FileShape:
+        if layout not in self._shapes:
+            known = next(one for one in self.snapshot.root.layouts if one.id == layout)
+            self._shapes[layout] = FileShape.of(known, self.table_schema, self.read_columns)
+        return self._shapes[layout]
+
+    def _locate(self, location: str) -> Place:
+        return self.stores.locate(self.snapshot.keys, location)
+
+
+def leaf_ids(column: Field) -> Sequence[int]:
+    """The field ids of a column's leaves, in order."""
+    match column.type:
+        case StructOf(fields):
+            return [leaf for part in fields for leaf in leaf_ids(part)]
+        case ListOf(element):
+            return leaf_ids(element)
+        case MapOf(key, value):
+            return [*leaf_ids(key), *leaf_ids(value)]
+    return [column.id]
+
+
+def _arrow_mask(table: pa.Table, expression: pc.Expression) -> NDArray[np.bool_]:
+    """Which rows an Arrow expression is true for."""
+    found = ds.dataset(table).to_table(columns={"is_match": expression}, use_threads=False).column("is_match")
+    return np.array(found.to_pylist(), dtype=np.bool_)  # None is false
