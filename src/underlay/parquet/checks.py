@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 
 from underlay.errors import Malformed, SchemaMismatch, Truncated, UnderlayError, Unsupported
-from underlay.parquet.footer import Footer
+from underlay.parquet.chunks import Chunks
+from underlay.parquet.schema import Schema
 
 
-def check_chunks(footer: Footer) -> None:
+class HasChunks(Protocol):
+    """A footer, or a stack of them."""
+
+    @property
+    def schema(self) -> Schema:
+        """What the columns are."""
+
+    @property
+    def chunks(self) -> Chunks:
+        """The column chunks [row groups, columns]."""
+
+
+def check_chunks(footer: HasChunks) -> None:
     """Refuse a footer whose chunks do not fit its schema, lie in another file, or lack their metadata."""
     chunks = footer.chunks
     _refuse(Unsupported("a column chunk lies in another file"), chunks.has_file_path)
@@ -19,17 +34,17 @@ def check_chunks(footer: Footer) -> None:
     _refuse(SchemaMismatch("a column chunk has another type than the schema"), differs)
 
 
-def check_readable(footer: Footer) -> None:
+def check_readable(footer: HasChunks) -> None:
     """`check_chunks`, and refuse encrypted columns."""
     _refuse(Unsupported("a column chunk is encrypted"), footer.chunks.has_crypto)
     check_chunks(footer)
 
 
-def check_ranges(footer: Footer, file_size: int) -> None:
+def check_ranges(footer: HasChunks, file_size: int | npt.NDArray[np.int64]) -> None:
     """Refuse a footer with chunks, indexes or bloom filters that are not inside a file of `file_size` bytes.
 
     A chunk begins at its dictionary page if that has an offset above 0, else at its first data page. Offsets of 0 and
-    below mean that there is no dictionary, index or filter.
+    below mean that there is no dictionary, index or filter. Of a stack, `file_size` is a column [row groups, 1].
     """
     chunks = footer.chunks
     has_dictionary = chunks.has_dictionary_page_offset & (chunks.dictionary_page_offset > 0)
@@ -43,9 +58,16 @@ def check_ranges(footer: Footer, file_size: int) -> None:
         _check_inside(what, np.maximum(offset, 0), np.where(offset > 0, length, 0), file_size)
 
 
-def _check_inside(what: str, begin: npt.NDArray[np.int64], length: npt.NDArray[np.int64], file_size: int) -> None:
+def _check_inside(
+    what: str,
+    begin: npt.NDArray[np.int64],
+    length: npt.NDArray[np.int64],
+    file_size: int | npt.NDArray[np.int64],
+) -> None:
     _refuse(Malformed(f"{what} has a negative offset or length"), (begin < 0) | (length < 0))
-    error = Truncated(f"{what} reaches past the end of the file", expected=f"at most {file_size} bytes")
+    error = Truncated(
+        f"{what} reaches past the end of the file", expected=f"at most {np.max(file_size, initial=0)} bytes"
+    )
     _refuse(error, (length > file_size) | (begin > file_size - np.minimum(length, file_size)))
 
 

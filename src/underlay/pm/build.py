@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -14,7 +15,7 @@ from underlay.errors import Damaged, Inconsistent, UnderlayError
 from underlay.parquet.bloom import parse_header
 from underlay.parquet.checks import check_ranges
 from underlay.parquet.footer import Footer
-from underlay.parquet.tail import LoadedFooter, load_footer
+from underlay.parquet.tail import TAIL_BYTES, LoadedFooter, Tail, load_footer
 from underlay.pm.convert import Place, bloom_mask, convert
 from underlay.pm.physical import open_physical, read_leaves
 from underlay.pm.sidecar import Sidecar, decode
@@ -60,6 +61,16 @@ def from_parquet(
     except UnderlayError as error:
         raise error.at(str(path)) from None
     return data
+
+
+def sidecar_of(data: bytes | memoryview, footer: Footer) -> bytes:
+    """The sidecar of a whole Parquet file in memory whose footer is `footer`, with its bloom filters inside."""
+    file_size = len(data)
+    tail = Tail(file_size - TAIL_BYTES - len(footer.data), len(footer.data))
+    check_ranges(footer, file_size)
+    has_blooms = bool(bloom_mask(footer).any())
+    bitsets = read_blooms(BytesIO(data), LoadedFooter(footer, footer.data, tail, file_size)) if has_blooms else {}
+    return convert(footer, tail.footer_offset, blooms=bitsets)
 
 
 def read_blooms(file: BinaryIO, loaded: LoadedFooter) -> dict[Place, bytes]:

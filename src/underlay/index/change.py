@@ -1,0 +1,80 @@
+"""What a transaction changes, in terms that do not depend on how the table is stored, and what it may tidy meanwhile.
+
+A change is applied to whatever root is the head when it commits. Flushes and merges are not part of it: they rewrite
+how a root is stored, and are left out when what they rewrite is no longer there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
+
+TOKEN = "token:"
+"""How the uri of a source begins that is no object but a user's token for one append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one commit does.
+
+    `touched` holds every file that is removed or gets deletion bits, as it is in the version that this change was
+    made for, with all of its deletion bits.
+    """
+
+    operation: str
+    files: tuple[FileEntry, ...] = ()
+    """New files, each in no version before."""
+    segments: tuple[SegmentRef, ...] = ()
+    """New segments, all of whose files are new."""
+    removed: tuple[str, ...] = ()
+    """Locations."""
+    deletes: Mapping[str, bytes] = field(default_factory=dict)
+    """Row positions to delete, by location."""
+    touched: Mapping[str, FileEntry] = field(default_factory=dict)
+    definition: Definition | None = None
+    sources: tuple[SourceRecord, ...] = ()
+    """Their `version` is set when they are committed."""
+    layouts: tuple[Layout, ...] = ()
+    fences: Mapping[str, int] = field(default_factory=dict)
+    restored: Root | None = None
+    """The version to have again; goes with nothing else."""
+    terminal: Terminal | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """What the operation says it did, beside what is counted here."""
+
+    @property
+    def token(self) -> str | None:
+        """The uri of the token that this commit has, or None."""
+        return next((source.uri for source in self.sources if source.uri.startswith(TOKEN)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush:
+    """A segment that holds these files, which are in the tail exactly so."""
+
+    segment: SegmentRef
+    files: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A segment in place of others. What the overlay said of their files is folded into it.
+
+    `removed` and `deletes` are the part of the overlay that was folded.
+    """
+
+    segment: SegmentRef
+    inputs: tuple[SegmentRef, ...]
+    removed: frozenset[str] = frozenset()
+    deletes: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachments:
+    """Flushes and merges that ride on a commit."""
+
+    flush: Flush | None = None
+    merges: tuple[Merge, ...] = ()

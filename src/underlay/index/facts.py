@@ -1,0 +1,180 @@
+"""From footers to entries of the index: does the file fit the table, may it be read, what does it hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+from deflate import crc32
+
+from underlay.errors import SchemaMismatch, UnderlayError
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.layout import By, Demand, Fit, Misfit, match_schema, with_writer
+from underlay.index.statistics import check_counts, column_entries, count_nulls
+from underlay.parquet.checks import check_ranges, check_readable
+from underlay.parquet.footer import Footer
+from underlay.parquet.records import Flags
+from underlay.parquet.stack import Stack, read_stacks, stack_of
+from underlay.parquet.write import WrittenFile
+from underlay.schema.table_schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePlace:
+    """Where a file lies and which one it is, as `FileEntry` has it."""
+
+    location: str
+    size_bytes: int
+    etag: str | None = None
+
+
+def match_footer(
+    footer: Footer, table: TableSchema, *, by: By = "name", ignore_surplus: bool = False
+) -> Layout | Misfit:
+    """The layout of a file that fits the table, or why it does not."""
+    fit = match_schema(footer.schema, footer.created_by, table, by=by, ignore_surplus=ignore_surplus)
+    if isinstance(fit, Misfit):
+        return fit
+    reasons = unmet_demands(stack_of(footer), fit)[0]
+    return Misfit(reasons) if reasons else fit.layout
+
+
+def unmet_demands(stack: Stack, fit: Fit) -> list[tuple[str, ...]]:
+    """For each file, why its nulls do not fit the table."""
+    begins = stack.begins
+    met = [(demand, _is_met(stack, demand)) for demand in fit.demands]
+    return [
+        tuple(
+            f"Column {demand.path} is required in the table, and the file may hold nulls in it."
+            for demand, is_met in met
+            if not is_met[begin:end].all()
+        )
+        for begin, end in pairwise(begins)
+    ]
+
+
+def _is_met(stack: Stack, demand: Demand) -> Flags:
+    """Where one of the leaves is known to be without nulls."""
+    is_met = np.zeros(stack.row_counts.size, np.bool_)
+    for index in demand.leaves:
+        counts, known = count_nulls(stack, [stack.schema.leaves[index]])
+        is_met |= known & (counts == 0)
+    return is_met
+
+
+def file_entry(
+    footer: Footer, layout: Layout, table: TableSchema, place: FilePlace, *, nan_free: Flags | None = None
+) -> FileEntry:
+    """The entry of one file. Raises Damaged or Unsupported when its chunks cannot be read."""
+    check_readable(footer)
+    check_ranges(footer, place.size_bytes)
+    return file_entries(stack_of(footer), layout, table, [place], nan_free=nan_free)[0]
+
+
+def written_entry(
+    file: WrittenFile, table: TableSchema, location: str, *, sidecar: bytes | None = None
+) -> tuple[FileEntry, Layout]:
+    """The entry and the layout of a file that we have just written with the table's schema."""
+    fit = match_schema(file.footer.schema, file.footer.created_by, table, by="id")
+    if isinstance(fit, Misfit):
+        raise SchemaMismatch("the file was not written for this table", place=location, found=" ".join(fit.reasons))
+    place = FilePlace(location=location, size_bytes=file.size_bytes)
+    (entry,) = file_entries(stack_of(file.footer), fit.layout, table, [place], nan_free=file.nan_free)
+    if sidecar is not None:
+        entry = msgspec.structs.replace(entry, sidecar_bytes=len(sidecar), sidecar_crc=crc32(sidecar))
+    return entry, fit.layout
+
+
+def file_entries(
+    stack: Stack,
+    layout: Layout,
+    table: TableSchema,
+    places: Sequence[FilePlace],
+    *,
+    nan_free: Flags | None = None,
+) -> list[FileEntry]:
+    """The entries of files whose chunks were checked, in the order of the stack."""
+    if len(layout.fields) != len(stack.schema.leaves):
+        raise SchemaMismatch(
+            "the layout is of another schema", expected=len(stack.schema.leaves), found=len(layout.fields)
+        )
+    check_counts(stack)
+    begins = stack.begins
+    columns = column_entries(stack, layout, table, nan_free=nan_free)
+    rows = stack.row_counts.astype("<i8")
+    return [
+        FileEntry(
+            location=place.location,
+            size_bytes=place.size_bytes,
+            etag=place.etag,
+            footer_bytes=len(origin.raw),
+            footer_crc=crc32(origin.raw),
+            layout=layout.id,
+            block_rows=rows[begin:end].tobytes(),
+            columns=of_file,
+        )
+        for origin, place, of_file, (begin, end) in zip(stack.origins, places, columns, pairwise(begins), strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyEntries:
+    """What became of many footers: for each its entry or why it does not fit, and the layouts that entries name."""
+
+    entries: tuple[FileEntry | Misfit, ...]
+    layouts: tuple[Layout, ...]
+
+
+def read_entries(
+    footers: Sequence[bytes],
+    places: Sequence[FilePlace],
+    table: TableSchema,
+    *,
+    by: By = "name",
+    ignore_surplus: bool = False,
+) -> ManyEntries:
+    """The entries of many files from their Thrift footers. Files of one writer are read together.
+
+    Raises Damaged or Unsupported for a file that cannot be read: with its location, or its position in `footers`.
+    """
+    found: dict[int, FileEntry | Misfit] = {}
+    layouts: dict[str, Layout] = {}
+    for stack, indices in read_stacks(footers):
+        here = [places[index] for index in indices]
+        _check_stack(stack, here)
+        fit = match_schema(stack.schema, stack.origins[0].created_by, table, by=by, ignore_surplus=ignore_surplus)
+        if isinstance(fit, Misfit):
+            found.update(dict.fromkeys(indices, fit))
+            continue
+        written_by = {
+            created_by: with_writer(fit.layout, created_by)
+            for created_by in {origin.created_by for origin in stack.origins}
+        }
+        entries = file_entries(stack, fit.layout, table, here)
+        unmet = unmet_demands(stack, fit)
+        for index, origin, entry, reasons in zip(indices, stack.origins, entries, unmet, strict=True):
+            if reasons:
+                found[index] = Misfit(reasons)
+                continue
+            layout = written_by[origin.created_by]
+            layouts[layout.id] = layout
+            found[index] = msgspec.structs.replace(entry, layout=layout.id)
+    return ManyEntries(entries=tuple(found[index] for index in range(len(footers))), layouts=tuple(layouts.values()))
+
+
+def _check_stack(stack: Stack, places: Sequence[FilePlace]) -> None:
+    """Refuse chunks that cannot be read, and name their file."""
+    counts = [origin.row_group_count for origin in stack.origins]
+    sizes = np.repeat(np.array([place.size_bytes for place in places], np.int64), counts)[:, None]
+    try:
+        check_readable(stack)
+        check_ranges(stack, sizes)
+    except UnderlayError as error:
+        if len(places) == 1:
+            raise error.at(places[0].location) from None
+        for place, origin in zip(places, stack.origins, strict=True):
+            _check_stack(stack_of(Footer.parse(origin.raw)), [place])
+        raise

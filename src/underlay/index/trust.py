@@ -1,0 +1,98 @@
+"""Which of a file's statistics are to be believed, by who wrote it and what it says about their order.
+
+A bound is worth something only if its writer and its reader mean the same order. `min_value` and `max_value` have the
+type's own order where the footer says so; the older `min` and `max` were compared as signed numbers whatever the type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from underlay.index.calendar import has_legacy_calendar
+from underlay.index.file_type import file_type, holds_only_nulls, is_int96
+from underlay.parquet.footer import ColumnOrder
+from underlay.parquet.schema import Leaf, Schema
+from underlay.parquet.stack import Origin
+from underlay.schema.types import Kind
+from underlay.values.physical import PhysicalType
+
+Version = tuple[int, int, int]
+
+
+class Order(Enum):
+    """How a writer compares values of a column when it follows the specification."""
+
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """For each leaf whether its `min_value` and `max_value` count, and whether its older `min` and `max` do.
+
+    `is_legacy_calendar`: old dates and times may be of the Julian calendar, which moves them by days.
+    """
+
+    values: tuple[bool, ...]
+    deprecated: tuple[bool, ...]
+    is_legacy_calendar: bool
+
+
+_WRITER = re.compile(r"(\S+)(?: version (\d+)\.(\d+)\.(\d+))?")
+_FIRST_SOUND: dict[str, Version] = {"parquet-mr": (1, 10, 0), "parquet-cpp": (1, 3, 0)}
+"""Before these releases, bounds of bytes and of unsigned numbers were compared as signed, or broken (PARQUET-251)."""
+
+_BYTES = (PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY)
+_UNSIGNED = (Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.STRING, Kind.BINARY, Kind.FIXED, Kind.UUID)
+
+
+def order_of(leaf: Leaf) -> Order:
+    """The order of a leaf's bounds. Columns inside lists and maps have none: a bound of values is not one of rows."""
+    found = file_type(leaf.node)
+    if found is None or found.kind is Kind.FLOAT16 or is_int96(leaf.node) or leaf.max_rep_level:
+        return Order.NONE
+    if holds_only_nulls(leaf.node):
+        return Order.NONE
+    return Order.UNSIGNED if found.kind in _UNSIGNED else Order.SIGNED
+
+
+def trusts_of(origins: Sequence[Origin], schema: Schema) -> list[Trust]:
+    """What counts of each file's statistics. Files of one writer are looked at once."""
+    trusted = {
+        (created_by, orders): _trusted(created_by, orders, schema)
+        for created_by, orders in {(origin.created_by, origin.column_orders) for origin in origins}
+    }
+    return [
+        Trust(*trusted[origin.created_by, origin.column_orders], has_legacy_calendar(origin.key_values))
+        for origin in origins
+    ]
+
+
+def _trusted(
+    created_by: str | None, orders: tuple[ColumnOrder, ...] | None, schema: Schema
+) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    is_old = _is_old_writer(created_by)
+    values, deprecated = [], []
+    for leaf in schema.leaves:
+        order = order_of(leaf)
+        is_plain = order is Order.SIGNED and leaf.physical_type not in _BYTES
+        is_sound = is_plain or (order is not Order.NONE and not is_old)
+        is_stated = orders is not None and leaf.index < len(orders) and orders[leaf.index] is ColumnOrder.TYPE_ORDER
+        values.append(is_sound and is_stated)
+        deprecated.append(is_plain and (orders is None or is_stated))
+    return tuple(values), tuple(deprecated)
+
+
+def _is_old_writer(created_by: str | None) -> bool:
+    """Whether a release wrote the file whose bounds of bytes and unsigned numbers are wrong."""
+    found = _WRITER.match(created_by or "")
+    first_sound = _FIRST_SOUND.get(found[1]) if found else None
+    if found is None or first_sound is None:
+        return False
+    if found[2] is None:
+        return True
+    return (int(found[2]), int(found[3]), int(found[4])) < first_sound

@@ -1,0 +1,91 @@
+"""Entries of many files read together."""
+
+from __future__ import annotations
+
+import msgspec
+import pyarrow as pa
+import pytest
+from deflate import crc32
+
+from tests.index import patching
+from tests.parquet.footers import footer_bytes, written
+from underlay.errors import SchemaMismatch, Truncated, Unsupported
+from underlay.index.entry import FileEntry, Flag
+from underlay.index.facts import FilePlace, file_entry, match_footer, read_entries, written_entry
+from underlay.index.layout import Misfit
+from underlay.parquet.chunks import CHUNKS, META
+from underlay.parquet.encode import I32, encode
+from underlay.parquet.footer import Footer
+from underlay.parquet.write import WriteOptions, write_files
+from underlay.pm.build import sidecar_of
+from underlay.schema.arrow import from_arrow, to_arrow
+
+SCHEMA = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("s", pa.string())])
+TABLE = from_arrow(SCHEMA)
+
+
+def footers() -> list[bytes]:
+    plain = [pa.table({"a": [n, n + 1, n + 2], "s": [f"{n}", None, "z" * n]}) for n in range(60, 70)]
+    others = [
+        pa.table({"a": [1, None], "s": ["x", "y"]}),
+        pa.table({"a": ["text"], "s": ["x"]}),
+        pa.table({"s": ["x"], "a": [1]}),
+    ]
+    made = [footer_bytes(written(table, row_group_size=2)) for table in plain + others]
+    return [*made, patching.written_by(Footer.parse(made[0]), "parquet-mr version 1.8.0").data]
+
+
+def place(number: int, size_bytes: int = 1 << 30) -> FilePlace:
+    return FilePlace(location=f"file {number}", size_bytes=size_bytes, etag=f"{number}")
+
+
+def alone(data: bytes, number: int) -> FileEntry | Misfit:
+    footer = Footer.parse(data)
+    layout = match_footer(footer, TABLE)
+    return layout if isinstance(layout, Misfit) else file_entry(footer, layout, TABLE, place(number))
+
+
+def test_many_footers_give_the_entries_that_each_gives_alone():
+    data = footers()
+    made = read_entries(data, [place(number) for number in range(len(data))], TABLE)
+    assert list(made.entries) == [alone(footer, number) for number, footer in enumerate(data)]
+    assert [type(entry).__name__ for entry in made.entries].count("Misfit") == 2
+    named = {entry.layout for entry in made.entries if isinstance(entry, FileEntry)}
+    assert {layout.id for layout in made.layouts} == named
+    assert len(named) == 3
+
+
+def test_a_file_that_is_too_short_is_named():
+    data = footers()[:5]
+    places = [place(number, 10 if number == 3 else 1 << 30) for number in range(5)]
+    with pytest.raises(Truncated, match="file 3"):
+        read_entries(data, places, TABLE)
+
+
+def test_a_written_file_has_the_entry_that_its_footer_gives():
+    schema = to_arrow(TABLE)
+    table = pa.table({"a": [1, 2, 3], "s": ["x", None, "y"]}).cast(schema)
+    (file,) = write_files([table], schema, WriteOptions(block_rows=2, bloom={"s": 0.01}))
+    sidecar = sidecar_of(file.data(), file.footer)
+    entry, layout = written_entry(file, TABLE, "name.parquet", sidecar=sidecar)
+    assert layout == match_footer(file.footer, TABLE, by="id")
+    place = FilePlace(location="name.parquet", size_bytes=len(file.data()))
+    alone = file_entry(Footer.parse(footer_bytes(file.data())), layout, TABLE, place)
+    assert entry == msgspec.structs.replace(alone, sidecar_bytes=len(sidecar), sidecar_crc=crc32(sidecar))
+    assert entry.columns[1].flags[0] & Flag.HAS_BLOOM
+
+
+def test_a_file_written_for_another_table_is_refused():
+    (file,) = write_files([pa.table({"b": [1]})], pa.schema([pa.field("b", pa.int64())]))
+    with pytest.raises(SchemaMismatch, match="Column b is in the file and not in the table"):
+        written_entry(file, TABLE, "name.parquet")
+
+
+def test_a_codec_that_nobody_knows_is_refused():
+    footer = Footer.parse(footers()[0])
+    codec = int(footer.tree.select((*CHUNKS, META, 4))[0])
+    changed = Footer.parse(footer.tree.write({codec: encode(I32(99))}))
+    layout = match_footer(changed, TABLE)
+    assert not isinstance(layout, Misfit)
+    with pytest.raises(Unsupported):
+        file_entry(changed, layout, TABLE, place(0))
