@@ -30,6 +30,7 @@ LAYERS = [
     "scan",
     "change",
     "local",
+    "api",
     "cli",
 ]
 """Bottom first. A module may import from its own layer and from those before it."""
@@ -75,7 +76,13 @@ def test_every_package_has_a_layer():
 
 
 def test_public_names():
-    assert underlay.__all__ == ["UnderlayError", "__version__"]
+    assert underlay.__all__ == sorted(
+        ["Lake", "Plan", "Scan", "Table", "UnderlayError", "__version__", "col", "connect", "errors"]
+    )
+    for name in underlay.__all__:
+        assert getattr(underlay, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = underlay.nothing
 
 
 def test_public_names_of_the_sidecar_package():

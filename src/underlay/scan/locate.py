@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from threading import Lock
 from typing import NamedTuple
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, unquote
 
 from underlay.errors import InvalidRequest
-from underlay.index.keys import RevisionKeys
+from underlay.index.keys import RevisionKeys, in_lake
 from underlay.store import Store, open_store
+
+_LOCAL = "file"
 
 
 class Place(NamedTuple):
@@ -23,7 +25,7 @@ class FileStores:
     """Opens each store once. Other stores get the lake's options when their scheme is the lake's."""
 
     def __init__(self, lake: Store, options: Mapping[str, str] | None = None) -> None:
-        self._lake = lake
+        self.lake = lake
         self._options = options
         self._opened: dict[str, Store] = {}
         self._lock = Lock()
@@ -31,18 +33,37 @@ class FileStores:
     def locate(self, keys: RevisionKeys, location: str) -> Place:
         """Where a file of the revision with `keys` lies."""
         key = keys.file(location)
-        return Place(self._lake, key) if key is not None else self.locate_url(location)
+        if key is not None:
+            return Place(self.lake, key)
+        scheme, _, rest = location.partition("://")
+        return self.locate_path(scheme, unquote(rest) if scheme == _LOCAL else rest)
 
-    def locate_url(self, url: str) -> Place:
-        """Where the object of this URL lies."""
-        parts = urlsplit(url)
-        path = parts.path.lstrip("/")
-        if not path or not parts.scheme:
-            raise InvalidRequest("not the URL of an object", found=url, hint="Write s3://bucket/key or file:///path.")
-        is_local = parts.scheme == "file"
-        root = "file:///" if is_local else urlunsplit((parts.scheme, parts.netloc, "", "", ""))
+    def locate_path(self, scheme: str, path: str) -> Place:
+        """Where `scheme://path` lies; nothing in the path is quoted, and it may be a pattern."""
+        own_scheme, own_path = self._lake_path()
+        if scheme == own_scheme and path.startswith(f"{own_path}/"):
+            return Place(self.lake, path[len(own_path) + 1 :])
+        bucket, _, key = ("", "", path.lstrip("/")) if scheme == _LOCAL else path.partition("/")
+        if not key or not scheme:
+            raise InvalidRequest(
+                "not the URL of an object", found=f"{scheme}://{path}", hint="Write s3://bucket/key or file:///path."
+            )
+        root = f"{scheme}://{bucket or '/'}"
         with self._lock:
             if root not in self._opened:
-                is_alike = urlsplit(self._lake.url).scheme == parts.scheme and not is_local
+                is_alike = scheme == own_scheme and scheme != _LOCAL
                 self._opened[root] = open_store(root, self._options if is_alike else None)
-            return Place(self._opened[root], path)
+            return Place(self._opened[root], key)
+
+    def location(self, place: Place) -> str:
+        """How the index names a registered file: below the lake in a way that survives moving the lake."""
+        if place.store is self.lake:
+            return in_lake(place.key)
+        url = place.store.url
+        if url.startswith(f"{_LOCAL}://"):
+            return f"{url if url.endswith('/') else f'{url}/'}{quote(place.key)}"
+        return f"{url}/{place.key}"
+
+    def _lake_path(self) -> tuple[str, str]:
+        scheme, _, rest = self.lake.url.partition("://")
+        return scheme, (unquote(rest) if scheme == _LOCAL else rest).rstrip("/")

@@ -70,7 +70,7 @@ class Query:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the table's files."""
         for table in run_in_order(self._tasks(), workers=self.workers, budget_bytes=self.budget_bytes):
-            yield from table.select(self.columns).cast(self.schema).to_batches()
+            yield from self._answer(table).to_batches()
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows that match, as they come."""
@@ -79,6 +79,11 @@ class Query:
     def table(self) -> pa.Table:
         """The rows that match, all at once."""
         return pa.Table.from_batches(self.batches(), self.schema)
+
+    def _answer(self, table: pa.Table) -> pa.Table:
+        """The columns of the answer. A table without columns still has rows, unless it is made from arrays."""
+        chosen = table.select(self.columns)
+        return pa.Table.from_arrays(chosen.columns, schema=self.schema) if self.columns else chosen
 
     def _tasks(self) -> Iterator[Task[pa.Table]]:
         row_filter = self._row_filter()

@@ -10,11 +10,14 @@ A key is one or more segments joined by `/`. What one store would refuse or read
 
 from __future__ import annotations
 
+import re
+
 from underlay.errors import InvalidRequest
 
 TEMPORARY = ".tmp-"
 """How the name of a file begins that the local store is still writing. It is not an object."""
 
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _KEY_BYTES = 1024
 _SEGMENT_BYTES = 255
 
@@ -49,9 +52,9 @@ def _problem(key: str) -> str | None:
         return "the key is empty or has an empty segment"
     if b"." in segments or b".." in segments:
         return "the key has a segment that is '.' or '..'"
-    if any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in key):
+    if _CONTROL.search(key):
         return "the key has a control character"
-    if any(segment.startswith(TEMPORARY.encode()) for segment in segments):
+    if TEMPORARY in key and any(segment.startswith(TEMPORARY.encode()) for segment in segments):
         return f"the key has a segment that begins with {TEMPORARY}, which marks temporary files"
     if len(key.encode()) > _KEY_BYTES or max(map(len, segments)) > _SEGMENT_BYTES:
         return f"the key is longer than {_KEY_BYTES} bytes, or one of its segments than {_SEGMENT_BYTES}"

@@ -1,0 +1,161 @@
+"""A lake: tables by name, and SQL over them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from underlay.api.moment import show_moment
+from underlay.api.table import Table
+from underlay.api.table_info import RevisionInfo, TableInfo
+from underlay.cache.decoded import DecodedCache
+from underlay.cache.settings import disk_cache, memory_cache
+from underlay.change.define import define
+from underlay.errors import NotFound
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import SegmentRef
+from underlay.index.segment import Segment
+from underlay.scan.locate import FileStores
+from underlay.store import Store, open_store
+from underlay.table import succession
+from underlay.table.catalog import find_table
+from underlay.table.catalog_changes import rename_table
+from underlay.table.lake import Lake as Catalogued
+from underlay.table.opened import OpenTable
+from underlay.table.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from underlay.local.dataset import TableDataset
+    from underlay.local.sql import SqlResult
+
+
+def connect(
+    url: str | os.PathLike[str] | Store,
+    *,
+    options: Mapping[str, str] | None = None,
+    max_staleness_seconds: float = 0.0,
+) -> Lake:
+    """The lake at a path or URL (`s3://bucket/lake`, `gs://…`, `az://…`, `memory://name`).
+
+    Makes no request: a lake that is not there yet is made with its first table. `options` are the store's, such as
+    endpoint and region; credentials also come from the usual environment variables. Within `max_staleness_seconds` a
+    table's newest version is not looked for again.
+    """
+    store = url if isinstance(url, Store) else open_store(url, options)
+    return Lake(store, options=options, max_staleness_seconds=max_staleness_seconds)
+
+
+class Lake:
+    """Tables in one place. Made by `connect`. Safe for many threads."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        options: Mapping[str, str] | None = None,
+        max_staleness_seconds: float = 0.0,
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        self._lake = Catalogued(store, surroundings)
+        self._cache = DecodedCache(memory=memory_cache(), disk=disk_cache())
+        self._stores = FileStores(store, options)
+        self._max_staleness_seconds = max_staleness_seconds
+
+    @property
+    def url(self) -> str:
+        """Where the lake is."""
+        return self._lake.store.url
+
+    def initialise(self) -> None:
+        """Make the lake unless it is there. Refuses a store on which commits would not be safe."""
+        self._lake.initialise()
+
+    def create_table(
+        self,
+        name: str,
+        schema: object,
+        *,
+        key: Sequence[str] = (),
+        sort_by: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """A new table without rows.
+
+        `schema` is an Arrow schema, or text such as `id bigint not null, at timestamp`. `key` columns get bloom
+        filters; rows of a file are sorted by `sort_by` (`["pickup", "-fare"]`); `partition_by` keeps files apart
+        (`["month(pickup)", "bucket(16, id)"]`). Raises TableExists.
+        """
+        definition = define(
+            schema, key=key, sort_by=sort_by, partition_by=partition_by, comment=comment, properties=properties
+        )
+        self.initialise()
+        succession.create(self._lake, name, definition)
+        return self.table(name)
+
+    def table(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        as_of: str | date | datetime | None = None,
+        tag: str | None = None,
+    ) -> Table:
+        """The table of this name, newest or at one version. Raises TableNotFound, VersionNotFound."""
+        opened = OpenTable(self._lake, name, self._load_segment)
+        opened.head(self._max_staleness_seconds)
+        table = Table(opened, self._stores, self._max_staleness_seconds)
+        if version is None and as_of is None and tag is None:
+            return table
+        return table.at(version=version, as_of=as_of, tag=tag)
+
+    def tables(self) -> list[TableInfo]:
+        """All tables by name. One request. A lake that is not there has none."""
+        try:
+            catalog = self._lake.catalog(self._max_staleness_seconds)
+        except NotFound:
+            return []
+        return [
+            TableInfo(name=name, folder=record.folder, revision=record.active)
+            for name, record in sorted(catalog.tables.items())
+        ]
+
+    def revisions(self, name: str) -> list[RevisionInfo]:
+        """The revisions of a table, oldest first."""
+        record = find_table(self._lake.catalog(), name)
+        return [
+            RevisionInfo(id=one, is_active=one == record.active, created=show_moment(known.created_us))
+            for one, known in sorted(record.revisions.items(), key=lambda pair: pair[1].created_us)
+        ]
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Another name for a table; its files stay where they are. Raises TableNotFound, TableExists."""
+        self._lake.change(rename_table(name, new_name))
+
+    def drop_table(self, name: str) -> None:
+        """The table goes; its files stay until they are swept. Raises TableNotFound."""
+        succession.drop(self._lake, name)
+
+    def sql(self, text: str, parameters: Sequence[object] | Mapping[str, object] | None = None) -> SqlResult:
+        """Run a query on DuckDB: tables by their two-part names, each in one version for the whole query.
+
+        Older versions by `FROM taxi.trips VERSION AS OF 7` and `TIMESTAMP AS OF '2026-01-01'`. Nothing else of this
+        machine can be reached.
+        """
+        from underlay.local.sql import run_sql  # loads DuckDB
+
+        return run_sql(text, self._dataset, lambda: [table.name for table in self.tables()], parameters)
+
+    def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> TableDataset:
+        """A table as a query names it. Raises TableNotFound."""
+        table = self.table(name, version=version, as_of=as_of)
+        return table.dataset()
+
+    def _load_segment(self, store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
+        return self._cache.segment(store, keys.segment(ref.id), ref)
+
+    def __repr__(self) -> str:
+        return f"Lake({self.url!r})"

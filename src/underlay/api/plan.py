@@ -1,0 +1,58 @@
+"""What a query would read, and why nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from underlay.plan import answers, explain
+from underlay.plan.plan import Plan as Choices
+from underlay.plan.plan import Totals
+from underlay.scan.scan import Query
+from underlay.schema.names import find_leaf, parse_path
+
+
+class Plan:
+    """A plan of one version of a table, made from metadata alone. Printing it explains it."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self.choices: Choices = query.plan
+
+    @property
+    def version(self) -> int:
+        """The version that was planned."""
+        return self._query.snapshot.version
+
+    @property
+    def total(self) -> Totals:
+        """The whole table: files, blocks, rows, bytes."""
+        return self.choices.totals
+
+    @property
+    def kept(self) -> Totals:
+        """What is left."""
+        return self.choices.kept
+
+    def explain(self) -> str:
+        """Step by step what was dropped and why, and what is read."""
+        return explain.explain(self.choices)
+
+    def to_dict(self) -> Mapping[str, object]:
+        """The same for programs."""
+        return explain.to_dict(self.choices)
+
+    def count(self) -> int | None:
+        """How many rows match, None when only a scan can tell."""
+        return answers.count_rows(self.choices)
+
+    def minimum(self, column: str) -> Any:  # noqa: ANN401  # a value of the column
+        """The least value of a column in matching rows as an Arrow scalar, None when only a scan can tell."""
+        return answers.minimum(self.choices, find_leaf(self._query.table_schema, parse_path(column)).id)
+
+    def maximum(self, column: str) -> Any:  # noqa: ANN401  # a value of the column
+        """The greatest value of a column in matching rows as an Arrow scalar, None when only a scan can tell."""
+        return answers.maximum(self.choices, find_leaf(self._query.table_schema, parse_path(column)).id)
+
+    def __str__(self) -> str:
+        return self.explain()

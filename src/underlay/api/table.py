@@ -1,0 +1,204 @@
+"""A table: every verb is one call of the layer that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.api.moment import read_moment
+from underlay.api.plan import Plan
+from underlay.api.scan import Scan
+from underlay.api.version import Version, describe
+from underlay.change import append as appending
+from underlay.change import register as registering
+from underlay.change.comment import set_comment
+from underlay.errors import InvalidRequest
+from underlay.index.root import Definition
+from underlay.prune import TRUE, Predicate
+from underlay.prune.arrow import from_arrow
+from underlay.prune.where import parse_where
+from underlay.scan.locate import FileStores
+from underlay.scan.scan import Query
+from underlay.schema.arrow import to_arrow
+from underlay.table import travel
+from underlay.table.catalog import find_table
+from underlay.table.opened import Head, OpenTable
+from underlay.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from underlay.local.dataset import TableDataset
+
+Where = str | Predicate | pc.Expression | None
+"""A condition: SQL text, `col("a") > 1`, or an Arrow expression."""
+
+
+class Table:
+    """A table of a lake: its newest version at every call, or one version for good.
+
+    Made by `Lake.table` and `Lake.create_table`. Safe for many threads.
+    """
+
+    def __init__(
+        self, opened: OpenTable, stores: FileStores, max_staleness_seconds: float, pinned: Head | None = None
+    ) -> None:
+        self._opened = opened
+        self._stores = stores
+        self._max_staleness_seconds = max_staleness_seconds
+        self._pinned = pinned
+
+    @property
+    def name(self) -> str:
+        """`dataset.table`."""
+        return self._opened.name
+
+    @property
+    def version(self) -> int:
+        """The version that is read."""
+        return self._head().root.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return to_arrow(self.snapshot().schema)
+
+    @property
+    def definition(self) -> Definition:
+        """Columns with their ids, key, order, partitions, properties, comment."""
+        return self._head().root.definition
+
+    @property
+    def revision(self) -> str:
+        """The id of the revision that is read."""
+        return self._head().revision.id
+
+    def append(self, data: object, *, token: str | None = None) -> appending.Appended:
+        """Add rows: an Arrow table, batch or reader, a pandas or Polars frame, a DuckDB relation; all or none.
+
+        With a token, rows are added once however often this is called with it.
+        """
+        return appending.append(self._writable(), data, token=token)
+
+    def register(
+        self,
+        *files: str,
+        ignore_surplus: bool = False,
+        progress: registering.Progress | None = None,
+    ) -> registering.Registered:
+        """Make Parquet files part of the table where they are: paths, URLs, patterns such as `data/*.parquet`.
+
+        They must not change any more. `ignore_surplus` allows columns that the table does not have.
+        """
+        return registering.register(
+            self._writable(), files, self._stores, ignore_surplus=ignore_surplus, progress=progress
+        )
+
+    def scan(self, columns: Sequence[str] | None = None, where: Where = None) -> Scan:
+        """Rows that match, with these columns."""
+        return Scan(self.query(columns, where))
+
+    def plan(self, columns: Sequence[str] | None = None, where: Where = None) -> Plan:
+        """What such a scan would read, and why nothing else."""
+        return Plan(self.query(columns, where))
+
+    def count(self, where: Where = None) -> int:
+        """How many rows match."""
+        return self.scan((), where).count()
+
+    def to_arrow(self) -> pa.Table:
+        """All rows."""
+        return self.scan().to_arrow()
+
+    def dataset(self) -> TableDataset:
+        """This version as a `pyarrow.dataset.Dataset`, for DuckDB, Polars, DataFusion and pandas."""
+        from underlay.local.dataset import TableDataset  # loads pyarrow.dataset and DuckDB's rules
+
+        return TableDataset(self.snapshot(), self._stores)
+
+    def history(self, limit: int | None = None) -> Iterator[Version]:
+        """Versions, the newest first."""
+        head = self._head()
+        for root in travel.history(head.revision, limit):
+            if root.version <= head.root.version:
+                yield describe(root)
+
+    def tag(self, name: str, version: int | None = None) -> None:
+        """`name` stands for this version from now on."""
+        head = self._head()
+        travel.tag(self._opened.lake, self.name, name, head.revision, head.root.version if version is None else version)
+
+    @property
+    def tags(self) -> dict[str, int]:
+        """Tags of the revision that is read, with their versions."""
+        record = find_table(self._opened.lake.catalog(), self.name)
+        revision = self._head().revision.id
+        return {name: tag.version for name, tag in record.tags.items() if tag.revision == revision}
+
+    def rollback(self, version: int) -> Version:
+        """A new version that has what this older one had."""
+        return describe(travel.rollback(self._writable().head().revision, version))
+
+    def comment(self, text: str | None, column: str | None = None) -> Version:
+        """Say what the table, or one of its columns, is."""
+        return describe(set_comment(self._writable(), text, column))
+
+    def at(
+        self, *, version: int | None = None, as_of: str | date | datetime | None = None, tag: str | None = None
+    ) -> Table:
+        """The same table, at one version for good."""
+        if sum(choice is not None for choice in (version, as_of, tag)) != 1:
+            raise InvalidRequest("give one of version, as_of and tag")
+        if tag is not None:
+            revision, root = travel.at_tag(self._opened.lake, self.name, tag)
+        else:
+            revision = self._opened.head().revision
+            root = (
+                travel.at_version(revision, version)
+                if version is not None
+                else travel.at_time(revision, read_moment(as_of or ""))
+            )
+        return Table(self._opened, self._stores, self._max_staleness_seconds, Head(revision, root))
+
+    def snapshot(self) -> Snapshot:
+        """The version that is read, as the layers below know it."""
+        return self._opened.snapshot(self._head())
+
+    def query(self, columns: Sequence[str] | None, where: Where) -> Query:
+        """A query of the version that is read."""
+        if isinstance(columns, str):
+            raise InvalidRequest("columns is a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
+        snapshot = self.snapshot()
+        predicate, expression = _read_where(where, snapshot)
+        names = snapshot.schema.names if columns is None else tuple(snapshot.schema.column(c).name for c in columns)
+        return Query(snapshot=snapshot, columns=names, stores=self._stores, predicate=predicate, expression=expression)
+
+    def _head(self) -> Head:
+        return self._pinned or self._opened.head(self._max_staleness_seconds)
+
+    def _writable(self) -> OpenTable:
+        if self._pinned is not None:
+            raise InvalidRequest(
+                f"{self.name} was opened at version {self._pinned.root.version}, which never changes",
+                hint="Open the table without a version.",
+            )
+        return self._opened
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}{'' if self._pinned is None else f', version={self._pinned.root.version}'})"
+
+
+def _read_where(where: Where, snapshot: Snapshot) -> tuple[Predicate, pc.Expression | None]:
+    if where is None:
+        return TRUE, None
+    if isinstance(where, str):
+        return parse_where(where), None
+    if isinstance(where, pc.Expression):
+        return from_arrow(where, to_arrow(snapshot.schema)), where
+    if not isinstance(where, Predicate):
+        raise InvalidRequest(
+            "not a condition", found=type(where).__name__, hint="Write text, col('a') > 1, or an Arrow expression."
+        )
+    return where, None
