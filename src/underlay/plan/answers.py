@@ -1,0 +1,92 @@
+"""Answers from metadata alone, given only when they are exact (T11, T12, T34)."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from underlay.errors import UnknownColumn
+from underlay.index.entry import Flag
+from underlay.index.segment_bounds import has_flag, pack_key
+from underlay.plan.choice import Choice
+from underlay.plan.leaf_bounds import block_bounds, leaf_statistics
+from underlay.plan.plan import Plan
+from underlay.schema.arrow import to_arrow_type
+from underlay.schema.domain import WIDE_DECIMAL_BYTES, Storage, storage_of
+from underlay.schema.table_schema import LeafColumn
+from underlay.schema.types import Kind, Scalar
+
+AnyScalar: TypeAlias = "pa.Scalar[Any]"  # Any: of the column's type
+
+
+def count_rows(plan: Plan) -> int | None:
+    """How many rows match; None when only a scan can tell."""
+    return int(plan.row_counts.sum() - plan.deleted_counts.sum()) if plan.must.all() else None
+
+
+def minimum(plan: Plan, field: int) -> AnyScalar | None:
+    """The least value of a leaf in matching rows, null when there is none; None when only a scan can tell."""
+    return _extreme(plan, field, Flag.IS_LOW_EXACT)
+
+
+def maximum(plan: Plan, field: int) -> AnyScalar | None:
+    """The greatest value of a leaf in matching rows, null when there is none; None when only a scan can tell."""
+    return _extreme(plan, field, Flag.IS_HIGH_EXACT)
+
+
+def _extreme(plan: Plan, field: int, exact: Flag) -> AnyScalar | None:
+    leaf = plan.schema.leaf_by_id.get(field)
+    if leaf is None:
+        raise UnknownColumn(f"there is no leaf column with id {field}")
+    if leaf.is_repeated or not plan.must.all() or plan.deleted_counts.any() or storage_of(leaf.type) is Storage.NONE:
+        return None
+    keys: list[Any] = []
+    for choice in plan.choices:
+        if len(choice.blocks):
+            found = _keys(choice, leaf, exact)
+            if found is None:
+                return None
+            keys += found
+    if not keys:
+        return pa.scalar(None, to_arrow_type(leaf.type))
+    return _value(min(keys) if exact is Flag.IS_LOW_EXACT else max(keys), leaf.type)
+
+
+def _keys(choice: Choice, leaf: LeafColumn, exact: Flag) -> list[Any] | None:
+    """The exact bound of each block that has values; None when one of them has none."""
+    segment, blocks = choice.part.segment, choice.blocks
+    bounds = block_bounds(segment, leaf, blocks)
+    (ranges,) = bounds.ranges
+    has_values = ~bounds.is_all_null
+    flags = leaf_statistics(segment, leaf).flags[blocks]
+    # An absent chunk reads as the default, whose bounds are always exact.
+    is_exact = has_flag(flags, exact | Flag.IS_ABSENT) & ~bounds.may_hold_nan
+    is_low = exact is Flag.IS_LOW_EXACT
+    is_exact &= ranges.has_minimum if is_low else ranges.has_maximum
+    if not is_exact[has_values].all():
+        return None
+    chosen = (ranges.minimum if is_low else ranges.maximum)[has_values]
+    if leaf.default is not None and len(leaf.path) > 1 and has_flag(flags, Flag.IS_ABSENT).any():
+        return None  # the struct may be null in every row
+    return chosen.tolist() if len(chosen) < 2 else [chosen.min() if is_low else chosen.max()]
+
+
+def _value(key: Any, scalar: Scalar) -> AnyScalar:  # noqa: ANN401  # a key of any domain
+    arrow = to_arrow_type(scalar)
+    match scalar.kind:
+        case Kind.DECIMAL:
+            octets = int(key).to_bytes(WIDE_DECIMAL_BYTES, "little", signed=True)
+            return pa.Array.from_buffers(arrow, 1, [None, pa.py_buffer(octets)])[0]
+        case Kind.STRING | Kind.BINARY | Kind.FIXED | Kind.UUID:
+            octets = pack_key(key, scalar)
+            return pa.scalar(octets.decode() if scalar.kind is Kind.STRING else octets, arrow)
+        case Kind.FLOAT32 | Kind.FLOAT64:
+            return pa.scalar(float(key), arrow)
+        case Kind.BOOLEAN:
+            return pa.scalar(bool(key), arrow)
+    number = int(np.int64(key)) if scalar.kind is not Kind.UINT64 else int(key)
+    if pa.types.is_integer(arrow):
+        return pa.scalar(number, arrow)
+    return pa.scalar(number, pa.int32() if arrow.bit_width == 32 else pa.int64()).cast(arrow)

@@ -1,0 +1,116 @@
+"""The chunks that a plan reads, and the byte ranges that they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from underlay.index.entry import Flag
+from underlay.index.segment import Segment
+from underlay.index.segment_bounds import has_flag
+from underlay.plan.part import BoolArray, Numbers
+from underlay.plan.plan import Plan, PlannedFile
+from underlay.schema.table_schema import TableSchema
+from underlay.values.ranges import ByteRange, coalesce
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChunkTable:
+    """Chunks of some blocks (rows) and leaves (columns).
+
+    `columns` holds each leaf's position in the schema of each row's file, -1 where it has none; `value_counts` is -1
+    where values are rows. `is_fetched` is false for absent chunks, and for those of top-level columns that are known
+    to be all null: in a struct only the chunk itself tells a null struct from a null field.
+    """
+
+    begins: Numbers
+    sizes: Numbers
+    codecs: NDArray[np.uint8]
+    value_counts: Numbers
+    null_counts: Numbers
+    flags: NDArray[np.uint8]
+    columns: NDArray[np.int32]
+    is_fetched: BoolArray
+
+
+def chunk_places(plan: Plan, file: PlannedFile, leaves: Sequence[int]) -> ChunkTable:
+    """The chunks of a planned file's blocks."""
+    segment = plan.choices[file.part].part.segment
+    return chunk_table(segment, plan.schema, file.blocks + segment.block_begin[file.row], leaves)
+
+
+def chunk_table(segment: Segment, schema: TableSchema, blocks: Numbers, leaves: Sequence[int]) -> ChunkTable:
+    """The chunks of these blocks of a segment. A leaf that no file has is absent everywhere."""
+    shape = (len(blocks), len(leaves))
+    found = ChunkTable(
+        begins=np.zeros(shape, dtype=np.int64),
+        sizes=np.zeros(shape, dtype=np.int64),
+        codecs=np.zeros(shape, dtype=np.uint8),
+        value_counts=np.full(shape, -1, dtype=np.int64),
+        null_counts=np.zeros(shape, dtype=np.int64),
+        flags=np.full(shape, Flag.IS_ABSENT, dtype=np.uint8),
+        columns=np.full(shape, -1, dtype=np.int32),
+        is_fetched=np.zeros(shape, dtype=np.bool_),
+    )
+    rows, owners = segment.block_rows[blocks], segment.file_of_block[blocks]
+    for at, field in enumerate(leaves):
+        places, statistics = segment.places(field), segment.statistics(field)
+        if places is None or statistics is None:
+            continue
+        found.begins[:, at], found.sizes[:, at] = places.begins[blocks], places.sizes[blocks]
+        found.codecs[:, at], found.flags[:, at] = places.codecs[blocks], statistics.flags[blocks]
+        found.null_counts[:, at] = statistics.null_counts[blocks]
+        if places.value_counts is not None:
+            found.value_counts[:, at] = places.value_counts[blocks]
+        found.columns[:, at] = segment.columns_of(field)[owners]
+        leaf = schema.leaf_by_id[field]
+        is_there = ~has_flag(found.flags[:, at], Flag.IS_ABSENT)
+        if len(leaf.path) == 1 and not leaf.is_repeated:
+            is_there &= ~_is_all_null(found.flags[:, at], found.null_counts[:, at], rows)
+        found.is_fetched[:, at] = is_there
+    return found
+
+
+def _is_all_null(flags: NDArray[np.uint8], null_counts: Numbers, rows: Numbers) -> BoolArray:
+    """Known to have no value, and no bound that speaks of one."""
+    found: BoolArray = has_flag(flags, Flag.HAS_NULL_COUNT) & (null_counts == rows)
+    return found & ~has_flag(flags, Flag.HAS_LOW | Flag.HAS_HIGH)
+
+
+def ranges_of(plan: Plan, file: PlannedFile, *, gap_bytes: int = 0) -> list[ByteRange]:
+    """The byte ranges of the plan's columns in a file, joined where at most `gap_bytes` lie between."""
+    chunks = chunk_places(plan, file, plan.columns)
+    begins, sizes = chunks.begins[chunks.is_fetched], chunks.sizes[chunks.is_fetched]
+    pairs = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
+    return coalesce((ByteRange(begin, end) for begin, end in pairs), gap_bytes=gap_bytes)
+
+
+def all_ranges(plan: Plan, *, gap_bytes: int = 0) -> Iterator[tuple[PlannedFile, list[ByteRange]]]:
+    """The ranges of each file of the plan."""
+    for file in plan.files():
+        yield file, ranges_of(plan, file, gap_bytes=gap_bytes)
+
+
+def fetch_bytes(plan: Plan) -> int:
+    """The bytes of all chunks that the plan reads."""
+    total = 0
+    for choice in plan.choices:
+        if len(choice.blocks):
+            chunks = chunk_table(choice.part.segment, plan.schema, choice.blocks, plan.columns)
+            total += int(chunks.sizes[chunks.is_fetched].sum())
+    return total
+
+
+def block_identities(plan: Plan) -> list[str]:
+    """What each kept block is called wherever it is cached or scheduled: its file and its first row.
+
+    A file is its location with its etag, or, for one of ours, its footer's checksum.
+    """
+    found: list[str] = []
+    for file in plan.files():
+        name = f"{file.location}@{file.etag if file.etag is not None else f'{file.footer_crc:08x}'}"
+        found += [f"{name}#{first}" for first in file.first_rows.tolist()]
+    return found

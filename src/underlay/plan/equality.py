@@ -1,0 +1,18 @@
+"""Parts of a predicate that ask for equality with literals: what buckets and bloom filters can answer."""
+
+from __future__ import annotations
+
+from underlay.prune import ColumnPath, Compare, In, IsNotDistinct, Op, Operand, Predicate
+from underlay.prune.normalise import conjuncts
+
+
+def equalities(predicate: Predicate) -> list[tuple[Predicate, ColumnPath, tuple[Operand, ...]]]:
+    """Each part of the conjunction that a row matches only by equalling one of the literals, none of them NULL."""
+    found: list[tuple[Predicate, ColumnPath, tuple[Operand, ...]]] = []
+    for part in conjuncts(predicate):
+        match part:
+            case Compare(column, Op.EQ, value) | IsNotDistinct(column, value) if value is not None:
+                found.append((part, column, (value,)))
+            case In(column, values):
+                found.append((part, column, tuple(value for value in values if value is not None)))
+    return found

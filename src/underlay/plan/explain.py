@@ -1,0 +1,160 @@
+"""What a plan dropped at each step and why, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from underlay.plan.choice import Choice
+from underlay.plan.chunks import chunk_table, fetch_bytes
+from underlay.plan.part import BoolArray, Numbers
+from underlay.plan.plan import Plan, is_alive
+from underlay.prune import Cause, Verdict
+
+_SHOWN_CHARS = 120
+_WORDS = {
+    Cause.ROWLESS: "without rows",
+    Cause.NEVER: "no value can match",
+    Cause.ALL_NULL: "all null",
+    Cause.NO_NULLS: "no nulls",
+    Cause.NO_NAN: "no NaN",
+    Cause.BELOW: "by range",
+    Cause.ABOVE: "by range",
+    Cause.GAP: "by range",
+    Cause.BLOOM: "by bloom filter",
+    Cause.BRANCHES: "no branch can match",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one part of the predicate dropped at one level, and why.
+
+    `level` is `segment`, `partition`, `file`, `block`, `deleted` or `bloom`. `files` counts files dropped as a whole
+    before their blocks were looked at. `data_bytes` are of whole files where files were dropped, and of the plan's
+    columns where blocks were.
+    """
+
+    level: str
+    predicate: str
+    reason: str
+    files: int
+    blocks: int
+    data_bytes: int
+
+
+def steps_of(plan: Plan) -> list[Step]:
+    """The steps in the order in which they were taken, those of all parts together."""
+    sums: dict[tuple[str, str, str], list[int]] = {}
+    if plan.skipped:
+        refs = plan.skipped
+        counts = [sum(r.file_count for r in refs), sum(r.block_count for r in refs), sum(r.data_bytes for r in refs)]
+        sums["segment", _shown(str(plan.predicate)), "by range"] = counts
+    for choice in plan.choices:
+        for drop in _drops(plan, choice):
+            key = (drop.level, drop.predicate, drop.reason)
+            total = sums.setdefault(key, [0, 0, 0])
+            for at, amount in enumerate((drop.files, drop.blocks, drop.data_bytes)):
+                total[at] += amount
+    order = ("segment", "partition", "file", "block", "deleted", "bloom")
+    return [
+        Step(level=level, predicate=text, reason=reason, files=files, blocks=blocks, data_bytes=size)
+        for (level, text, reason), (files, blocks, size) in sorted(
+            sums.items(), key=lambda item: order.index(item[0][0])
+        )
+    ]
+
+
+def explain(plan: Plan) -> str:
+    """The plan in a few lines."""
+    totals, kept = plan.totals, plan.kept
+    lines = [
+        f"table: {totals.files:,} files, {totals.blocks:,} blocks, {totals.rows:,} rows, {totals.data_bytes:,} bytes"
+    ]
+    files, blocks = totals.files, totals.blocks
+    for step in steps_of(plan):
+        lines.append(_line(step, files, blocks))
+        files, blocks = files - step.files, blocks - step.blocks
+    lines.append(
+        f"read: {kept.files:,} files, {kept.blocks:,} blocks, {kept.rows:,} rows, {fetch_bytes(plan):,} bytes"
+        f" of {len(plan.columns)} columns; {int(plan.must.sum()):,} blocks match in full"
+    )
+    return "\n".join(lines)
+
+
+def to_dict(plan: Plan) -> dict[str, object]:
+    """The same for programs."""
+    return {
+        "predicate": str(plan.predicate),
+        "table": asdict(plan.totals),
+        "kept": {**asdict(plan.kept), "fetch_bytes": fetch_bytes(plan), "full_matches": int(plan.must.sum())},
+        "steps": [asdict(step) for step in steps_of(plan)],
+    }
+
+
+def _line(step: Step, files: int, blocks: int) -> str:
+    text = f"{step.predicate}: " if step.predicate else ""
+    if step.level in ("segment", "partition", "file"):
+        level = {"segment": " (whole segments)", "partition": " (partition values)", "file": ""}[step.level]
+        return f"{text}{step.files:,} of {files:,} files dropped {step.reason}{level}"
+    return f"{text}{step.blocks:,} of {blocks:,} blocks dropped {step.reason}"
+
+
+def _drops(plan: Plan, choice: Choice) -> Iterator[Step]:
+    alive = is_alive(choice)
+    if choice.by_partition is not None and not choice.by_partition.all():
+        yield _file_drop(choice, "partition", _shown(str(plan.predicate)), "by partition", alive & ~choice.by_partition)
+        alive = alive & choice.by_partition
+    for text, reason, mask in _by_part(choice.by_file):
+        if (mask & alive).any():
+            yield _file_drop(choice, "file", text, reason, mask & alive)
+    if choice.by_block is not None:
+        for text, reason, mask in _by_part(choice.by_block):
+            yield _block_drop(plan, choice, ("block", text, reason), choice.judged[mask])
+    if len(choice.gone):
+        yield _block_drop(plan, choice, ("deleted", "", "since all their rows are deleted"), choice.gone)
+    for text, blocks in choice.by_bloom:
+        yield _block_drop(plan, choice, ("bloom", _shown(text), _WORDS[Cause.BLOOM]), blocks)
+
+
+def _by_part(verdict: Verdict) -> Iterator[tuple[str, str, BoolArray]]:
+    """What each part of the conjunction dropped, by reason."""
+    for part in range(-1, len(verdict.findings)):
+        text = _shown(str(verdict.findings[part].predicate)) if part >= 0 else ""
+        is_mine = (verdict.parts == part) & ~verdict.kept
+        causes = np.unique(verdict.causes[is_mine]).tolist()
+        for reason in dict.fromkeys(_WORDS[Cause(cause)] for cause in causes):
+            same = [cause for cause in causes if _WORDS[Cause(cause)] == reason]
+            yield text, reason, is_mine & np.isin(verdict.causes, same)
+
+
+def _file_drop(choice: Choice, level: str, text: str, reason: str, mask: BoolArray) -> Step:
+    files = choice.part.segment.files
+    return Step(
+        level=level,
+        predicate=text,
+        reason=reason,
+        files=int(mask.sum()),
+        blocks=int(files.block_counts[mask].sum()),
+        data_bytes=int(files.size_bytes[mask].sum()),
+    )
+
+
+def _block_drop(plan: Plan, choice: Choice, what: tuple[str, str, str], blocks: Numbers) -> Step:
+    segment = choice.part.segment
+    chunks = chunk_table(segment, plan.schema, blocks, plan.columns)
+    level, text, reason = what
+    return Step(
+        level=level,
+        predicate=text,
+        reason=reason,
+        files=0,
+        blocks=len(blocks),
+        data_bytes=int(chunks.sizes[chunks.is_fetched].sum()),
+    )
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
