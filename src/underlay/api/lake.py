@@ -107,7 +107,7 @@ class Lake:
         """The table of this name, newest or at one version. Raises TableNotFound, VersionNotFound."""
         opened = OpenTable(self._lake, name, self._load_segment)
         opened.head(self._max_staleness_seconds)
-        table = Table(opened, self._stores, self._max_staleness_seconds)
+        table = Table(opened, self._stores, self._cache, self._max_staleness_seconds)
         if version is None and as_of is None and tag is None:
             return table
         return table.at(version=version, as_of=as_of, tag=tag)

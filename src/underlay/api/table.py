@@ -13,6 +13,7 @@ from underlay.api.moment import read_moment
 from underlay.api.plan import Plan
 from underlay.api.scan import Scan
 from underlay.api.version import Version, describe
+from underlay.cache.decoded import DecodedCache
 from underlay.change import append as appending
 from underlay.change import register as registering
 from underlay.change.comment import set_comment
@@ -43,10 +44,16 @@ class Table:
     """
 
     def __init__(
-        self, opened: OpenTable, stores: FileStores, max_staleness_seconds: float, pinned: Head | None = None
+        self,
+        opened: OpenTable,
+        stores: FileStores,
+        cache: DecodedCache,
+        max_staleness_seconds: float = 0.0,
+        pinned: Head | None = None,
     ) -> None:
         self._opened = opened
         self._stores = stores
+        self._cache = cache
         self._max_staleness_seconds = max_staleness_seconds
         self._pinned = pinned
 
@@ -160,7 +167,7 @@ class Table:
                 if version is not None
                 else travel.at_time(revision, read_moment(as_of or ""))
             )
-        return Table(self._opened, self._stores, self._max_staleness_seconds, Head(revision, root))
+        return Table(self._opened, self._stores, self._cache, self._max_staleness_seconds, Head(revision, root))
 
     def snapshot(self) -> Snapshot:
         """The version that is read, as the layers below know it."""
@@ -173,7 +180,14 @@ class Table:
         snapshot = self.snapshot()
         predicate, expression = _read_where(where, snapshot)
         names = snapshot.schema.names if columns is None else tuple(snapshot.schema.column(c).name for c in columns)
-        return Query(snapshot=snapshot, columns=names, stores=self._stores, predicate=predicate, expression=expression)
+        return Query(
+            snapshot=snapshot,
+            columns=names,
+            stores=self._stores,
+            cache=self._cache,
+            predicate=predicate,
+            expression=expression,
+        )
 
     def _head(self) -> Head:
         return self._pinned or self._opened.head(self._max_staleness_seconds)

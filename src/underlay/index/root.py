@@ -190,5 +190,5 @@ def decode_root(data: bytes | memoryview) -> Root:
         if found != FORMAT:
             raise Unsupported("the root has another format", expected=FORMAT, found=found, hint="Update Underlay.")
         return _DECODER.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Malformed(f"not a root: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -22,6 +23,7 @@ from underlay.pm.sidecar import Sidecar, decode
 from underlay.pm.statistics import fixed_bounds
 from underlay.pm.types import Tag, tag_of
 from underlay.pm.values import Generation
+from underlay.values.ranges import ByteRange
 
 BloomMode = Literal["inline", "external", "none"]
 
@@ -75,23 +77,47 @@ def sidecar_of(data: bytes | memoryview, footer: Footer) -> bytes:
 
 def read_blooms(file: BinaryIO, loaded: LoadedFooter) -> dict[Place, bytes]:
     """The bitsets of all usable filters: split-block, xxHash, uncompressed."""
-    footer: Footer = loaded.footer
+    ranges = bloom_ranges(loaded.footer, loaded.file_size)
+    return bitsets_of({place: _read_range(file, wanted) for place, wanted in ranges.items()})
+
+
+def bloom_ranges(footer: Footer, file_size: int) -> dict[Place, ByteRange]:
+    """Where the filters lie in the file, by row group and column."""
     found = {}
     for row_group, column in np.argwhere(bloom_mask(footer)).tolist():
         begin = int(footer.chunks.bloom_filter_offset[row_group, column])
         length = int(footer.chunks.bloom_filter_length[row_group, column])
-        place = f"bloom filter of row group {row_group}, column {column}"
-        if begin + length > loaded.file_size:
-            raise Inconsistent("the filter reaches past the end of the file", place=place, found=f"{begin} + {length}")
-        file.seek(begin)
-        stored = file.read(length)
-        try:
-            header = parse_header(stored)
-        except Damaged as error:
-            raise error.at(place) from None
-        if header is not None:
-            found[row_group, column] = stored[header.header_length : header.header_length + header.bitset_length]
+        if begin + length > file_size:
+            raise Inconsistent(
+                "the filter reaches past the end of the file",
+                place=_bloom_place(row_group, column),
+                found=f"{begin} + {length}",
+            )
+        found[row_group, column] = ByteRange(begin, begin + length)
     return found
+
+
+def bitsets_of(stored: Mapping[Place, bytes | memoryview]) -> dict[Place, bytes]:
+    """The bitsets out of stored filters; those that cannot be used are left out."""
+    found = {}
+    for place, octets in stored.items():
+        data = bytes(octets)
+        try:
+            header = parse_header(data)
+        except Damaged as error:
+            raise error.at(_bloom_place(*place)) from None
+        if header is not None:
+            found[place] = data[header.header_length : header.header_length + header.bitset_length]
+    return found
+
+
+def _bloom_place(row_group: int, column: int) -> str:
+    return f"bloom filter of row group {row_group}, column {column}"
+
+
+def _read_range(file: BinaryIO, wanted: ByteRange) -> bytes:
+    file.seek(wanted.begin)
+    return file.read(wanted.size_bytes)
 
 
 def _rows_without_timestamps(sidecar: Sidecar) -> list[int]:

@@ -101,24 +101,9 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
             has_null_count=has_nulls,
             value_count=chunks["num_values"],
             is_nested=is_nested,
-            bloom=self._bloom_probe(index),
+            bloom=_bloom_probe(sidecar, index, self._is_bloom_trusted),
             **bounds,
         )
-
-    def _bloom_probe(self, index: int) -> BloomProbe | None:
-        sidecar = self._sidecar
-        places = bloom_places(sidecar, index)
-        begins = np.where(self._is_bloom_trusted, places.begins, -1)
-        if not (begins >= 0).any():
-            return None
-        words = np.frombuffer(sidecar.data, "<u4", sidecar.size // 4)
-        begin_words = np.where(begins < 0, -1, begins // 4)
-        split_blocks = places.sizes // 32
-
-        def probe(plain: bytes, blocks: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-            return contains_all(words, begin_words[blocks], split_blocks[blocks], hash_values([plain])[0])
-
-        return probe
 
     @cached_property
     def _is_bloom_trusted(self) -> npt.NDArray[np.bool_]:
@@ -127,6 +112,31 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
             return np.ones(len(offsets), np.bool_)
         *_, first = walk(self._sidecar.data, self._sidecar.size)
         return offsets < first.offset
+
+
+def bloom_bounds(sidecar: Sidecar, leaf: Leaf) -> ColumnBounds:
+    """What a sidecar of one version says of a leaf by its bloom filters alone: no bounds, no counts."""
+    return ColumnBounds.of(
+        column_domain(sidecar.columns[leaf.index], leaf),
+        block_count=sidecar.row_group_count,
+        is_nested=leaf.max_rep_level > 0,
+        bloom=_bloom_probe(sidecar, leaf.index, None),
+    )
+
+
+def _bloom_probe(sidecar: Sidecar, index: int, is_trusted: npt.NDArray[np.bool_] | None) -> BloomProbe | None:
+    places = bloom_places(sidecar, index)
+    begins = places.begins if is_trusted is None else np.where(is_trusted, places.begins, -1)
+    if not (begins >= 0).any():
+        return None
+    words = np.frombuffer(sidecar.data, "<u4", sidecar.size // 4)
+    begin_words = np.where(begins < 0, -1, begins // 4)
+    split_blocks = places.sizes // 32
+
+    def probe(plain: bytes, blocks: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        return contains_all(words, begin_words[blocks], split_blocks[blocks], hash_values([plain])[0])
+
+    return probe
 
 
 def _is_nested(column: Column, leaf: Leaf | None) -> bool:

@@ -23,6 +23,7 @@ from underlay.prune import (
     Integers,
     Text,
     Times,
+    TimesOfDay,
     Unit,
     Unordered,
     Uuids,
@@ -97,6 +98,10 @@ def _logical_domain(logical: LogicalType, physical: PhysicalType, length: int) -
             return Times(Unit.DAY, 32)
         case LogicalKind.TIMESTAMP, PhysicalType.INT64 if logical.unit:
             return Times(_UNITS[logical.unit])
+        case LogicalKind.TIME, PhysicalType.INT32 if logical.unit is TimeUnit.MILLIS:
+            return TimesOfDay(Unit.MILLISECOND)
+        case LogicalKind.TIME, PhysicalType.INT64 if logical.unit in (TimeUnit.MICROS, TimeUnit.NANOS):
+            return TimesOfDay(_UNITS[logical.unit])
         case ((LogicalKind.STRING | LogicalKind.ENUM | LogicalKind.JSON), PhysicalType.BYTE_ARRAY):
             return Text()
         case ((LogicalKind.NONE | LogicalKind.BSON), PhysicalType.BYTE_ARRAY):

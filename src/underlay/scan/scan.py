@@ -12,13 +12,16 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
+from underlay.cache.decoded import DecodedCache
 from underlay.plan.plan import Plan
 from underlay.prune import TRUE, Predicate, columns_of, matches
+from underlay.scan.blooms import refine_by_blooms
 from underlay.scan.file_shape import FileShape
 from underlay.scan.locate import FileStores, Place
 from underlay.scan.parts import plan_snapshot
 from underlay.scan.pipeline import DEFAULT_BUDGET_BYTES, Task, run_in_order
 from underlay.scan.reads import RowFilter, SlabRead, slab_reads
+from underlay.scan.sidecars import Sidecars
 from underlay.schema.arrow import to_arrow_field
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, StructOf
@@ -33,12 +36,14 @@ class Query:
     """What to read of a snapshot.
 
     `columns` are top-level columns in the order of the answer. `expression` is the Arrow expression that `predicate`
-    stands for, given when the predicate has parts that only Arrow can apply.
+    stands for, given when the predicate has parts that only Arrow can apply. Without a `cache`
+    no bloom filter is asked.
     """
 
     snapshot: Snapshot
     columns: tuple[str, ...]
     stores: FileStores
+    cache: DecodedCache | None = None
     predicate: Predicate = TRUE
     expression: pc.Expression | None = None
     workers: int | None = None
@@ -65,7 +70,11 @@ class Query:
     def plan(self) -> Plan:
         """What is read, and why the rest is not."""
         leaves = [leaf for column in self.read_columns for leaf in leaf_ids(column)]
-        return plan_snapshot(self.snapshot, self.predicate, leaves)
+        plan = plan_snapshot(self.snapshot, self.predicate, leaves)
+        if self.cache is None:
+            return plan
+        sidecars = Sidecars(cache=self.cache, keys=self.snapshot.keys)
+        return refine_by_blooms(plan, sidecars, self._shape, self._locate)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the table's files."""
