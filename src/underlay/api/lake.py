@@ -68,6 +68,14 @@ class Lake:
         """Where the lake is."""
         return self._lake.store.url
 
+    def exists(self) -> bool:
+        """Whether the lake is there. One request."""
+        try:
+            self._lake.catalog(self._max_staleness_seconds)
+        except NotFound:
+            return False
+        return True
+
     def initialise(self) -> None:
         """Make the lake unless it is there. Refuses a store on which commits would not be safe."""
         self._lake.initialise()

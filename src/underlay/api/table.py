@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from underlay.scan.scan import Query
 from underlay.schema.arrow import to_arrow
 from underlay.table import travel
 from underlay.table.catalog import find_table
+from underlay.table.catalog_changes import untag_version
 from underlay.table.opened import Head, OpenTable
 from underlay.table.snapshot import Snapshot
 
@@ -128,6 +130,8 @@ class Table:
     def history(self, limit: int | None = None) -> Iterator[Version]:
         """Versions, the newest first."""
         head = self._head()
+        if limit is not None and limit > 0:
+            limit += head.revision.head().version - head.root.version  # newer ones are left out below
         for root in travel.history(head.revision, limit):
             if root.version <= head.root.version:
                 yield describe(root)
@@ -136,6 +140,10 @@ class Table:
         """`name` stands for this version from now on."""
         head = self._head()
         travel.tag(self._opened.lake, self.name, name, head.revision, head.root.version if version is None else version)
+
+    def untag(self, name: str) -> None:
+        """`name` stands for nothing any more. Raises NotFound."""
+        self._opened.lake.change(untag_version(self.name, name))
 
     @property
     def tags(self) -> dict[str, int]:
@@ -208,7 +216,7 @@ def _read_where(where: Where, snapshot: Snapshot) -> tuple[Predicate, pc.Express
     if where is None:
         return TRUE, None
     if isinstance(where, str):
-        return parse_where(where), None
+        return _parse(where), None
     if isinstance(where, pc.Expression):
         return from_arrow(where, to_arrow(snapshot.schema)), where
     if not isinstance(where, Predicate):
@@ -216,3 +224,9 @@ def _read_where(where: Where, snapshot: Snapshot) -> tuple[Predicate, pc.Express
             "not a condition", found=type(where).__name__, hint="Write text, col('a') > 1, or an Arrow expression."
         )
     return where, None
+
+
+@lru_cache(maxsize=256)
+def _parse(where: str) -> Predicate:
+    """Parsing takes longer than planning, and the same text comes again and again."""
+    return parse_where(where)

@@ -60,6 +60,10 @@ class _StoredArrays:
         except UnderlayError as error:
             raise error.at(self._place) from None
 
+    def has_loaded(self, keys: Iterable[PieceKey]) -> bool:
+        """Whether all of this that is there was fetched."""
+        return all(key in self._loaded or key not in self._pieces for key in keys)
+
     def _decode(self, piece: Piece, data: memoryview) -> object:
         match PieceKind(piece.kind):
             case PieceKind.FILES:
@@ -102,6 +106,7 @@ class Segment:
         self._arrays = arrays
         self._lock = RLock()
         self._kept: dict[object, object] = {}
+        self._kept_bytes = 0
 
     @staticmethod
     def of_entries(entries: Sequence[FileEntry], schema: TableSchema) -> Segment:
@@ -127,6 +132,12 @@ class Segment:
                     ]
                 )
 
+    def has_loaded(self, statistics: Iterable[int]) -> bool:
+        """Whether a prefetch of these leaves' statistics would fetch nothing."""
+        return not isinstance(self._arrays, _StoredArrays) or self._arrays.has_loaded(
+            [_FILES, _BLOCKS, *((PieceKind.STATISTICS, field) for field in statistics)]
+        )
+
     def remember(self, key: object, make: Callable[[], T]) -> T:
         """What `make` returned when it was first called for this key, whose first item names the kind of value."""
         found = self._kept.get(key)
@@ -135,6 +146,8 @@ class Segment:
                 found = self._kept.get(key)
                 if found is None:
                     found = self._kept[key] = make()
+                    if not (isinstance(self._arrays, _StoredArrays) and _is_view(key)):
+                        self._kept_bytes += _size_bytes(found)
         return cast(T, found)
 
     @property
@@ -204,10 +217,8 @@ class Segment:
     @property
     def nbytes(self) -> int:
         """About how much memory it holds: fetched pieces, and what was worked out from them."""
-        kept = list(self._kept.items())
-        if not isinstance(self._arrays, _StoredArrays):
-            return sum(_size_bytes(value) for _, value in kept)
-        return self._arrays.nbytes + sum(_size_bytes(value) for key, value in kept if not _is_view(key))
+        fetched = self._arrays.nbytes if isinstance(self._arrays, _StoredArrays) else 0
+        return fetched + self._kept_bytes
 
 
 def sum_by_file(values: I64, block_begin: I64) -> I64:

@@ -2,8 +2,12 @@
 
 Arrow hands out no tree, so an expression is read from its Substrait form, bound to no more fields than it may name:
 uuid and duration fields, nanosecond literals, casts and LIKE have no such form. An expression that cannot be read
-is one Opaque part, never an error. On floats the predicate follows Spark SQL and DuckDB, where NaN is greatest, not
-Arrow; the pruner is safe for both, and DuckDB pushes no ordering of floats.
+is one Opaque part, never an error.
+
+On floats the predicate follows Spark SQL and DuckDB, where NaN is greatest, not Arrow; the pruner is safe for both.
+DuckDB 1.5 pushes every comparison of floats and does not apply it again, so whoever scans for it must not filter by
+Arrow's rules. DuckDB 2.0 pushes only those that no NaN matches. `c <= NaN` is pushed by 1.5 as a bare `true`: the
+column is lost, and with it that nulls do not match.
 """
 
 from __future__ import annotations

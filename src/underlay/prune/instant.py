@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 SECOND_NS = 1_000_000_000
 DAY_NS = 86_400 * SECOND_NS
@@ -55,6 +56,7 @@ def instant_of(moment: date | datetime) -> Instant:
     return Instant(_timedelta_ns(since))
 
 
+@lru_cache(maxsize=1024)
 def parse_instant(text: str) -> Instant | None:
     """The instant that ISO text names, or None when it names none.
 

@@ -116,15 +116,12 @@ class _Reader:
         return Or((IsNull(column), found)) if None in values else And((IsNotNull(column), found))
 
     def _if_then(self, node: Message) -> Predicate:
-        """DuckDB's IN: is_in where the column is valid, else null."""
+        """DuckDB's IN: is_in where the column is valid, else null. The zeros of a list of floats stand beside it."""
         clauses = node.messages(1)
         if len(clauses) == 1:
             condition, then = self.predicate(clauses[0].message(1)), self.predicate(clauses[0].message(2))
-            otherwise = self.predicate(node.message(2))
-            match condition, then, otherwise:
-                case IsNotNull(column), And((IsNotNull(inner), In(column=listed) as found)), Constant(None):
-                    if column == inner == listed and found.values:
-                        return found
+            if isinstance(condition, IsNotNull) and self.predicate(node.message(2)) == Constant(None):
+                return _null_where_null(condition.column, then)
         raise NotTranslated("if_else")
 
     def _column(self, node: Message) -> ColumnPath:
@@ -156,6 +153,18 @@ class _Reader:
         if len(kinds) != 1 or (51 in literal and literal.integer(51)):
             raise NotTranslated(f"literal {literal.numbers}")
         return _value_of(literal, kinds[0])
+
+
+def _null_where_null(column: ColumnPath, test: Predicate) -> Predicate:
+    """A test that is the same where the column is valid, and null where it is null."""
+    match test:
+        case And((IsNotNull(valid), In(column=listed) as found)) if valid == listed == column and found.values:
+            return found
+        case Compare(column=compared) if compared == column:
+            return test
+        case Or(parts) if parts:
+            return Or(tuple(_null_where_null(column, part) for part in parts))
+    raise NotTranslated("if_else")
 
 
 def _value_of(literal: Message, kind: int) -> Operand:

@@ -80,7 +80,7 @@ class FileRead:
         """Blocks that lack the same leaves."""
         null_leaves = blocks[0].null_leaves
         row_count = sum(block.row_count for block in blocks)
-        leaves = sorted(blocks[0].chunks)
+        leaves = tuple(sorted(blocks[0].chunks))
         null_columns = {
             column.field.id for column in self.shape.columns if column.leaves and null_leaves.issuperset(column.leaves)
         }
@@ -91,7 +91,7 @@ class FileRead:
 
 
 def _decode_chunks(
-    shape: FileShape, leaves: list[int], blocks: Sequence[BlockChunks], fetch: Fetch, buffer: pa.Buffer
+    shape: FileShape, leaves: tuple[int, ...], blocks: Sequence[BlockChunks], fetch: Fetch, buffer: pa.Buffer
 ) -> pa.Table:
     chunks = [block.chunks[leaf] for block in blocks for leaf in leaves]
     moved = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -33,36 +34,40 @@ class ShapedColumn:
         return len(self.leaves) == 1 and self.source is not None and not self.source.children
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileShape:
     """The wanted columns of a table as files of one layout have them."""
 
     columns: tuple[ShapedColumn, ...]
     file: FileColumns
     layout: Layout
+    _selected: dict[tuple[int, ...], LeanSchema] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
-    def of(layout: Layout, schema: TableSchema, wanted: Sequence[Field]) -> FileShape:
+    @lru_cache(maxsize=256)
+    def of(layout: Layout, schema: TableSchema, wanted: tuple[Field, ...]) -> FileShape:
         """The shape in which `wanted` columns of the table lie in files of this layout."""
-        file = FileColumns(layout.elements)
+        file = _file_columns(layout.elements)
         tops = file.schema.root.children
         sources = dict(zip((top.name for top in tops), source_fields(layout, schema), strict=True))
         names = {source.id: name for name, source in sources.items() if source.id is not None}
         columns = []
-        for field in wanted:
-            name = names.get(field.id)
+        for wanted_field in wanted:
+            name = names.get(wanted_field.id)
             leaves = tuple(
                 leaf.index
                 for leaf in file.schema.leaves
                 if leaf.top.name == name and layout.fields[leaf.index] in schema.leaf_by_id
             )
             source = _without_unknown(sources[name]) if name is not None else None
-            columns.append(ShapedColumn(field=field, name_in_file=name, source=source, leaves=leaves))
+            columns.append(ShapedColumn(field=wanted_field, name_in_file=name, source=source, leaves=leaves))
         return FileShape(columns=tuple(columns), file=file, layout=layout)
 
-    def select(self, leaves: Sequence[int]) -> LeanSchema:
+    def select(self, leaves: tuple[int, ...]) -> LeanSchema:
         """What decodes these leaves alone."""
-        return self.file.select(leaves, self.layout.created_by)
+        if leaves not in self._selected:
+            self._selected[leaves] = self.file.select(leaves, self.layout.created_by)
+        return self._selected[leaves]
 
     def adapt(self, decoded: pa.Table, row_count: int, null_columns: Collection[int]) -> pa.Table:
         """The table's columns out of a file's; those in `null_columns`, by field id, are nulls."""
@@ -88,3 +93,8 @@ def _without_unknown(source: SourceField) -> SourceField:
 def _nulls(field: Field, row_count: int) -> pa.ChunkedArray[Any]:
     arrow = to_arrow_type(field.type)
     return pa.chunked_array([pa.nulls(row_count, arrow)], arrow)
+
+
+@lru_cache(maxsize=256)
+def _file_columns(elements: bytes) -> FileColumns:
+    return FileColumns(elements)

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
-
 from underlay.index.root import SegmentRef
 from underlay.index.segment import Segment
 from underlay.plan.leaf_bounds import resolve
@@ -48,37 +46,21 @@ def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[in
 
 def parts_of(snapshot: Snapshot, predicate: Predicate) -> Parts:
     """The parts of a snapshot that may hold a matching row."""
-    root = snapshot.root
+    refs = snapshot.root.segments
     leaves = [leaf.id for leaf in resolve(snapshot.schema, columns_of(predicate)).values() if leaf is not None]
-    is_kept = surviving(root.segments, snapshot.schema, predicate).tolist()
-    pairs = zip(root.segments, snapshot.segments, is_kept, strict=True)
-    kept = [segment for _, segment, is_needed in pairs if is_needed]
-    _prefetch(kept, leaves)
-    parts = [_with_overlay(snapshot, segment) for segment in kept]
-    if root.tail:
-        parts.append(Part(segment=snapshot.tail))
-    skipped = (ref for ref, is_needed in zip(root.segments, is_kept, strict=True) if not is_needed)
-    return Parts(parts=tuple(parts), skipped=tuple(skipped))
+    is_kept = surviving(refs, snapshot.schema, predicate).tolist() if refs else []
+    kept = [place for place, is_needed in enumerate(is_kept) if is_needed]
+    _prefetch([snapshot.segment(place) for place in kept], leaves)
+    skipped = tuple(ref for ref, is_needed in zip(refs, is_kept, strict=True) if not is_needed)
+    return Parts(parts=tuple(snapshot.parts(kept)), skipped=skipped)
 
 
 def _prefetch(segments: Sequence[Segment], leaves: Sequence[int]) -> None:
-    if len(segments) <= 1:
-        for segment in segments:
+    waiting = [segment for segment in segments if not segment.has_loaded(leaves)]
+    if len(waiting) <= 1:
+        for segment in waiting:
             segment.prefetch(statistics=leaves)
         return
-    with ThreadPoolExecutor(min(_LOADERS, len(segments))) as pool:
-        for loading in [pool.submit(segment.prefetch, leaves) for segment in segments]:
+    with ThreadPoolExecutor(min(_LOADERS, len(waiting))) as pool:
+        for loading in [pool.submit(segment.prefetch, leaves) for segment in waiting]:
             loading.result()
-
-
-def _with_overlay(snapshot: Snapshot, segment: Segment) -> Part:
-    root = snapshot.root
-    if not root.removed and not root.deletes:
-        return Part(segment=segment)
-    removed = list(snapshot.rows_at(segment, root.removed).values())
-    is_removed = None
-    if removed:
-        is_removed = np.zeros(segment.file_count, dtype=np.bool_)
-        is_removed[removed] = True
-    rows = snapshot.rows_at(segment, root.deletes.keys())
-    return Part(segment=segment, is_removed=is_removed, deletes={row: root.deletes[name] for name, row in rows.items()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -58,7 +58,7 @@ class Query:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the answer."""
-        return pa.schema([to_arrow_field(self.table_schema.column(name)).remove_metadata() for name in self.columns])
+        return _answer_schema(self.table_schema, self.columns)
 
     @cached_property
     def read_columns(self) -> tuple[Field, ...]:
@@ -109,12 +109,16 @@ class Query:
 
     def _shape(self, layout: str) -> FileShape:
         if layout not in self._shapes:
-            known = next(one for one in self.snapshot.root.layouts if one.id == layout)
-            self._shapes[layout] = FileShape.of(known, self.table_schema, self.read_columns)
+            self._shapes[layout] = FileShape.of(self.snapshot.layout(layout), self.table_schema, self.read_columns)
         return self._shapes[layout]
 
     def _locate(self, location: str) -> Place:
         return self.stores.locate(self.snapshot.keys, location)
+
+
+@lru_cache(maxsize=256)
+def _answer_schema(schema: TableSchema, columns: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([to_arrow_field(schema.column(name)).remove_metadata() for name in columns])
 
 
 def leaf_ids(column: Field) -> Sequence[int]:

@@ -66,6 +66,7 @@ def to_arrow_field(field: Field) -> AnyField:
     )
 
 
+@lru_cache(maxsize=1024)
 def to_arrow_type(type_: Type) -> AnyType:
     """The plainest Arrow type."""
     match type_:

@@ -33,6 +33,13 @@ class TableSchema:
     fields: tuple[Field, ...]
     last_id: int
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.fields, self.last_id))
+
     @cached_property
     def leaves(self) -> tuple[LeafColumn, ...]:
         """Every scalar field, depth first, as Parquet orders its leaves."""

@@ -28,6 +28,7 @@ class OpenTable:
         self.load_segment = load_segment
         self._lock = Lock()
         self._revision: Revision | None = None
+        self._newest: Snapshot | None = None
 
     def head(self, max_staleness_seconds: float = 0.0) -> Head:
         """The newest version: one request when this process knows it, none within the staleness.
@@ -54,5 +55,9 @@ class OpenTable:
             self._revision = None
 
     def snapshot(self, head: Head) -> Snapshot:
-        """A version, to read."""
-        return Snapshot(self.lake.store, head.revision.keys, head.root, self.load_segment)
+        """A version, to read. What was worked out for the last one asked for is kept."""
+        known = self._newest
+        if known is not None and known.root is head.root:
+            return known
+        self._newest = found = Snapshot(self.lake.store, head.revision.keys, head.root, self.load_segment)
+        return found
