@@ -28,11 +28,6 @@ class ShapedColumn:
     leaves: tuple[int, ...]
     """Positions of its leaves in the file."""
 
-    @property
-    def is_single_leaf(self) -> bool:
-        """Whether a row's value is one leaf value, so that a chunk of nulls alone says all."""
-        return len(self.leaves) == 1 and self.source is not None and not self.source.children
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileShape:

@@ -10,13 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.index.deletes import keep_mask
-from underlay.index.entry import Flag
 from underlay.parquet.lean import Chunk
+from underlay.plan.chunks import chunk_places
 from underlay.plan.plan import Plan, PlannedFile
 from underlay.scan.file_read import BlockChunks, FileRead
 from underlay.scan.file_shape import FileShape
 from underlay.scan.locate import Place
-from underlay.schema.types import Field
 
 SLAB_BYTES = 32 << 20
 """Bytes of chunks that are read together, unless one block has more."""
@@ -61,17 +60,17 @@ class SlabRead:
         return np.concatenate(masks)
 
 
-def slab_reads(
-    plan: Plan,
-    wanted: Sequence[Field],
-    shape_of: Callable[[str], FileShape],
-    locate: Callable[[str], Place],
-) -> Iterator[SlabRead]:
-    """The reads of a plan, in its order. `shape_of` knows a layout's shape by its id."""
-    null_free = {field.id for field in wanted if field.is_required}
+def slab_reads(plan: Plan, shape_of: Callable[[str], FileShape], locate: Callable[[str], Place]) -> Iterator[SlabRead]:
+    """The reads of a plan, in its order. `shape_of` knows a layout's shape by its id.
+
+    Fetches where the plan's columns lie in its files: one batch of requests for each segment, none when it is cached.
+    """
+    for choice in plan.choices:
+        if len(choice.blocks):
+            choice.part.segment.prefetch(statistics=plan.columns, places=plan.columns)
     for file in plan.files():
         shape = shape_of(file.layout)
-        blocks = list(_blocks(plan, file, shape, null_free))
+        blocks = list(_blocks(plan, file, shape))
         for begin, end in _slabs(blocks):
             yield SlabRead(
                 read=FileRead(
@@ -98,37 +97,18 @@ def _slabs(blocks: Sequence[BlockChunks]) -> Iterator[tuple[int, int]]:
     yield begin, len(blocks)
 
 
-def _blocks(plan: Plan, file: PlannedFile, shape: FileShape, null_free: set[int]) -> Iterator[BlockChunks]:
+def _blocks(plan: Plan, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks]:
     """The chunks of each block, from the segment's arrays."""
-    segment = plan.choices[file.part].part.segment
-    numbers = segment.block_begin[file.row] + file.blocks
-    chunks: list[dict[int, Chunk]] = [{} for _ in numbers]
-    nulls: list[set[int]] = [set() for _ in numbers]
-    for column in shape.columns:
-        may_be_null = column.is_single_leaf and column.field.id not in null_free
-        for leaf in column.leaves:
-            field = shape.layout.fields[leaf]
-            is_null = _all_null(plan, file, field, numbers) if may_be_null else np.zeros(len(numbers), np.bool_)
-            places = segment.places(field)
-            if places is None:
-                raise AssertionError(f"a file has leaf {leaf} and its segment no places of field {field}")
-            counts = file.block_rows if places.value_counts is None else places.value_counts[numbers]
-            counts = np.where(counts < 0, file.block_rows, counts)
-            columns = (places.begins[numbers], places.sizes[numbers], places.codecs[numbers], counts, is_null)
-            for at, (begin, size, codec, count, is_nothing) in enumerate(
-                zip(*(values.tolist() for values in columns), strict=True)
-            ):
-                if is_nothing:
-                    nulls[at].add(leaf)
-                else:
-                    chunks[at][leaf] = Chunk(begin=begin, size=size, codec=codec, value_count=count)
-    for row_count, of_block, null_leaves in zip(file.block_rows.tolist(), chunks, nulls, strict=True):
-        yield BlockChunks(row_count=row_count, chunks=of_block, null_leaves=frozenset(null_leaves))
-
-
-def _all_null(plan: Plan, file: PlannedFile, field: int, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-    statistics = plan.choices[file.part].part.segment.statistics(field)
-    if statistics is None:
-        return np.zeros(len(numbers), np.bool_)
-    is_known = (statistics.flags[numbers] & Flag.HAS_NULL_COUNT) != 0
-    return np.asarray(is_known & (statistics.null_counts[numbers] == file.block_rows), dtype=np.bool_)
+    leaves = [leaf for column in shape.columns for leaf in column.leaves]
+    places = chunk_places(plan, file, [shape.layout.fields[leaf] for leaf in leaves])
+    counts = np.where(places.value_counts < 0, file.block_rows[:, None], places.value_counts)
+    columns = (places.is_fetched, places.begins, places.sizes, places.codecs, counts)
+    for row_count, *block in zip(file.block_rows.tolist(), *(values.tolist() for values in columns), strict=True):
+        chunks: dict[int, Chunk] = {}
+        nulls = []
+        for leaf, is_fetched, begin, size, codec, count in zip(leaves, *block, strict=True):
+            if is_fetched:
+                chunks[leaf] = Chunk(begin=begin, size=size, codec=codec, value_count=count)
+            else:
+                nulls.append(leaf)
+        yield BlockChunks(row_count=row_count, chunks=chunks, null_leaves=frozenset(nulls))

@@ -96,7 +96,7 @@ class Query:
 
     def _tasks(self) -> Iterator[Task[pa.Table]]:
         row_filter = self._row_filter()
-        for slab in slab_reads(self.plan, self.read_columns, self._shape, self._locate):
+        for slab in slab_reads(self.plan, self._shape, self._locate):
             yield Task(slab.size_bytes * _SPREAD, partial(SlabRead.rows, slab, row_filter))
 
     def _row_filter(self) -> RowFilter | None:
