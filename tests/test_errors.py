@@ -9,8 +9,11 @@ from underlay import errors
 from underlay.errors import (
     EXIT_CODES,
     ChecksumMismatch,
+    CommitConflict,
+    CommitUnknown,
     Damaged,
     NotFound,
+    RevisionClosed,
     Unavailable,
     UnderlayError,
     exit_code,
@@ -43,6 +46,8 @@ def test_codes_are_stable():
         "bad_predicate",
         "busy",
         "checksum_mismatch",
+        "commit_conflict",
+        "commit_unknown",
         "damaged",
         "error",
         "inconsistent",
@@ -50,7 +55,11 @@ def test_codes_are_stable():
         "malformed",
         "not_found",
         "replaced",
+        "revision_closed",
         "schema_mismatch",
+        "snapshot_expired",
+        "table_exists",
+        "table_not_found",
         "truncated",
         "unavailable",
         "unknown_column",
@@ -60,7 +69,7 @@ def test_codes_are_stable():
 
 
 def test_exit_codes_come_from_one_table():
-    assert sorted(EXIT_CODES.values()) == [1, 2, 3, 4, 5, 6, 7]
+    assert sorted(EXIT_CODES.values()) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert exit_code(ChecksumMismatch("x")) == EXIT_CODES[Damaged]
 
 
@@ -84,3 +93,10 @@ def test_errors_cross_processes(kind: type[UnderlayError]):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is kind
     assert str(again) == str(error)
+
+
+def test_errors_carry_ids_across_processes():
+    conflict = pickle.loads(pickle.dumps(CommitConflict("x").between("a", "b")))
+    assert (conflict.mine, conflict.theirs) == ("a", "b")
+    assert pickle.loads(pickle.dumps(CommitUnknown("x").of("a"))).commit_id == "a"
+    assert pickle.loads(pickle.dumps(RevisionClosed("x").by("r"))).successor == "r"

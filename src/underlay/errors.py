@@ -4,9 +4,12 @@
     ├── InvalidRequest    change the request: a bad predicate, an unknown column, a schema that does not fit
     │   ├── BadPredicate
     │   ├── UnknownColumn
-    │   └── SchemaMismatch
-    ├── NotFound          name something that exists: a file, a version
+    │   ├── SchemaMismatch
+    │   └── TableExists
+    ├── NotFound          name something that exists: a file, a table, a version
+    │   ├── TableNotFound
     │   └── VersionNotFound
+    │       └── SnapshotExpired
     ├── Damaged           restore or rebuild the named object; other objects are not affected
     │   ├── Truncated
     │   ├── Malformed
@@ -15,7 +18,10 @@
     │       └── Replaced
     ├── Unsupported       use another writer or a newer Underlay: the object is fine, this release cannot use it
     ├── Busy              try again later: another writer holds it
-    └── Unavailable       mend the environment: permission, disk, network
+    │   ├── CommitConflict
+    │   └── RevisionClosed
+    ├── Unavailable       mend the environment: permission, disk, network
+    └── CommitUnknown     find out, by the commit id, whether it happened, before doing it again
 
 An error says what was wrong, where, and what to do, and carries the same as fields. `code` never changes
 once released; the exit code of a command is `EXIT_CODES[type]` of the nearest class.
@@ -68,7 +74,7 @@ class UnderlayError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         fields = (self.problem, self.place, self.expected, self.found, self.hint)
-        return _rebuild, (type(self), *fields)
+        return _rebuild, (type(self), *fields), dict(self.__dict__)
 
 
 def _rebuild(
@@ -101,6 +107,12 @@ class SchemaMismatch(InvalidRequest):
     code = "schema_mismatch"
 
 
+class TableExists(InvalidRequest):
+    """A table has this name, or one that differs in upper and lower case only."""
+
+    code = "table_exists"
+
+
 class NotFound(UnderlayError):
     """The named thing does not exist."""
 
@@ -111,6 +123,18 @@ class VersionNotFound(NotFound):
     """The object exists, but not in the version that was asked for."""
 
     code = "version_not_found"
+
+
+class TableNotFound(NotFound):
+    """No table has this name."""
+
+    code = "table_not_found"
+
+
+class SnapshotExpired(VersionNotFound):
+    """The version existed, and what it consisted of is no longer kept."""
+
+    code = "snapshot_expired"
 
 
 class Damaged(UnderlayError):
@@ -161,10 +185,53 @@ class Busy(UnderlayError):
     code = "busy"
 
 
+class CommitConflict(Busy):
+    """Another commit came first and contradicts this one. Nothing was changed.
+
+    `mine` and `theirs` are the ids of the two commits.
+    """
+
+    code = "commit_conflict"
+    mine: str | None = None
+    theirs: str | None = None
+
+    def between(self, mine: str, theirs: str) -> CommitConflict:
+        """The same error, naming both commits."""
+        self.mine, self.theirs = mine, theirs
+        return self
+
+
+class RevisionClosed(Busy):
+    """Nothing may follow in this revision. `successor` is the revision that took over, None for a dropped table."""
+
+    code = "revision_closed"
+    successor: str | None = None
+
+    def by(self, successor: str | None) -> RevisionClosed:
+        """The same error, naming the successor."""
+        self.successor = successor
+        return self
+
+
 class Unavailable(UnderlayError):
     """The operating system or the store said no: permission, space, network."""
 
     code = "unavailable"
+
+
+class CommitUnknown(UnderlayError):
+    """The store did not say whether the commit happened. It may have, or may yet; nothing was deleted.
+
+    `commit_id` is the commit's id: it happened if and only if the history has it.
+    """
+
+    code = "commit_unknown"
+    commit_id: str | None = None
+
+    def of(self, commit_id: str) -> CommitUnknown:
+        """The same error, naming the commit."""
+        self.commit_id = commit_id
+        return self
 
 
 def from_os_error(error: OSError, place: str, *, hint: str | None = None) -> UnderlayError:
@@ -184,6 +251,7 @@ EXIT_CODES: dict[type[UnderlayError], int] = {
     Unsupported: 5,
     Busy: 6,
     Unavailable: 7,
+    CommitUnknown: 8,
 }
 """Exit code of a command that ends with an error: that of the nearest class in the table. 0 is success, 1 a check
 that found something, 2 is also what a wrong option gives."""

@@ -1,0 +1,139 @@
+"""A chain of numbered objects on a store: the roots of a revision, the entries of the catalog.
+
+Numbers are contiguous from 0 and no object of the chain ever vanishes, so the head is found from any lower bound by
+looking forward. A hint object holds such a bound; whoever writes every eighth object writes it, in the background. It
+is never believed: a hint that points past the chain, or cannot be read, costs a listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+
+import msgspec
+
+from underlay.errors import Inconsistent, NotFound, UnderlayError, VersionNotFound
+from underlay.store.store import Store
+from underlay.table.publish import Lost, Published, publish
+from underlay.table.surroundings import Surroundings
+
+HINT_EVERY = 8
+NONE = -1
+"""The head of a chain without objects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainKeys:
+    """Where a chain lies."""
+
+    folder: str
+    object: Callable[[int], str]
+    hint: str
+
+
+class Hint(msgspec.Struct, frozen=True):
+    """A lower bound of the head."""
+
+    number: int
+
+
+class Chain:
+    """One chain as one process sees it: the head it knows never goes backward, and includes what it published."""
+
+    def __init__(self, store: Store, keys: ChainKeys, surroundings: Surroundings) -> None:
+        self.store = store
+        self.keys = keys
+        self.surroundings = surroundings
+        self._lock = Lock()
+        self._known = NONE
+        self._checked_at: float | None = None
+
+    def head(self, max_staleness_seconds: float = 0.0) -> int:
+        """The newest number, or NONE. One request when it is still the one this process knows; none when that was
+        checked less than `max_staleness_seconds` ago."""
+        with self._lock:
+            known, checked_at = self._known, self._checked_at
+        begun_at = self.surroundings.monotonic()
+        if checked_at is not None and known != NONE and begun_at - checked_at < max_staleness_seconds:
+            return known
+        bound = known if known != NONE else self._lower_bound()
+        return self._remember(self._gallop(bound), begun_at)
+
+    def get(self, number: int) -> memoryview:
+        """The object of this number. Raises VersionNotFound."""
+        try:
+            return self.store.get(self.keys.object(number))[0]
+        except NotFound as error:
+            raise VersionNotFound("there is no such version", place=self.keys.folder, found=number) from error
+
+    def find(self, number: int) -> memoryview | None:
+        """The object of this number, or None; one that exists moves the known head."""
+        try:
+            data = self.store.get(self.keys.object(number))[0]
+        except NotFound:
+            return None
+        self._remember(number, None)
+        return data
+
+    def publish(
+        self, number: int, data: bytes, commit_id: str, read_id: Callable[[memoryview], str]
+    ) -> Published | Lost:
+        """Create the object of this number, which must follow one that exists. See `publish`."""
+        result = publish(self.store, self.keys.object(number), data, commit_id, read_id, self.surroundings)
+        self._remember(number, None)
+        if isinstance(result, Published) and number % HINT_EVERY == 0:
+            self.surroundings.in_background(lambda: self._write_hint(number))
+        return result
+
+    def _remember(self, number: int, checked_at: float | None) -> int:
+        with self._lock:
+            self._known = max(self._known, number)
+            if checked_at is not None:
+                self._checked_at = checked_at
+            return self._known
+
+    def _exists(self, number: int) -> bool:
+        return self.store.head(self.keys.object(number)) is not None
+
+    def _gallop(self, bound: int) -> int:
+        """The last number that exists, given one that does (or NONE)."""
+        step = 1
+        while self._exists(bound + step):
+            bound, step = bound + step, step * 2
+        end = bound + step
+        while end - bound > 1:
+            middle = (bound + end) // 2
+            if self._exists(middle):
+                bound = middle
+            else:
+                end = middle
+        return bound
+
+    def _lower_bound(self) -> int:
+        try:
+            hinted = msgspec.json.decode(self.store.get(self.keys.hint)[0], type=Hint).number
+        except (NotFound, msgspec.MsgspecError):
+            return self._list()
+        return hinted if hinted >= 0 and self._exists(hinted) else self._list()
+
+    def _list(self) -> int:
+        """The last number by listing. Raises Inconsistent when one is missing before it."""
+        number = NONE
+        for found in self.store.list_objects(self.keys.folder):
+            if found.key == self.keys.object(number + 1):
+                number += 1
+            elif found.key.removeprefix(f"{self.keys.folder}/")[:1].isdigit():
+                raise Inconsistent(
+                    "an object of a chain is missing",
+                    place=self.keys.object(number + 1),
+                    hint="Bring it back from a copy; the objects after it cannot be trusted without it.",
+                )
+            else:
+                break
+        return number
+
+    def _write_hint(self, number: int) -> None:
+        with suppress(UnderlayError):
+            self.store.put(self.keys.hint, msgspec.json.encode(Hint(number)))

@@ -1,0 +1,93 @@
+"""Which acts of two commits do not go together. Every pair that no rule names does.
+
+The table in `docs/conflicts.md` is made from `RULES`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Act(Enum):
+    """A part of what a commit does."""
+
+    MATCH = "reads rows"
+    ADD = "adds rows"
+    DELETE = "deletes rows"
+    REPLACE = "removes files"
+    DEFINE = "changes the definition"
+    CONSTRAIN = "changes key, partitions, not-null or a type"
+    RESTORE = "rolls back"
+    INGEST = "records sources"
+    TOKEN = "carries a token"
+    FENCE = "takes over a job"
+
+
+class When(Enum):
+    """What two acts must have in common to matter to each other."""
+
+    ALWAYS = "always"
+    MAY_MATCH = "new rows may be among those it reads"
+    READ_FILE = "in a file that it read"
+    WHOLE = "it read the whole table"
+    SAME_ROW = "the same row, unless both only delete"
+    SAME_FILE = "the same file"
+    CHANGED_FILE = "in a file that it removes, unless both only delete"
+    SAME_LOCATION = "the same location"
+    SAME_SOURCE = "the same source"
+    SAME_TOKEN = "the same token"
+    SAME_JOB = "the same job"
+
+
+class Verdict(Enum):
+    """What follows, the strongest last."""
+
+    REDO = "do the work again on the new head"
+    REFUSE = "refuse: the caller decides"
+    DONE = "nothing to do: it is committed already"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When I do `mine` and a winner did `theirs`."""
+
+    mine: Act
+    theirs: Act
+    when: When
+    verdict: Verdict
+
+
+RULES = (
+    Rule(Act.TOKEN, Act.TOKEN, When.SAME_TOKEN, Verdict.DONE),
+    Rule(Act.INGEST, Act.INGEST, When.SAME_SOURCE, Verdict.REDO),
+    Rule(Act.INGEST, Act.RESTORE, When.ALWAYS, Verdict.REDO),
+    Rule(Act.FENCE, Act.FENCE, When.SAME_JOB, Verdict.REFUSE),
+    Rule(Act.ADD, Act.ADD, When.SAME_LOCATION, Verdict.REFUSE),
+    Rule(Act.ADD, Act.CONSTRAIN, When.ALWAYS, Verdict.REFUSE),
+    Rule(Act.CONSTRAIN, Act.ADD, When.ALWAYS, Verdict.REFUSE),
+    Rule(Act.DEFINE, Act.DEFINE, When.ALWAYS, Verdict.REFUSE),
+    Rule(Act.MATCH, Act.ADD, When.MAY_MATCH, Verdict.REDO),
+    Rule(Act.MATCH, Act.DELETE, When.READ_FILE, Verdict.REDO),
+    Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, Verdict.REDO),
+    Rule(Act.MATCH, Act.DEFINE, When.WHOLE, Verdict.REDO),
+    Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, Verdict.REDO),
+    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, Verdict.REFUSE),
+    Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, Verdict.REDO),
+    Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, Verdict.REDO),
+    Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, Verdict.REDO),
+    Rule(Act.REPLACE, Act.REPLACE, When.SAME_FILE, Verdict.REDO),
+    Rule(Act.REPLACE, Act.RESTORE, When.ALWAYS, Verdict.REDO),
+    *(
+        Rule(Act.RESTORE, theirs, When.ALWAYS, Verdict.REFUSE)
+        for theirs in (Act.ADD, Act.DELETE, Act.REPLACE, Act.DEFINE, Act.RESTORE, Act.INGEST)
+    ),
+)
+
+
+def markdown() -> str:
+    """The rules as a table."""
+    rows = [
+        f"| {rule.mine.value} | {rule.theirs.value} | {rule.when.value} | {rule.verdict.value} |\n" for rule in RULES
+    ]
+    return f"| this commit | a commit that came first | when | then |\n|---|---|---|---|\n{''.join(rows)}"

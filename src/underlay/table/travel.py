@@ -1,0 +1,82 @@
+"""Older versions: by number, by time, by tag; the history; and back to one of them as a new commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from underlay.errors import InvalidRequest, VersionNotFound
+from underlay.index.root import Root
+from underlay.table.catalog import find_table, find_tag
+from underlay.table.catalog_changes import tag_version
+from underlay.table.commit import commit
+from underlay.table.lake import Lake
+from underlay.table.revision import Revision
+from underlay.table.transaction import Transaction
+
+_BATCH = 16
+
+
+def at_version(revision: Revision, version: int) -> Root:
+    """The root of this version. Raises VersionNotFound, with the versions that there are."""
+    head = revision.head()
+    if not 0 <= version <= head.version:
+        raise VersionNotFound(
+            f"there is no version {version}", place=revision.place, hint=f"Versions are 0 to {head.version}."
+        )
+    return revision.root(version)
+
+
+def at_time(revision: Revision, moment_us: int) -> Root:
+    """The newest root committed at or before this time. O(log versions) requests. Raises VersionNotFound."""
+    found = revision.head()
+    if found.committed_us <= moment_us:
+        return found
+    begin, end = 0, found.version
+    best: Root | None = None
+    while begin < end:
+        middle = (begin + end) // 2
+        root = revision.root(middle)
+        if root.committed_us <= moment_us:
+            best, begin = root, middle + 1
+        else:
+            end = middle
+    if best is None:
+        raise VersionNotFound("the table has no version that old", place=revision.place, found=moment_us)
+    return best
+
+
+def at_tag(lake: Lake, name: str, tag: str) -> tuple[Revision, Root]:
+    """The revision and the root that a tag stands for. Raises TableNotFound, NotFound."""
+    record = find_table(lake.catalog(), name)
+    found = find_tag(record, name, tag)
+    revision = Revision(lake.store, record.folder, found.revision, lake.surroundings)
+    return revision, revision.root(found.version)
+
+
+def tag(lake: Lake, name: str, tag_name: str, revision: Revision, version: int) -> None:
+    """`tag_name` stands for this version from now on. Raises VersionNotFound."""
+    at_version(revision, version)
+    lake.change(tag_version(name, tag_name, revision.id, version))
+
+
+def history(revision: Revision, limit: int | None = None) -> Iterator[Root]:
+    """Roots, the newest first; some are fetched side by side."""
+    if limit is not None and limit < 0:
+        raise InvalidRequest("a limit is not negative", found=limit)
+    newest = revision.head().version
+    oldest = 0 if limit is None else max(newest - limit + 1, 0)
+    versions = range(newest, oldest - 1, -1) if limit != 0 else range(0)
+    for begin in range(0, len(versions), _BATCH):
+        batch = versions[begin : begin + _BATCH]
+        with ThreadPoolExecutor(len(batch)) as pool:
+            roots = list(pool.map(revision.root, batch))
+        yield from roots
+
+
+def rollback(revision: Revision, version: int) -> Root:
+    """A new version with all that an older one consisted of. Raises CommitConflict when others changed the table."""
+    old = at_version(revision, version)
+    transaction = Transaction(revision, revision.head(), "rollback")
+    transaction.restore(old)
+    return commit(transaction)

@@ -1,0 +1,25 @@
+"""A process that appends made-up files to a table, each with a token, and prints what was acknowledged.
+
+python -m tests.table.committer ROOT TABLE WRITER COUNT
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tests.table.entries import append
+from underlay.store.local import LocalStore
+from underlay.table.lake import Lake
+from underlay.table.succession import open_active
+
+
+def run(root: str, table: str, writer: str, count: int) -> None:
+    revision = open_active(Lake(LocalStore(root)), table)
+    print("ready", flush=True)
+    for number in range(count):
+        committed = append(revision, f"{writer}-{number:04}", token=f"{writer}-{number:04}")
+        print(f"{writer}-{number:04} {committed.version}", flush=True)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
