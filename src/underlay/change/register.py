@@ -26,7 +26,7 @@ from underlay.table.transaction import Transaction
 from underlay.values.ranges import ByteRange
 
 _READERS = 16
-_BATCH = 256
+_BATCH = 512
 _SHOWN = 20
 
 Progress = Callable[[int, int], None]
