@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,24 @@ import pytest
 
 from tests.genuine import label
 from tests.pm.examples import patched
+from tests.pm.test_infer import crafted
 from tests.pm.test_read import states
 from tests.pm.typed_files import DUCKDB
+from underlay.parquet.encode import Bool, Struct
 from underlay.parquet.schema import Schema
 from underlay.parquet.tail import load_footer
 from underlay.pm.bounds import show_bounds
 from underlay.pm.build import from_parquet
 from underlay.pm.columns import SidecarColumns
+from underlay.pm.domains import column_domain
 from underlay.pm.prune import prune
 from underlay.pm.read import read_rows
 from underlay.pm.sidecar import Sidecar, decode
 from underlay.pm.types import DESIGNATED, NANOSECONDS, Tag, tag_of
-from underlay.prune import And, Cause, Compare, Instant, IsNotNull, IsNull, Op
+from underlay.pm.values import Column
+from underlay.prune import And, Cause, Compare, Instant, IsNotNull, IsNull, Op, Unordered
 from underlay.prune.where import parse_where
+from underlay.values.physical import PhysicalType
 
 NAN = float("nan")
 
@@ -184,7 +189,7 @@ def test_text_longer_than_its_bound_is_found(write, write_duckdb, value: str):
 
 def test_bytes_longer_than_their_bound_are_found(write, write_duckdb):
     value = b"\xff" * 40
-    for file in (write([value], type=pa.binary()), write_duckdb(f"SELECT X'{value.hex()}' AS c FROM range(3)")):
+    for file in (write([value], type=pa.binary()), write_duckdb(f"SELECT unhex('{value.hex()}') AS c FROM range(3)")):
         for where in (f"c = X'{value.hex()}'", f"c > X'{value[:-1].hex()}'", f"c >= X'{value.hex()}'"):
             assert file.kept_both(where) == [0]
         assert file.kept_both("c < X'FE'") == []
@@ -392,6 +397,22 @@ def test_a_dot_in_a_name_is_no_step_into_a_struct(tmp_path: Path):
     assert file.kept('"s.x" = 50') == []
     assert file.kept("s.x = 50") == [0]
     assert file.kept("s.x = 1") == []
+
+
+@pytest.mark.parametrize("type_", [pa.time32("ms"), pa.time64("us"), pa.time64("ns")], ids=str)
+def test_times_of_day_are_told_by_the_schema(write, type_: pa.DataType):
+    file = write([time(0), time(11)], [time(12), None], [time(12, 0, 0, 1_000), time(23, 59)], type=type_)
+    assert file.kept("c = TIME '12:00'") == [1]
+    assert file.kept("c > TIME '12:00'") == file.kept("c >= '12:00:00.001'") == [2]
+    assert file.kept("c < TIME '11:00'") == [0]
+    assert file.kept("c IS NULL") == [1]
+
+
+def test_a_time_of_day_of_another_width_has_no_order_we_know():
+    for physical, unit in ((PhysicalType.INT64, 1), (PhysicalType.INT32, 2), (PhysicalType.INT32, 3)):
+        leaf = crafted(physical, logical=Struct({7: Struct({1: Bool(True), 2: Struct({unit: Struct({})})})}))
+        column = Column(name="c", physical_type=physical, type=Tag.LONG)
+        assert isinstance(column_domain(column, leaf), Unordered)
 
 
 def test_types_without_an_order_are_never_compared(write, write_duckdb):

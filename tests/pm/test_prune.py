@@ -20,7 +20,6 @@ from tests.pm.typed_files import (
     MIXED,
     NULL,
     ORDERED,
-    TIMES,
     TypedFile,
     column_values,
     write_typed_file,
@@ -166,11 +165,11 @@ def test_booleans_are_dropped_where_all_values_agree(case: Case):
         assert case.kept(IsNull(("bool",)), with_schema=with_schema) == [MIXED, NULL]
 
 
-@pytest.mark.parametrize("name", TIMES)
-def test_times_of_day_are_never_taken_for_something_else(case: Case, name: str):
-    assert case.kept(Compare((name,), Op.EQ, "25:00:00"), with_schema=True) == list(range(6))
-    with pytest.raises(BadPredicate, match=name):
-        case.kept(Compare((name,), Op.EQ, "25:00:00"), with_schema=False)
+@pytest.mark.parametrize("name", ["time_ms", "time_us"])
+def test_what_is_no_time_of_day_is_not_compared_with_one(case: Case, name: str):
+    for with_schema in (True, False):
+        with pytest.raises(BadPredicate, match=name):
+            case.kept(Compare((name,), Op.EQ, "25:00:00"), with_schema=with_schema)
 
 
 def test_predicates_are_joined_by_and(case: Case):

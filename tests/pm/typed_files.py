@@ -19,6 +19,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.prune.duckdb_sql import duckdb_sql
+
 SORTED, MIXED, NULL = range(4), 4, 5
 GROUPS = 6
 GROUP_ROWS = {"pyarrow": 24, "duckdb": 2048}
@@ -88,6 +90,15 @@ def timestamps(unit: str, zone: str | None = None) -> Kind:
     )
 
 
+def clocks(unit: str) -> Kind:
+    def at(x: float) -> time:
+        return (EPOCH + int(x * 10**6) * timedelta(milliseconds=86)).time()
+
+    noon = time(12, 0, 0, 500 if unit == "us" else 1_000)
+    type_ = pa.time32(unit) if unit == "ms" else pa.time64(unit)
+    return Kind(type_, at, (time.min, noon), (time.max, time(12, 0, 0, 1), "12:00:00.0015", "23:59"), ambiguous=True)
+
+
 ALPHABET = ["", "a", "é", "\uffff", "\U00010000", "\U0010ffff", "a\x00", "b" * 100, "zz ", "Z"]
 
 KINDS = {
@@ -110,6 +121,8 @@ KINDS = {
     "ts_ns": timestamps("ns"),
     "ts_ms_utc": timestamps("ms", "UTC"),
     "ts_us_utc": timestamps("us", "UTC"),
+    "time_ms": clocks("ms"),
+    "time_us": clocks("us"),
     "text": Kind(pa.string(), lambda x: f"{int(x * 10**6):07d}", (*ALPHABET,), (*ALPHABET, "0500000x")),
     "long_text": Kind(pa.string(), lambda x: f"{int(x * 10**6):07d}{'é' * 200}", (*ALPHABET,), ("b" * 60, "é" * 33)),
     "binary": Kind(
@@ -125,7 +138,6 @@ KINDS = {
     "uuid": Kind(pa.uuid(), lambda x: UUID(int=int(x * 10**6) << 108), (UUID(int=0), UUID(int=2**128 - 1))),
 }
 ORDERED = [name for name in KINDS if name != "bool"]
-TIMES = {"time_ms": pa.time32("ms"), "time_us": pa.time64("us")}
 
 
 def column_values(kind: Kind, group_rows: int, seed: int) -> list[Any]:
@@ -145,8 +157,7 @@ def table(group_rows: int) -> pa.Table:
         )
         for seed, (name, kind) in enumerate(KINDS.items())
     }
-    times = [time(hour=row % 24) if row % 5 else None for row in range(GROUPS * group_rows)]
-    return pa.table(columns | {name: pa.array(times, type_) for name, type_ in TIMES.items()})
+    return pa.table(columns)
 
 
 @dataclass(frozen=True)
@@ -167,7 +178,8 @@ class TypedFile:
 
     def matching_groups(self, where: str) -> list[int]:
         """The row groups with a row that matches, by DuckDB."""
-        return sorted(g for (g,) in self._rows.execute(f"SELECT DISTINCT row_group FROM t WHERE {where}").fetchall())
+        query = f"SELECT DISTINCT row_group FROM t WHERE {duckdb_sql(where)}"
+        return sorted(group for (group,) in self._rows.execute(query).fetchall())
 
 
 def write_typed_file(writer: str, folder: Path, *, blooms: Sequence[str] = ()) -> TypedFile:

@@ -23,6 +23,7 @@ from underlay.prune import (
 from underlay.prune.where import parse_where
 
 from .columns import column, verdict
+from .duckdb_sql import duckdb_sql
 
 AT = 1_577_836_800
 LONG = 12345678901234567890123456781234567890
@@ -130,7 +131,7 @@ def duckdb_matches(database, type_, rows, where):
     """Whether DuckDB matches each row; None where it refuses the comparison."""
     values = ", ".join(f"({index}, CAST({row} AS {type_}))" for index, row in enumerate(rows))
     try:
-        query = f"SELECT coalesce({where}, false) FROM (VALUES {values}) AS rows(i, c) ORDER BY i"
+        query = f"SELECT coalesce({duckdb_sql(where)}, false) FROM (VALUES {values}) AS rows(i, c) ORDER BY i"
         return [answer for (answer,) in database.execute(query).fetchall()]
     except duckdb.Error:
         return [None] * len(rows)

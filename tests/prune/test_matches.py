@@ -18,6 +18,7 @@ from underlay.prune import And, In, IsNotNull, Like, NotIn, Opaque, col, matches
 from underlay.prune.where import parse_where
 
 from .arrow_rows import OTHER_FORMS, TYPES, arrow_array
+from .duckdb_sql import duckdb_sql
 from .kinds import BY_NAME
 from .reference import truth
 from .test_differential import judge, row_key
@@ -74,7 +75,7 @@ def test_duckdb_finds_the_same_rows(kind, database):
     database.execute("CREATE OR REPLACE TABLE stored AS SELECT * FROM rows")
     for _ in range(60):
         predicate = build_tree(rng, kind, loose=False)
-        query = f"SELECT coalesce(({predicate}), false) FROM stored ORDER BY rowid"
+        query = f"SELECT coalesce(({duckdb_sql(str(predicate))}), false) FROM stored ORDER BY rowid"
         try:
             answers = [row[0] for row in database.execute(query).fetchall()]
         except duckdb.Error:  # it does not compare such a column with such a literal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from underlay.errors import Malformed
@@ -35,6 +37,7 @@ def to_record(schema: TableSchema) -> SchemaRecord:
     return SchemaRecord(fields=tuple(_field_record(field) for field in schema.fields), last_id=schema.last_id)
 
 
+@lru_cache(maxsize=256)
 def from_record(record: SchemaRecord) -> TableSchema:
     """The columns that were stored. Raises Malformed for a type that does not exist."""
     return TableSchema(fields=tuple(_field(field, 1) for field in record.fields), last_id=record.last_id)
