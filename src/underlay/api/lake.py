@@ -28,7 +28,7 @@ from underlay.table.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from underlay.local.dataset import TableDataset
-    from underlay.local.sql import SqlResult
+    from underlay.local.result import SqlResult
 
 
 def connect(

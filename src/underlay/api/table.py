@@ -20,8 +20,8 @@ from underlay.change import register as registering
 from underlay.change.comment import set_comment
 from underlay.errors import InvalidRequest
 from underlay.index.root import Definition
+from underlay.local.conjuncts import named_columns, split_filter
 from underlay.prune import TRUE, Predicate
-from underlay.prune.arrow import from_arrow
 from underlay.prune.where import parse_where
 from underlay.scan.locate import FileStores
 from underlay.scan.scan import Query
@@ -186,7 +186,7 @@ class Table:
         if isinstance(columns, str):
             raise InvalidRequest("columns is a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
         snapshot = self.snapshot()
-        predicate, expression = _read_where(where, snapshot)
+        predicate, rest = _read_where(where, snapshot)
         names = snapshot.schema.names if columns is None else tuple(snapshot.schema.column(c).name for c in columns)
         return Query(
             snapshot=snapshot,
@@ -194,7 +194,8 @@ class Table:
             stores=self._stores,
             cache=self._cache,
             predicate=predicate,
-            expression=expression,
+            rest=rest,
+            rest_columns=() if rest is None else tuple(named_columns(rest, to_arrow(snapshot.schema))),
         )
 
     def _head(self) -> Head:
@@ -213,12 +214,13 @@ class Table:
 
 
 def _read_where(where: Where, snapshot: Snapshot) -> tuple[Predicate, pc.Expression | None]:
+    """The condition for the planner, and what of it only Arrow can apply."""
     if where is None:
         return TRUE, None
     if isinstance(where, str):
         return _parse(where), None
     if isinstance(where, pc.Expression):
-        return from_arrow(where, to_arrow(snapshot.schema)), where
+        return split_filter(where, to_arrow(snapshot.schema))
     if not isinstance(where, Predicate):
         raise InvalidRequest(
             "not a condition", found=type(where).__name__, hint="Write text, col('a') > 1, or an Arrow expression."

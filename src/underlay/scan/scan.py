@@ -35,9 +35,8 @@ _SPREAD = 6
 class Query:
     """What to read of a snapshot.
 
-    `columns` are top-level columns in the order of the answer. `expression` is the Arrow expression that `predicate`
-    stands for, given when the predicate has parts that only Arrow can apply. Without a `cache`
-    no bloom filter is asked.
+    `columns` are top-level columns in the order of the answer. `rest` is a condition beside `predicate` that
+    only Arrow can apply, and `rest_columns` are the columns that it names. Without a `cache` no bloom filter is asked.
     """
 
     snapshot: Snapshot
@@ -45,7 +44,8 @@ class Query:
     stores: FileStores
     cache: DecodedCache | None = None
     predicate: Predicate = TRUE
-    expression: pc.Expression | None = None
+    rest: pc.Expression | None = None
+    rest_columns: tuple[str, ...] = ()
     workers: int | None = None
     budget_bytes: int = DEFAULT_BUDGET_BYTES
     _shapes: dict[str, FileShape] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -62,8 +62,8 @@ class Query:
 
     @cached_property
     def read_columns(self) -> tuple[Field, ...]:
-        """The columns of the answer, then those that only the predicate names."""
-        named = dict.fromkeys((*self.columns, *(path[0] for path in columns_of(self.predicate))))
+        """The columns of the answer, then those that only the conditions name."""
+        named = dict.fromkeys((*self.columns, *(path[0] for path in columns_of(self.predicate)), *self.rest_columns))
         return tuple(self.table_schema.column(name) for name in named)
 
     @cached_property
@@ -97,14 +97,15 @@ class Query:
     def _tasks(self) -> Iterator[Task[pa.Table]]:
         row_filter = self._row_filter()
         for slab in slab_reads(self.plan, self._shape, self._locate):
-            yield Task(slab.size_bytes * _SPREAD, partial(SlabRead.rows, slab, row_filter))
+            yield Task(slab.size_bytes * _SPREAD, partial(self._rows, slab, row_filter))
+
+    def _rows(self, slab: SlabRead, row_filter: RowFilter | None) -> pa.Table:
+        rows = slab.rows(row_filter)
+        return rows if self.rest is None else rows.filter(pa.array(_arrow_mask(rows, self.rest)))
 
     def _row_filter(self) -> RowFilter | None:
         if self.predicate == TRUE:
             return None
-        expression = self.expression
-        if expression is not None:
-            return lambda table: _arrow_mask(table, expression)
         return lambda table: matches(self.predicate, table).to_numpy(zero_copy_only=False)
 
     def _shape(self, layout: str) -> FileShape:
