@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from deflate import crc32
 from msgspec.structs import replace
 
 from underlay.change.settings import write_options
 from underlay.change.split import split
-from underlay.errors import Inconsistent
 from underlay.index.entry import FileEntry, Layout
-from underlay.index.facts import FilePlace, file_entry, match_footer
+from underlay.index.facts import written_entry
 from underlay.index.keys import file_name
-from underlay.index.layout import Misfit
 from underlay.index.root import Definition
 from underlay.parquet.write import WrittenFile, write_files
 from underlay.pm.build import sidecar_of
@@ -63,16 +60,9 @@ class FileWriter:
                 yield self._finish(written, part.values)
 
     def _finish(self, written: WrittenFile, partition: tuple[bytes | None, ...]) -> NewFile:
-        footer = written.footer
-        layout = match_footer(footer, self.schema, by="id")
-        if isinstance(layout, Misfit):
-            raise Inconsistent("a file of ours does not fit the table", found="; ".join(layout.reasons))
+        location = file_name(self._block_count, int.from_bytes(os.urandom(8), "big"))
+        self._block_count += written.footer.row_group_count
         data = written.data()
-        sidecar = sidecar_of(data, footer)
-        place = FilePlace(
-            location=file_name(self._block_count, int.from_bytes(os.urandom(8), "big")), size_bytes=len(data)
-        )
-        self._block_count += footer.row_group_count
-        entry = file_entry(footer, layout, self.schema, place, nan_free=written.nan_free)
-        entry = replace(entry, partition=partition, sidecar_bytes=len(sidecar), sidecar_crc=crc32(sidecar))
-        return NewFile(entry=entry, layout=layout, data=data, sidecar=sidecar)
+        sidecar = sidecar_of(data, written.footer)
+        entry, layout = written_entry(written, self.schema, location, sidecar=sidecar)
+        return NewFile(entry=replace(entry, partition=partition), layout=layout, data=data, sidecar=sidecar)

@@ -158,6 +158,5 @@ def _refused(problems: list[str], count: int) -> SchemaMismatch:
     shown = "\n  ".join(problems[:_SHOWN])
     more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
     return SchemaMismatch(
-        f"{len(problems)} of {count} files do not fit the table:\n  {shown}{more}\n",
-        hint="Nothing was registered.",
+        f"{len(problems)} of {count} files do not fit the table, and nothing was registered:\n  {shown}{more}"
     )

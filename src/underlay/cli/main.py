@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from underlay import __version__
+from underlay.cli import lake, rows, table
 from underlay.cli.pm import app as pm
 from underlay.errors import Unavailable, UnderlayError, exit_code
 
@@ -43,6 +44,26 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+_VERBS = (
+    lake.init,
+    table.create,
+    rows.append,
+    rows.register,
+    lake.tables,
+    table.show,
+    rows.scan,
+    rows.sql,
+    rows.plan,
+    table.history,
+    table.tag,
+    table.rollback,
+    lake.revisions,
+    lake.rename,
+    lake.drop,
+)
+"""In the order in which help lists them."""
+for _verb in _VERBS:
+    app.command()(_verb)
 app.add_typer(pm, name="pm")
 
 
@@ -62,12 +83,14 @@ def main(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """The metadata layer under Parquet: sidecars that say what is in a Parquet file, and which of it a query needs.
+    """The metadata layer under Parquet: tables of Parquet files, and queries that read only what they need.
 
     \b
     Examples:
-      underlay pm build trips.parquet
-      underlay pm prune trips.pm --where "fare > 100"
+      underlay init data/lake
+      underlay create taxi.trips --from trips.csv
+      underlay append taxi.trips trips.csv
+      underlay sql "select count(*) from taxi.trips"
     """
 
 

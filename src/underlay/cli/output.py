@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import BinaryIO, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from underlay.errors import InvalidRequest, UnderlayError, exit_code
@@ -62,8 +64,11 @@ def _print_plain(lines: list[list[str]], is_number: list[bool]) -> None:
         print("  ".join(padded).rstrip())
 
 
+_NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf|nan")
+
+
 def _is_number(text: str) -> bool:
-    return text.replace("-", "", 1).isdigit() or text in ("", UNKNOWN)
+    return text in ("", UNKNOWN) or _NUMBER.fullmatch(text) is not None
 
 
 def printable(text: str) -> str:
@@ -127,3 +132,16 @@ def track(items: Sequence[T], what: str) -> Iterator[T]:
     # Rich prints what is written to stdout above its bar, so on stderr: right on a terminal, wrong for a pipe.
     with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
         yield from progress.track(items, description=what)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function to be told how much of how much is done, which shows it on stderr when a person looks."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -99,20 +99,20 @@ def as_csv_column(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     if column.type == kind:
         return column
     if pa.types.is_nested(column.type):
-        column = column.cast(_json_type(column.type))
+        column = column.cast(json_type(column.type))
     return pa.array([_as_text(value) for value in column.to_pylist()], pa.string())
 
 
-def _json_type(kind: pa.DataType) -> pa.DataType:
+def json_type(kind: pa.DataType) -> pa.DataType:
     """The nested type with text in place of times and dates: Python's have neither their range nor their precision."""
     if isinstance(kind, pa.StructType):
-        return pa.struct([field.with_type(_json_type(field.type)) for field in kind])
+        return pa.struct([field.with_type(json_type(field.type)) for field in kind])
     if isinstance(kind, pa.MapType):
-        return pa.map_(_json_type(kind.key_type), _json_type(kind.item_type))
+        return pa.map_(json_type(kind.key_type), json_type(kind.item_type))
     if isinstance(kind, pa.ListType):
-        return pa.list_(kind.value_field.with_type(_json_type(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(json_type(kind.value_type)))
     if isinstance(kind, pa.LargeListType):
-        return pa.large_list(kind.value_field.with_type(_json_type(kind.value_type)))
+        return pa.large_list(kind.value_field.with_type(json_type(kind.value_type)))
     return pa.string() if pa.types.is_temporal(kind) else kind
 
 

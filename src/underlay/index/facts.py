@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
@@ -12,7 +13,7 @@ from deflate import crc32
 
 from underlay.errors import SchemaMismatch, UnderlayError
 from underlay.index.entry import FileEntry, Layout
-from underlay.index.layout import By, Demand, Fit, Misfit, match_schema, with_writer
+from underlay.index.layout import By, Demand, Fit, Misfit, match_schema, schema_of, with_writer
 from underlay.index.statistics import check_counts, column_entries, count_nulls
 from underlay.parquet.checks import check_ranges, check_readable
 from underlay.parquet.footer import Footer
@@ -78,7 +79,7 @@ def written_entry(
     file: WrittenFile, table: TableSchema, location: str, *, sidecar: bytes | None = None
 ) -> tuple[FileEntry, Layout]:
     """The entry and the layout of a file that we have just written with the table's schema."""
-    fit = match_schema(file.footer.schema, file.footer.created_by, table, by="id")
+    fit = _own_fit(file.footer.schema.raw, file.footer.created_by, table)
     if isinstance(fit, Misfit):
         raise SchemaMismatch("the file was not written for this table", place=location, found=" ".join(fit.reasons))
     place = FilePlace(location=location, size_bytes=file.size_bytes)
@@ -86,6 +87,12 @@ def written_entry(
     if sidecar is not None:
         entry = msgspec.structs.replace(entry, sidecar_bytes=len(sidecar), sidecar_crc=crc32(sidecar))
     return entry, fit.layout
+
+
+@lru_cache(maxsize=64)
+def _own_fit(elements: bytes, created_by: str | None, table: TableSchema) -> Fit | Misfit:
+    """How files of ours fit: the same for all that are written for one schema."""
+    return match_schema(schema_of(elements), created_by, table, by="id")
 
 
 def file_entries(

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from underlay.index.root import PartitionFieldRecord, SegmentRef
 from underlay.plan.choice import choose
-from underlay.plan.leaf_bounds import resolve
+from underlay.plan.leaf_bounds import nothing_known, resolve
 from underlay.plan.part import Part
 from underlay.plan.plan import Plan
-from underlay.prune import TRUE, Predicate, columns_of
+from underlay.prune import TRUE, Predicate, columns_of, evaluate
 from underlay.schema.table_schema import TableSchema
 
 
@@ -28,6 +28,8 @@ def make_plan(
     `Segment.prefetch` with the predicate's leaves beforehand makes it none. Raises UnknownColumn and BadPredicate.
     """
     named = resolve(schema, columns_of(predicate))
+    if not parts and not skipped:  # a literal that does not fit its column is refused without blocks too
+        evaluate(predicate, {path: nothing_known(leaf, 0) for path, leaf in named.items()}, block_count=0)
     return Plan(
         choices=tuple(choose(part, schema, partition_by, predicate, named) for part in parts),
         schema=schema,

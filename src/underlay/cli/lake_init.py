@@ -1,0 +1,91 @@
+"""`underlay init`."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from underlay.api.lake import connect
+from underlay.cli.lake_choice import (
+    CONFIG_NAME,
+    LakeChoice,
+    choose_lake,
+    find_config,
+    read_config,
+    show_place,
+    split_pairs,
+)
+from underlay.cli.output import print_json, say
+from underlay.errors import InvalidRequest, from_os_error
+
+_SECRET_PARTS = ("key", "secret", "token", "password", "credential", "sas")
+"""What the names of options have that must not lie in a file that people commit."""
+
+
+def init_lake(url: str | None, lake: str | None, options: Sequence[str] | None, *, config: bool, json: bool) -> None:
+    """Make a lake unless it is there, and the file by which commands in this directory find it."""
+    if url is not None and lake is not None:
+        raise InvalidRequest("the lake is named twice", hint="Leave --lake out.")
+    given = url or lake
+    choice = LakeChoice(url=given, options=split_pairs(options, "--option")) if given else choose_lake(None, options)
+    opened = connect(choice.url, options=choice.options or None)
+    was_there = opened.exists()
+    opened.initialise()
+    written = _write_config(choice) if config and choice.config is None and opened.url[:7] != "memory:" else None
+    if json:
+        print_json({"lake": opened.url, "is_new": not was_there, "config": str(written) if written else None})
+        return
+    say(f"{show_place(opened.url)}: {'there is a lake here already' if was_there else 'a new lake, without tables'}")
+    if written:
+        say(f"{written}: written; commands in this directory and below it use this lake")
+    elif config:
+        _say_which_lake(opened.url)
+    if not was_there:
+        say('Next: underlay create DATASET.TABLE --schema "id bigint not null, …", or --from a data file')
+
+
+def _write_config(choice: LakeChoice) -> Path | None:
+    """The file, in this directory, unless one is there."""
+    path = Path.cwd() / CONFIG_NAME
+    if path.exists():
+        return None
+    lines = [f"lake = {jsonlib.dumps(_relative(choice.url), ensure_ascii=False)}"]
+    public = _public(choice.options)
+    if public:
+        lines += [
+            "",
+            "[options]",
+            *(f"{jsonlib.dumps(name)} = {jsonlib.dumps(value)}" for name, value in public.items()),
+        ]
+    try:
+        path.write_text("\n".join(lines) + "\n")
+    except OSError as error:
+        raise from_os_error(error, str(path), hint="The lake is made; --no-config leaves this file out.") from None
+    secret = sorted(set(choice.options) - set(public))
+    if secret:
+        say(f"note: not written to {CONFIG_NAME}, since they may be secrets: {', '.join(secret)}")
+    return path
+
+
+def _public(options: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in options.items() if not any(part in name.lower() for part in _SECRET_PARTS)}
+
+
+def _relative(url: str) -> str:
+    """A path from this directory if it is below it, so that both can be moved together."""
+    if "://" in url:
+        return url
+    path = Path(url).expanduser().absolute()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _say_which_lake(url: str) -> None:
+    path = find_config(Path.cwd())
+    if path is None:
+        return
+    named = connect(read_config(path).url).url if "://" not in read_config(path).url else read_config(path).url
+    if named == url:
+        say(f"{path}: names this lake already")
+    else:
+        say(f"{path}: left as it is; it names another lake, {show_place(named)}. Use --lake for this one")

@@ -1,0 +1,76 @@
+"""Arguments and options that commands on lakes and tables share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class RowsAs(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    ARROW = "arrow"
+
+
+# Arguments are hidden from the list of options: the usage line names them, the text above the list explains them.
+TableName = Annotated[str, typer.Argument(metavar="DATASET.TABLE", hidden=True, show_default=False)]
+LakeUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--lake",
+        metavar="URL",
+        help="The lake: a directory, or a URL such as s3://bucket/lake. Default: UNDERLAY_LAKE, else what the nearest"
+        " underlay.toml says, here or further up.",
+    ),
+]
+StoreOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="KEY=VALUE",
+        help="An option of the store, such as endpoint=http://localhost:9000; repeatable. Default: those of"
+        " underlay.toml, with the lake.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line. Default: text for people.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it. Default: only say what would be done.")]
+VersionNumber = Annotated[
+    int | None, typer.Option("--version", metavar="N", help="The table as version N had it. Default: the newest.")
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="The table as it was at a date or time, such as 2026-01-31T12:00+01:00; UTC without a zone. Default: now.",
+    ),
+]
+Tag = Annotated[
+    str | None, typer.Option("--tag", metavar="NAME", help="The table as this tag has it. Default: the newest.")
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILTER",
+        help="Comparisons of a column with a value (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS [NOT] NULL), joined by"
+        " AND, OR and NOT. Times without a zone are UTC. Default: all rows.",
+    ),
+]
+ColumnNames = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Columns, separated by commas; quote a name with a comma in it. Default: all."),
+]
+Format = Annotated[
+    RowsAs | None,
+    typer.Option(
+        "--format",
+        show_default=False,
+        help="A table for people, CSV (bytes in hexadecimal, nested values in JSON), JSON lines, or an Arrow IPC"
+        " stream. Default: table.",
+    ),
+]

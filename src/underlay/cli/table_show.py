@@ -1,0 +1,146 @@
+"""`underlay tables` and `underlay show`: what a lake has, and what a table is."""
+
+from __future__ import annotations
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.api.version import Version, describe
+from underlay.cli.lake_choice import show_place
+from underlay.cli.output import print_json, print_table, printable, say, show_bytes, show_count
+from underlay.index.root import Definition
+from underlay.prune.operand import format_column
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.transform import bind_partition, write_transform
+
+
+def list_tables(lake: Lake, *, long: bool, json: bool) -> None:
+    """The tables by name: one request, and some more for each with `long`."""
+    found = lake.tables()
+    if not found and not json:
+        say(f'{show_place(lake.url)}: no tables yet. Make one with "underlay create".')
+        return
+    if not long:
+        if json:
+            for table in found:
+                print_json({"name": table.name, "folder": table.folder, "revision": table.revision})
+        else:
+            print_table(("table",), [(table.name,) for table in found])
+        return
+    facts = [(table, _newest(lake.table(table.name))) for table in found]
+    if json:
+        for table, version in facts:
+            print_json(
+                {"name": table.name, "folder": table.folder, "revision": table.revision, **version_json(version)}
+            )
+        return
+    print_table(
+        ("table", "version", "committed", "rows", "files", "size"),
+        [
+            (table.name, one.version, f"{one.committed:%Y-%m-%d %H:%M:%S}", one.row_count, one.file_count,
+             show_bytes(one.data_bytes))
+            for table, one in facts
+        ],
+    )  # fmt: skip
+
+
+def show_table(table: Table, *, json: bool) -> None:
+    """Columns, how files are laid out, and what this version has."""
+    if json:
+        print_json(as_json(table))
+        return
+    facts, definition, schema = _newest(table), table.definition, from_record(table.definition.schema)
+    print(f"{table.name}, version {facts.version} of {facts.committed:%Y-%m-%d %H:%M:%S} UTC")
+    if definition.comment:
+        print(printable(definition.comment))
+    print()
+    print_table(
+        ("id", "column", "type", "null", "default", "comment"),
+        [
+            (field.id, field.name, field.type, "no" if field.is_required else "yes", field.default or "",
+             field.comment or "")
+            for field in schema.fields
+        ],
+    )  # fmt: skip
+    print()
+    layout = _layout(definition, schema)
+    rows = [(name, ", ".join(values) or "none") for name, values in layout.items()]
+    rows += [
+        ("properties", ", ".join(f"{name}={value}" for name, value in definition.properties.items()) or "none"),
+        ("rows", f"{facts.row_count:,}"),
+        ("files", f"{facts.file_count:,}, {show_bytes(facts.data_bytes)}"),
+        ("tags", ", ".join(f"{name} (version {version})" for name, version in sorted(table.tags.items())) or "none"),
+        ("revision", table.revision),
+    ]
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name.ljust(width)}  {printable(value)}")
+
+
+def as_json(table: Table) -> dict[str, object]:
+    """All that `show` says."""
+    definition = table.definition
+    schema = from_record(definition.schema)
+    return {
+        "name": table.name,
+        "revision": table.revision,
+        **version_json(_newest(table)),
+        "columns": [
+            {
+                "id": field.id,
+                "name": field.name,
+                "type": str(field.type),
+                "is_required": field.is_required,
+                "default": field.default,
+                "comment": field.comment,
+            }
+            for field in schema.fields
+        ],
+        **_layout(definition, schema),
+        "properties": definition.properties,
+        "comment": definition.comment,
+        "tags": table.tags,
+    }
+
+
+def version_json(version: Version) -> dict[str, object]:
+    """A version for programs."""
+    return {
+        "version": version.version,
+        "committed": version.committed.isoformat(),
+        "operation": version.operation,
+        "counts": version.counts,
+        "rows": version.row_count,
+        "files": version.file_count,
+        "bytes": version.data_bytes,
+        "writer": version.writer,
+        "commit_id": version.commit_id,
+    }
+
+
+def show_size(version: Version) -> str:
+    """`12 rows in 2 files`."""
+    return f"{version.row_count:,} rows in {show_count(version.file_count, 'file')}"
+
+
+def _newest(table: Table) -> Version:
+    return describe(table.snapshot().root)
+
+
+def _layout(definition: Definition, schema: TableSchema) -> dict[str, list[str]]:
+    """Key, order and partitions as a user writes them."""
+
+    def path(field: int) -> str:
+        return format_column(schema.leaf_by_id[field].path)
+
+    return {
+        "key": [path(field) for field in definition.key],
+        "sort_by": [
+            f"{path(one.field)}{' desc' if one.descending else ''}{' nulls last' if one.nulls_last else ''}"
+            for one in definition.sort_by
+        ],
+        "partition_by": [
+            write_transform(schema, bind_partition(schema, one.field, one.transform, one.width))
+            for one in definition.partition_by
+        ],
+    }

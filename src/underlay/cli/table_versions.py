@@ -1,0 +1,82 @@
+"""`underlay history`, `tag`, `rollback` and `revisions`: what a table was."""
+
+from __future__ import annotations
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.api.version import Version, describe
+from underlay.cli.consent import need_yes
+from underlay.cli.output import print_json, print_table, say
+from underlay.cli.table_show import show_size, version_json
+from underlay.errors import InvalidRequest
+
+
+def list_history(table: Table, *, limit: int | None, json: bool) -> None:
+    """Versions, the newest first, as they are read."""
+    if json:
+        for version in table.history(limit):
+            print_json(version_json(version))
+        return
+    print_table(
+        ("version", "committed (UTC)", "operation", "what it did", "rows", "files"),
+        [
+            (one.version, f"{one.committed:%Y-%m-%d %H:%M:%S}", one.operation, _deeds(one), one.row_count,
+             one.file_count)
+            for one in table.history(limit)
+        ],
+    )  # fmt: skip
+
+
+def tag_version(table: Table, tag: str, *, version: int | None, delete: bool, json: bool) -> None:
+    """A name for a version, or no longer."""
+    if delete and version is not None:
+        raise InvalidRequest("--delete takes no version", hint="A tag stands for one version; its name is enough.")
+    if delete:
+        table.untag(tag)
+        if json:
+            print_json({"table": table.name, "tag": tag, "version": None})
+        else:
+            say(f"{table.name}: no tag {tag} any more")
+        return
+    meant = table.version if version is None else version
+    before = table.tags.get(tag)
+    table.tag(tag, meant)
+    if json:
+        print_json({"table": table.name, "tag": tag, "version": meant})
+    else:
+        moved = f" (it was version {before})" if before not in (None, meant) else ""
+        say(f"{table.name}: {tag} is version {meant}{moved}")
+
+
+def roll_back(table: Table, version: int, *, yes: bool, json: bool) -> None:
+    """A new version with what an older one had; says what that means unless told to do it."""
+    now, then = describe(table.snapshot().root), describe(table.at(version=version).snapshot().root)
+    if not yes:
+        if json:
+            print_json({"table": table.name, "is_done": False, "from": version_json(now), "to": version_json(then)})
+        need_yes(
+            f"{table.name}: version {now.version + 1} would have what version {then.version} has: {show_size(then)}"
+            f" instead of {show_size(now)}. Versions up to {now.version} stay as they are"
+        )
+    done = table.rollback(version)
+    if json:
+        print_json({"table": table.name, "is_done": True, **version_json(done)})
+    else:
+        say(f"{table.name}: version {done.version} has what version {version} has, {show_size(done)}")
+
+
+def list_revisions(lake: Lake, name: str, *, json: bool) -> None:
+    """The revisions of a table, oldest first."""
+    found = lake.revisions(name)
+    if json:
+        for one in found:
+            print_json({"id": one.id, "is_active": one.is_active, "created": one.created.isoformat()})
+        return
+    print_table(
+        ("revision", "created (UTC)", "active"),
+        [(one.id, f"{one.created:%Y-%m-%d %H:%M:%S}", "yes" if one.is_active else "no") for one in found],
+    )
+
+
+def _deeds(version: Version) -> str:
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in version.counts.items())

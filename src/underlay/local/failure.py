@@ -1,0 +1,34 @@
+"""What DuckDB says went wrong, as an error of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from difflib import get_close_matches
+
+import duckdb
+
+from underlay.errors import InvalidRequest, TableNotFound, Unavailable, UnderlayError
+
+_NO_TABLE = re.compile(r"Table with name (.+?) does not exist")
+_ENVIRONMENT = (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
+
+
+def from_duckdb(error: Exception, tables: Collection[str], named: Collection[str]) -> UnderlayError:
+    """The same with its message, which shows the place in the text. `named` are the names a.b in the query."""
+    message = str(error)
+    missing = _NO_TABLE.search(message)
+    if isinstance(error, duckdb.CatalogException) and missing:
+        name = missing[1].strip('"')
+        return no_table(next((one for one in named if one.casefold().endswith(name.casefold())), name), tables)
+    if isinstance(error, _ENVIRONMENT):
+        return Unavailable(message)
+    return InvalidRequest(message)
+
+
+def no_table(name: str, tables: Collection[str]) -> TableNotFound:
+    """There is no such table; the names most like it are named."""
+    by_fold = {one.casefold(): one for one in tables} | {one.casefold().partition(".")[2]: one for one in tables}
+    near = list(dict.fromkeys(by_fold[one] for one in get_close_matches(name.casefold(), by_fold)))
+    hint = f"Is it {' or '.join(near)}?" if near else "Run SHOW TABLES to see what there is."
+    return TableNotFound(f"there is no table {name}", hint=hint)

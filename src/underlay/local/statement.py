@@ -1,0 +1,86 @@
+"""Which SQL may run: one statement that reads, and no function that reaches out of the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+
+import duckdb
+from sqlglot.tokenizer_core import Token, TokenType
+
+from underlay.errors import InvalidRequest
+from underlay.local.time_travel import is_name
+
+_READ_TYPES = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+_READ_WORDS = frozenset((
+    "SELECT", "WITH", "FROM", "VALUES", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE", "TABLE",
+    "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "(",
+))  # fmt: skip
+_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP", "TRUNCATE", "COPY", "REPLACE"))
+_CHANGE_HINT = "SQL here reads only. Tables change by create_table, append, upsert, update, delete and evolve."
+_READ_HINT = "Write SELECT, WITH, FROM, VALUES, EXPLAIN, DESCRIBE, SHOW or SUMMARIZE."
+
+HARMLESS_FUNCTIONS = frozenset((
+    "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "icu_calendar_names",
+    "pg_timezone_names", "pragma_version", "pragma_show", "pragma_table_info", "summary", "test_all_types",
+    "duckdb_columns", "duckdb_functions", "duckdb_keywords", "duckdb_schemas", "duckdb_tables", "duckdb_types",
+    "duckdb_views", "duckdb_databases",
+))  # fmt: skip
+"""Table functions that show nothing but the lake's tables and constants."""
+
+WRITING_FUNCTIONS = frozenset(("write_log",))
+"""Functions that are no table functions and still leave a trace for others."""
+
+
+def check_statement(
+    text: str, words: Sequence[Token], connection: duckdb.DuckDBPyConnection, refused_functions: Collection[str]
+) -> None:
+    """Raise InvalidRequest unless the text is one statement that reads. Raises duckdb.Error for bad syntax."""
+    tokens = list(words)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise InvalidRequest("there is no statement", hint=_READ_HINT)
+    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+        raise InvalidRequest("more than one statement", hint="Run them one by one.")
+    check_functions(tokens, refused_functions)
+    first = _check_first(tokens)
+    statements = connection.extract_statements(text)
+    if first == "EXPLAIN":
+        _check_explained(tokens, text, connection)
+    if statements[-1].type not in _READ_TYPES or (len(statements) > 1 and not _has_pivot(tokens)):
+        raise InvalidRequest("not a statement that reads", found=statements[-1].type.name, hint=_CHANGE_HINT)
+
+
+def check_functions(tokens: Sequence[Token], refused: Collection[str]) -> None:
+    """Raise InvalidRequest when one of these functions is called."""
+    for token, following in pairwise(tokens):
+        name = token.text.lower()
+        if following.token_type == TokenType.L_PAREN and name in refused and is_name(token):
+            raise InvalidRequest(f"the function {name} is not available: SQL reaches the lake's tables only")
+
+
+def _check_first(tokens: Sequence[Token]) -> str:
+    first = tokens[0].text.upper()
+    if first not in _READ_WORDS:
+        hint = _CHANGE_HINT if first in _CHANGES else _READ_HINT
+        raise InvalidRequest("not a statement that reads", found=first, hint=hint)
+    return first
+
+
+def _check_explained(tokens: Sequence[Token], text: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """EXPLAIN ANALYZE runs what it explains."""
+    at = 1
+    while at < len(tokens) and tokens[at].text.upper() in ("ANALYZE", "VERBOSE"):
+        at += 1
+    if at < len(tokens) and tokens[at].token_type == TokenType.L_PAREN:
+        at = next((n for n in range(at, len(tokens)) if tokens[n].token_type == TokenType.R_PAREN), at) + 1
+    if at < len(tokens) and _check_first(tokens[at:]) != "EXPLAIN":
+        inner = connection.extract_statements(text[tokens[at].start :])
+        if inner[-1].type not in _READ_TYPES:
+            raise InvalidRequest("not a statement that reads", found=inner[-1].type.name, hint=_CHANGE_HINT)
+
+
+def _has_pivot(tokens: Sequence[Token]) -> bool:
+    """DuckDB makes two statements of a pivot: a type with the values it finds, then the query."""
+    return any(token.text.upper().startswith("PIVOT") for token in tokens)

@@ -1,0 +1,178 @@
+"""SQL that names older versions of tables, rewritten for an engine that knows no such clause.
+
+    FROM taxi.trips VERSION AS OF 7                    FROM taxi.trips FOR VERSION AS OF 7 AS old
+    FROM taxi.trips TIMESTAMP AS OF '2026-01-01'       FROM taxi.trips FOR TIMESTAMP AS OF TIMESTAMP '2026-01-01'
+    FROM taxi.trips AT (VERSION => 7)                  FROM taxi.trips AT (TIMESTAMP => '2026-01-01 12:00+01:00')
+
+The clause becomes blanks and the dataset's name a schema's that stands for the version: "taxi@7".trips. All other
+text stays as it is. A time without a zone is UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from underlay.errors import InvalidRequest
+
+_TEXT = (TokenType.STRING, TokenType.NATIONAL_STRING)
+_NOT_NAMES = frozenset(
+    (*_TEXT, TokenType.NUMBER, TokenType.HEREDOC_STRING, TokenType.BYTE_STRING, TokenType.RAW_STRING)
+)
+_NOT_WORDS = _NOT_NAMES | {TokenType.IDENTIFIER}
+_OPENINGS = (("FOR", "{}", "AS", "OF"), ("{}", "AS", "OF"), ("AT", "(", "{}", "=>"))
+_FIRST_WORDS = ("FOR", "VERSION", "TIMESTAMP", "AT")
+_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE")
+_HINT = "Write dataset.table VERSION AS OF 7, or dataset.table TIMESTAMP AS OF '2026-01-01 12:00'."
+
+
+class _Sql(DuckDB):
+    """DuckDB's words. sqlglot itself takes all that follows EXPLAIN as one word, and {# as a comment."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        COMMANDS: ClassVar[set[TokenType]] = set()
+        COMMENTS: ClassVar[list[str | tuple[str, str]]] = ["--", ("/*", "*/")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Travel:
+    """A version of a table that a query names: by number, or as of a moment. `schema` stands for the dataset then."""
+
+    schema: str
+    dataset: str
+    table: str
+    version: int | None
+    as_of: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """The text for the engine, its words, and the versions it names, each once."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    travels: tuple[Travel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    begin: int
+    """The first token."""
+    end: int
+    version: int | None
+    as_of: datetime | None
+
+
+def tokenize(text: str) -> list[Token]:
+    """The words of the text, without comments. Raises InvalidRequest."""
+    try:
+        return _Sql().tokenize(text)
+    except TokenError as error:
+        raise InvalidRequest(f"not SQL: {error}") from error
+
+
+def rewrite_time_travel(text: str) -> Rewritten:
+    """The text without clauses of versions. Raises InvalidRequest for a clause that cannot be read."""
+    tokens = tokenize(text)
+    words = [_word(token) for token in tokens]
+    travels: dict[Travel, None] = {}
+    pieces: list[str] = []
+    done = 0
+    for at, word in enumerate(words):
+        is_free = tokens[at].start >= done
+        clause = _clause(tokens, words, at) if is_free and word in _FIRST_WORDS else None
+        if clause is None:
+            continue
+        dataset, table = _named(tokens, at)
+        moment = clause.version if clause.as_of is None else clause.as_of.isoformat()
+        schema = f"{dataset.text}@{moment}"
+        travel = Travel(
+            schema=schema, dataset=dataset.text, table=table.text, version=clause.version, as_of=clause.as_of
+        )
+        travels[travel] = None
+        pieces += [text[done : dataset.start], quoted(schema), text[dataset.end + 1 : tokens[at].start]]
+        done = tokens[clause.end - 1].end + 1
+        pieces.append(re.sub(r"\S", " ", text[tokens[at].start : done]))
+    if not travels:
+        return Rewritten(text=text, tokens=tuple(tokens), travels=())
+    changed = "".join([*pieces, text[done:]])
+    return Rewritten(text=changed, tokens=tuple(tokenize(changed)), travels=tuple(travels))
+
+
+def dotted_names(tokens: Sequence[Token]) -> list[tuple[str, str]]:
+    """Every `a.b` in the text: tables, and columns of tables."""
+    return [
+        (tokens[at - 1].text, tokens[at + 1].text)
+        for at in range(1, len(tokens) - 1)
+        if tokens[at].token_type == TokenType.DOT and is_name(tokens[at - 1]) and is_name(tokens[at + 1])
+    ]
+
+
+def is_name(token: Token) -> bool:
+    """Whether a token may be a name: quoted, plain, or a keyword that DuckDB takes as one."""
+    return token.token_type == TokenType.IDENTIFIER or (
+        token.token_type not in _NOT_NAMES and (token.text[:1].isalnum() or token.text[:1] == "_")
+    )
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _word(token: Token) -> str:
+    """A keyword or sign; nothing for text and quoted names."""
+    return "" if token.token_type in _NOT_WORDS else token.text.upper()
+
+
+def _clause(tokens: Sequence[Token], words: Sequence[str], at: int) -> _Clause | None:
+    for opening in _OPENINGS:
+        for kind in ("VERSION", "TIMESTAMP"):
+            begin = at + len(opening)
+            if tuple(words[at:begin]) != tuple(word.format(kind) for word in opening):
+                continue
+            version, as_of, end = _operand(tokens, words, begin, kind)
+            if opening[0] == "AT":
+                if words[end : end + 1] != [")"]:
+                    raise InvalidRequest("a version is not closed", expected=")", hint=_HINT)
+                end += 1
+            return _Clause(at, end, version, as_of)
+    return None
+
+
+def _operand(
+    tokens: Sequence[Token], words: Sequence[str], at: int, kind: str
+) -> tuple[int | None, datetime | None, int]:
+    if kind == "TIMESTAMP" and at < len(words) and words[at] in _TYPES:
+        at += 1
+    token = tokens[at] if at < len(tokens) else None
+    found = None if token is None else token.text
+    if token is not None and kind == "VERSION" and token.text.isdecimal():
+        return int(token.text), None, at + 1
+    if token is not None and kind == "TIMESTAMP" and token.token_type in _TEXT:
+        return None, _moment(token.text), at + 1
+    expected = "a number" if kind == "VERSION" else "a time in quotes"
+    raise InvalidRequest(f"{kind} AS OF needs {expected}", found=found, hint=_HINT)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise InvalidRequest("not a time", found=repr(text), hint="Write it as 2026-01-31 12:00:00+01:00.") from error
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _named(tokens: Sequence[Token], at: int) -> tuple[Token, Token]:
+    """The name before a clause."""
+    if at >= 3 and tokens[at - 2].token_type == TokenType.DOT and is_name(tokens[at - 3]) and is_name(tokens[at - 1]):
+        return tokens[at - 3], tokens[at - 1]
+    found = tokens[at - 1].text if at else None
+    raise InvalidRequest("a version is of a table, named with its dataset", found=found, hint=_HINT)
