@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from underlay.api.moment import show_moment
@@ -62,6 +63,8 @@ class Lake:
         self._cache = DecodedCache(memory=memory_cache(), disk=disk_cache())
         self._stores = FileStores(store, options)
         self._max_staleness_seconds = max_staleness_seconds
+        self._lock = Lock()
+        self._opened: dict[str, tuple[str, OpenTable]] = {}
 
     @property
     def url(self) -> str:
@@ -113,9 +116,7 @@ class Lake:
         tag: str | None = None,
     ) -> Table:
         """The table of this name, newest or at one version. Raises TableNotFound, VersionNotFound."""
-        opened = OpenTable(self._lake, name, self._load_segment)
-        opened.head(self._max_staleness_seconds)
-        table = Table(opened, self._stores, self._cache, self._max_staleness_seconds)
+        table = Table(self._open(name), self._stores, self._cache, self._max_staleness_seconds)
         if version is None and as_of is None and tag is None:
             return table
         return table.at(version=version, as_of=as_of, tag=tag)
@@ -156,6 +157,16 @@ class Lake:
         from underlay.local.sql import run_sql  # loads DuckDB
 
         return run_sql(text, self._dataset, lambda: [table.name for table in self.tables()], parameters)
+
+    def _open(self, name: str) -> OpenTable:
+        """The table that has this name now; what this process knows of it is kept as long as it is the same one."""
+        active = find_table(self._lake.catalog(self._max_staleness_seconds), name).active
+        with self._lock:
+            known = self._opened.get(name)
+            if known is None or known[0] != active:
+                opened = OpenTable(self._lake, name, self._load_segment)
+                known = self._opened[name] = (opened.head(self._max_staleness_seconds).revision.id, opened)
+            return known[1]
 
     def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> TableDataset:
         """A table as a query names it. Raises TableNotFound."""
