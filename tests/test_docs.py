@@ -9,11 +9,16 @@ import sys
 from enum import IntFlag
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.test_errors import every_error
+from underlay.change import settings
 from underlay.errors import exit_code
+from underlay.index.entry import ColumnEntry, FileEntry, Flag
+from underlay.index.root import Delta, Root
 from underlay.pm.layout import LAYOUTS, ColumnFlag, Encoding, FooterFlag, HeaderFlag, Layout, StatFlag
+from underlay.table.catalog import Catalog
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -28,6 +33,25 @@ def test_field_tables_are_those_of_the_code(layout: Layout):
 def test_flag_tables_are_those_of_the_code(flags: type[IntFlag]):
     rows = "".join(f"| {flag.value.bit_length() - 1} | {flag.name} |\n" for flag in flags)
     assert f"| bit | flag |\n|---|---|\n{rows}\n" in (DOCS / "pm-format.md").read_text()
+
+
+def test_the_flags_of_a_chunk_are_those_of_the_code():
+    rows = "".join(f"| {flag.value.bit_length() - 1} | {flag.name} |\n" for flag in Flag)
+    assert f"| bit | flag |\n|---|---|\n{rows}\n" in (DOCS / "index-format.md").read_text()
+
+
+@pytest.mark.parametrize("record", [Root, Delta, FileEntry, ColumnEntry, Catalog], ids=lambda record: record.__name__)
+def test_every_field_of_the_index_is_described(record: type[msgspec.Struct]):
+    text = (DOCS / "index-format.md").read_text()
+    for field in record.__struct_fields__:
+        assert f"`{field}`" in text, field
+
+
+def test_the_properties_of_a_table_are_those_of_the_code():
+    table = re.search(r"\| property .*?\n\n", (DOCS / "tables.md").read_text(), re.DOTALL)
+    assert table is not None
+    assert table[0].strip() in settings.__doc__
+    assert re.findall(r"^\| `(\w+)`", table[0], re.MULTILINE) == list(settings.KNOWN)
 
 
 def test_every_error_stands_in_the_table_with_its_exit_code():
