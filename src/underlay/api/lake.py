@@ -104,8 +104,12 @@ class Lake:
             schema, key=key, sort_by=sort_by, partition_by=partition_by, comment=comment, properties=properties
         )
         self.initialise()
-        succession.create(self._lake, name, definition)
-        return self.table(name)
+        revision = succession.create(self._lake, name, definition)
+        # From here on nothing may fail: the table is there.
+        opened = OpenTable(self._lake, name, self._load_segment, revision)
+        with self._lock:
+            self._opened[name] = (revision.id, opened)
+        return Table(opened, self._stores, self._cache, self._max_staleness_seconds)
 
     def table(
         self,

@@ -125,7 +125,7 @@ class Table:
         """This version as a `pyarrow.dataset.Dataset`, for DuckDB, Polars, DataFusion and pandas."""
         from underlay.local.dataset import TableDataset  # loads pyarrow.dataset and DuckDB's rules
 
-        return TableDataset(self.snapshot(), self._stores)
+        return TableDataset(self.snapshot(), self._stores, cache=self._cache, name=self.name)
 
     def history(self, limit: int | None = None) -> Iterator[Version]:
         """Versions, the newest first."""

@@ -17,11 +17,14 @@ import pyarrow.compute as pc
 
 from underlay.prune import TRUE, Predicate, columns_of
 from underlay.prune.arrow import from_arrow
-from underlay.prune.predicate import And, Not, Opaque, Or
+from underlay.prune.operand import ColumnPath
+from underlay.prune.predicate import And, Compare, Not, Op, Opaque, Or
 
 _HEADING = "-- schema metadata --\n"
 _ENTRY = re.compile(r"(\w+): '(.*)'")
 _AND = ("call", "and_kleene")
+_NESTED = re.compile(r"\(FieldRef\.Nested\((.*)\) (>=?) [-+.0-9a-z]+\)")
+_NAME = re.compile(r"FieldRef\.Name\((.*?)\)")
 _BY_NUMBER = "FieldPath("
 
 Entry = tuple[str, str]
@@ -40,10 +43,10 @@ def split_filter(expression: pc.Expression, schema: pa.Schema) -> SplitFilter:
     whole = from_arrow(expression, schema)
     if not _is_opaque(whole):
         return SplitFilter(whole, None)
-    parts = [(part, from_arrow(part, schema)) for part in conjuncts(expression)]
+    parts = [(part, _read(part, schema)) for part in conjuncts(expression)]
     known = tuple(predicate for _, predicate in parts if not _is_opaque(predicate))
     rest = [part for part, predicate in parts if _is_opaque(predicate)]
-    return SplitFilter(And(known) if known else TRUE, reduce(and_, rest))
+    return SplitFilter(And(known) if known else TRUE, reduce(and_, rest) if rest else None)
 
 
 def named_columns(expression: pc.Expression, schema: pa.Schema) -> set[str]:
@@ -55,15 +58,45 @@ def named_columns(expression: pc.Expression, schema: pa.Schema) -> set[str]:
 
 def conjuncts(expression: pc.Expression) -> list[pc.Expression]:
     """The parts that AND joins, in order: the expression alone when it is not a conjunction or cannot be read."""
-    build, (buffer,) = cast("tuple[_Build, tuple[pa.Buffer]]", expression.__reduce__())
-    with pa.ipc.open_file(buffer) as file:
-        literals = file.get_batch(0)
+    try:
+        build, literals = _pickled(expression)
+    except pa.ArrowException:  # a column by its number, or a literal of a type without such a form
+        return [expression]
     entries = _entries(literals.schema)
     if entries[:1] != [_AND] or not _is_whole(entries, literals.num_columns):
         return [expression]
     if str(_build(build, literals, entries)) != str(expression):
         return [expression]
     return [_build(build, literals, entries[begin:end]) for begin, end in _joined(entries, 0)]
+
+
+def _read(expression: pc.Expression, schema: pa.Schema) -> Predicate:
+    """The predicate of one part: also of a float inside a struct, to which Arrow's own rules for NaN do not fit."""
+    found = from_arrow(expression, schema)
+    nested = _NESTED.fullmatch(str(expression))
+    if not _is_opaque(found) or nested is None:
+        return found
+    path = tuple(_NAME.findall(nested[1]))
+    if any(not name.isidentifier() for name in path) or not _is_float(schema, path):
+        return found
+    _, literals = _pickled(expression)
+    return Compare(path, Op(nested[2]), literals.column(0)[0].as_py())
+
+
+def _pickled(expression: pc.Expression) -> tuple[_Build, pa.RecordBatch]:
+    """What makes an expression of its form, and the form. Raises ArrowException when it has none."""
+    build, (buffer,) = cast("tuple[_Build, tuple[pa.Buffer]]", expression.__reduce__())
+    with pa.ipc.open_file(buffer) as file:
+        return build, file.get_batch(0)
+
+
+def _is_float(schema: pa.Schema, path: ColumnPath) -> bool:
+    kind: pa.DataType = pa.struct(list(schema))
+    for name in path:
+        if not isinstance(kind, pa.StructType) or kind.get_field_index(name) < 0:
+            return False
+        kind = kind.field(name).type
+    return pa.types.is_floating(kind)
 
 
 def _entries(schema: pa.Schema) -> list[Entry]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from underlay.cache.decoded import DecodedCache
 from underlay.errors import InvalidRequest, Unsupported
 from underlay.local.scanner import DEFAULT_BATCH_ROWS, Columns, FailureListener, TableScanner, not_possible
 from underlay.prune import Predicate
@@ -25,6 +26,7 @@ class TableDataset(ds.Dataset):
         snapshot: Snapshot,
         stores: FileStores,
         *,
+        cache: DecodedCache | None = None,
         name: str | None = None,
         where: pc.Expression | None = None,
         on_failure: FailureListener | None = None,
@@ -32,6 +34,7 @@ class TableDataset(ds.Dataset):
         self.snapshot = snapshot
         self.name = name
         self._stores = stores
+        self._cache = cache
         self._where = where
         self._on_failure = on_failure
         columns = tuple(field.name for field in snapshot.schema.fields)
@@ -44,12 +47,11 @@ class TableDataset(ds.Dataset):
 
     def watched(self, on_failure: FailureListener) -> TableDataset:
         """The same, which tells its errors before it raises them: engines hide what a scan raises."""
-        return TableDataset(self.snapshot, self._stores, name=self.name, where=self._where, on_failure=on_failure)
+        return self._with(self._where, on_failure)
 
     def filter(self, expression: pc.Expression) -> TableDataset:
         """The rows that match."""
-        where = self._joined(expression)
-        return TableDataset(self.snapshot, self._stores, name=self.name, where=where, on_failure=self._on_failure)
+        return self._with(self._joined(expression), self._on_failure)
 
     def scanner(  # type: ignore[override]  # fewer options than Arrow's
         self,
@@ -135,4 +137,15 @@ class TableDataset(ds.Dataset):
         return self.scanner(columns, **options)  # type: ignore[arg-type]  # checked by scanner
 
     def _query(self, columns: Sequence[str], predicate: Predicate) -> Query:
-        return Query(snapshot=self.snapshot, columns=tuple(columns), stores=self._stores, predicate=predicate)
+        return Query(
+            snapshot=self.snapshot,
+            columns=tuple(columns),
+            stores=self._stores,
+            cache=self._cache,
+            predicate=predicate,
+        )
+
+    def _with(self, where: pc.Expression | None, on_failure: FailureListener | None) -> TableDataset:
+        return TableDataset(
+            self.snapshot, self._stores, cache=self._cache, name=self.name, where=where, on_failure=on_failure
+        )

@@ -23,13 +23,19 @@ _HAS_TIME_ZONE = "select count(*) from duckdb_settings() where name = 'TimeZone'
 
 
 class Engine:
-    """A database for one query at a time. `refused_functions` are table functions that reach out of the lake."""
+    """A database for one query at a time. With `is_pushing` it hands filters to scans.
 
-    def __init__(self, *, is_open: bool) -> None:
+    `refused_functions` are table functions that reach out of the lake.
+    """
+
+    def __init__(self, *, is_open: bool, is_pushing: bool) -> None:
         self.is_open = is_open
+        self.is_pushing = is_pushing
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open))
         if self._database.execute(_HAS_TIME_ZONE).fetchall() == [(1,)]:  # without ICU there is no zone but UTC
             self._database.execute("SET GLOBAL TimeZone = 'UTC'")
+        if not is_pushing:
+            self._database.execute("SET disabled_optimizers = 'filter_pushdown'")
         self.refused_functions: frozenset[str] = frozenset()
         if not is_open:
             named = frozenset(name for (name,) in self._database.execute(_TABLE_FUNCTIONS).fetchall())
@@ -56,16 +62,16 @@ class _Pool:
         self._lock = RLock()  # a result that is collected gives its engine back, in whatever thread, at any time
         self._process = os.getpid()
 
-    def take(self, *, is_open: bool) -> Engine:
+    def take(self, *, is_open: bool, is_pushing: bool) -> Engine:
         with self._lock:
             if self._process != os.getpid():  # the threads of a database do not survive a fork
                 self._idle, self._taken, self._process = [], set(), os.getpid()
-            found = next((one for one in self._idle if one.is_open == is_open), None)
+            found = next((one for one in self._idle if (one.is_open, one.is_pushing) == (is_open, is_pushing)), None)
             if found is not None:
                 self._idle.remove(found)
                 self._taken.add(found)
                 return found
-        engine = Engine(is_open=is_open)
+        engine = Engine(is_open=is_open, is_pushing=is_pushing)
         with self._lock:
             self._taken.add(engine)
         return engine
@@ -119,9 +125,9 @@ _pool = _Pool()
 atexit.register(_pool.close)
 
 
-def take_engine(*, external_access: bool) -> Engine:
+def take_engine(*, external_access: bool, pushdown: bool) -> Engine:
     """A database that nobody uses. Give it back."""
-    return _pool.take(is_open=external_access)
+    return _pool.take(is_open=external_access, is_pushing=pushdown)
 
 
 def give_back(engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:

@@ -79,12 +79,9 @@ class TableScanner(ds.Scanner):
     @cached_property
     def query(self) -> Query:
         """What is read, with its plan."""
-        wanted = set(self._projection.names)
-        if self._split.rest is not None:
-            wanted |= named_columns(self._split.rest, self._schema)
-        extra = wanted.difference(self._projection.names)
-        if not extra:
+        if self._split.rest is None:
             return self._make_query(self._projection.names, self._split.predicate)
+        wanted = {*self._projection.names, *named_columns(self._split.rest, self._schema)}
         # in the table's order: an expression may name a column by its number
         columns = [name for name in self._schema.names if name in wanted]
         return self._make_query(columns, self._split.predicate)

@@ -9,11 +9,12 @@ from functools import cached_property, partial
 import duckdb
 import pyarrow as pa
 
+from underlay.errors import InvalidRequest
 from underlay.local.dataset import TableDataset
 from underlay.local.engine import Engine, give_back, take_engine
 from underlay.local.failure import from_duckdb, no_table
 from underlay.local.result import SqlResult
-from underlay.local.statement import check_statement
+from underlay.local.statement import check_statement, is_pushed_right
 from underlay.local.time_travel import Rewritten, Travel, dotted_names, quoted, rewrite_time_travel
 from underlay.table.catalog import split_name
 
@@ -21,6 +22,8 @@ Resolve = Callable[[str, int | None, datetime | None], TableDataset | None]
 """A table's snapshot by its name: the newest, or a version, or as of a moment. None when there is no such table."""
 Parameters = Sequence[object] | Mapping[str, object]
 
+_PUSHDOWN = "Arrow Scan Pushdown Filter"
+"""In what DuckDB says when it cannot hand over a filter that it could apply itself, such as some IS DISTINCT FROM."""
 _BATCH_ROWS = 1 << 17
 _CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_columns", "pg_catalog", "duckdb_schemas")
 
@@ -39,18 +42,27 @@ def run_sql(
     later, while rows are read. `external_access` lets SQL reach files and the network as this process can.
     """
     rewritten = rewrite_time_travel(text)
-    engine = take_engine(external_access=external_access)
-    connection = engine.begin()
-    query = _Query(engine, connection, rewritten, resolve, tables)
+    values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
+
+    def run(*, pushdown: bool) -> SqlResult:
+        engine = take_engine(external_access=external_access, pushdown=pushdown)
+        query = _Query(engine, engine.begin(), rewritten, resolve, tables)
+        try:
+            return query.run(parameters)
+        except duckdb.Error as error:
+            translated = query.translate(error)
+            query.close()
+            raise translated from error
+        except BaseException:
+            query.close()
+            raise
+
     try:
-        return query.run(parameters)
-    except duckdb.Error as error:
-        translated = query.translate(error)
-        query.close()
-        raise translated from None
-    except BaseException:
-        query.close()
-        raise
+        return run(pushdown=is_pushed_right(rewritten.tokens, values))
+    except InvalidRequest as error:
+        if not isinstance(error.__cause__, duckdb.NotSupportedError) or _PUSHDOWN not in error.problem:
+            raise
+    return run(pushdown=False)
 
 
 class _Query:

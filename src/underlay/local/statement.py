@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 import duckdb
@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from underlay.errors import InvalidRequest
 from underlay.local.time_travel import is_name
 
+_MAX_INT64 = 2**63 - 1
 _READ_TYPES = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _READ_WORDS = frozenset((
     "SELECT", "WITH", "FROM", "VALUES", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE", "TABLE",
@@ -84,3 +85,17 @@ def _check_explained(tokens: Sequence[Token], text: str, connection: duckdb.Duck
 def _has_pivot(tokens: Sequence[Token]) -> bool:
     """DuckDB makes two statements of a pivot: a type with the values it finds, then the query."""
     return any(token.text.upper().startswith("PIVOT") for token in tokens)
+
+
+def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bool:
+    """Whether DuckDB hands its filters to Arrow as it means them.
+
+    It hands over `x <= 'nan'` as true, also for nulls, and fails for a list with numbers above 2^63.
+    """
+    texts = (token.text for token in tokens if token.token_type in (TokenType.STRING, TokenType.NUMBER))
+    return not any(map(_is_misread, (*texts, *parameters)))
+
+
+def _is_misread(value: object) -> bool:
+    text = str(value).strip().lower().lstrip("+-")
+    return text == "nan" or (text.isdecimal() and int(text) > _MAX_INT64)

@@ -1,0 +1,110 @@
+"""Small lakes with tables of few rows in many blocks, and DuckDB on the same rows as the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+
+import duckdb
+import pyarrow as pa
+
+from underlay.change.append import append
+from underlay.change.define import define
+from underlay.local.dataset import TableDataset
+from underlay.local.result import SqlResult
+from underlay.local.sql import Parameters, run_sql
+from underlay.scan.locate import FileStores
+from underlay.store import open_store
+from underlay.table.lake import Lake
+from underlay.table.opened import Head, OpenTable
+from underlay.table.succession import create
+from underlay.table.travel import at_time, at_version
+
+
+class SpyDataset(TableDataset):
+    """Remembers what engines ask for."""
+
+    asked: list[tuple[object, str]]
+
+    def watched(self, on_failure):
+        spy = SpyDataset(self.snapshot, self._stores, name=self.name, on_failure=on_failure)
+        spy.asked = self.asked
+        return spy
+
+    def scanner(self, columns=None, filter=None, **options):
+        self.asked.append((columns, str(filter)))
+        return super().scanner(columns, filter, **options)
+
+
+class SmallLake:
+    """Tables by name; each query resolves them anew and remembers what it resolved and asked for."""
+
+    def __init__(self, folder: Path | None, tables: Mapping[str, pa.Table] | None = None, block_rows: int = 2) -> None:
+        self.store = open_store(f"memory://{uuid4()}" if folder is None else str(folder))
+        self.lake = Lake(self.store)
+        self.lake.initialise()
+        self.stores = FileStores(self.store)
+        self.opened: dict[str, OpenTable] = {}
+        self.resolved: list[str] = []
+        self.asked: list[tuple[object, str]] = []
+        for name, rows in (tables or {}).items():
+            self.create(name, rows, block_rows)
+
+    def create(self, name: str, rows: pa.Table, block_rows: int = 2, **properties: str) -> None:
+        create(self.lake, name, define(rows.schema, properties={"block_rows": str(block_rows), **properties}))
+        self.opened[name] = OpenTable(self.lake, name)
+        self.append(name, rows)
+
+    def append(self, name: str, rows: pa.Table) -> None:
+        append(self.opened[name], rows)
+
+    def head(self, name: str) -> Head:
+        return self.opened[name].head()
+
+    def dataset(self, name: str, version: int | None = None, as_of: datetime | None = None) -> SpyDataset:
+        head = self.head(name)
+        if version is not None:
+            head = Head(head.revision, at_version(head.revision, version))
+        if as_of is not None:
+            head = Head(head.revision, at_time(head.revision, int(as_of.timestamp() * 1_000_000)))
+        found = SpyDataset(self.opened[name].snapshot(head), self.stores, name=name)
+        found.asked = self.asked
+        return found
+
+    def sql(self, text: str, parameters: Parameters | None = None, **options: bool) -> SqlResult:
+        self.resolved.clear()
+        self.asked.clear()
+
+        def resolve(name: str, version: int | None, as_of: datetime | None) -> TableDataset | None:
+            self.resolved.append(name)
+            return self.dataset(name, version, as_of)
+
+        return run_sql(text, resolve, lambda: self.opened, parameters, **options)
+
+    def rows(self, text: str, parameters: Parameters | None = None) -> list[tuple[object, ...]]:
+        return self.sql(text, parameters).fetchall()
+
+
+class Judge:
+    """DuckDB's own tables, which hold the same rows: it pushes nothing into them that it does not apply itself."""
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self._connection = duckdb.connect(":memory:")
+        self._connection.execute("SET TimeZone = 'UTC'")
+        for name, rows in tables.items():
+            self._connection.register("given", rows)
+            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name.split('.')[0]}")
+            self._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+            self._connection.unregister("given")
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def rows(self, text: str) -> list[tuple[object, ...]]:
+        table = self._connection.execute(text).to_arrow_table()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from threading import Thread
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from underlay.errors import Damaged, InvalidRequest, NotFound, TableNotFound, Unsupported, VersionNotFound
+from underlay.scan.scan import Query
+
+from .lakes import SmallLake
+
+TRIPS = pa.table(
+    {"id": [1, 2, 3, 4, 5], "zone": ["JFK", "LGA", None, "JFK", "EWR"], "fare": [10.0, 20.0, 30.0, 4.0, 5.0]}
+)
+ZONES = pa.table({"zone": ["JFK", "LGA"], "city": ["Queens", "Queens"]})
+
+
+@pytest.fixture
+def lake():
+    return SmallLake(None, {"taxi.trips": TRIPS, "taxi.Zones": ZONES})
+
+
+def test_a_query_over_one_table(lake):
+    assert lake.rows("select zone, sum(fare) s from taxi.trips where fare > 4 group by zone order by s") == [
+        ("EWR", 5.0),
+        ("JFK", 10.0),
+        ("LGA", 20.0),
+        (None, 30.0),
+    ]
+
+
+def test_columns_and_filters_reach_the_scan(lake):
+    lake.rows("select id from taxi.trips where fare > 4 and zone = 'JFK'")
+    ((columns, filter_),) = lake.asked
+    assert set(columns) == {"id", "fare", "zone"}
+    assert "(fare > 4)" in filter_
+    assert '(zone == "JFK")' in filter_
+
+
+def test_a_table_named_twice_is_one_snapshot(lake):
+    assert lake.rows("select count(*) from taxi.trips a join taxi.trips b using (id)") == [(5,)]
+    assert lake.resolved == ["taxi.trips"]
+
+
+def test_names_are_found_whatever_their_case(lake):
+    query = 'select city from TAXI.zones join "taxi"."Trips" t on t.zone = zones.zone where id = 2'
+    assert lake.rows(query) == [("Queens",)]
+
+
+def test_a_join_of_two_tables_and_a_subquery(lake):
+    query = "select id from taxi.trips where zone in (select zone from taxi.zones where city = 'Queens') order by 1"
+    assert lake.rows(query) == [(1,), (2,), (4,)]
+
+
+def test_a_common_table_expression_hides_nothing_but_its_own_name(lake):
+    assert lake.rows("with trips as (select 7 as id) select trips.id, t.id from trips, taxi.trips t limit 1") == [
+        (7, 1)
+    ]
+
+
+def test_only_tables_that_are_named_are_opened(lake):
+    lake.rows("select 1")
+    assert lake.resolved == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "parameters"), [("id = ?", [3]), ("id = $1", [3]), ("id = $id", {"id": 3}), ("id in ($1, $1)", [3])]
+)
+def test_parameters(lake, condition, parameters):
+    assert lake.rows(f"select id from taxi.trips where {condition}", parameters) == [(3,)]
+
+
+def test_a_parameter_that_is_missing_is_refused(lake):
+    with pytest.raises(InvalidRequest, match="parameter"):
+        lake.sql("select id from taxi.trips where id = ?")
+
+
+def test_an_older_version_beside_the_newest(lake):
+    lake.append("taxi.trips", TRIPS)
+    old, new = "taxi.trips version as of 1", "taxi.trips"
+    assert lake.rows(f"select (select count(*) from {old}), (select count(*) from {new})") == [(5, 10)]
+
+
+def test_the_version_of_a_moment(lake):
+    moment = datetime.fromtimestamp(lake.head("taxi.trips").root.committed_us / 1e6 + 0.001, UTC)
+    lake.append("taxi.trips", TRIPS)
+    assert lake.rows(f"select count(*) from taxi.trips timestamp as of '{moment.isoformat()}' t") == [(5,)]
+
+
+def test_a_version_that_is_not_there(lake):
+    with pytest.raises(VersionNotFound, match="no version 9"):
+        lake.sql("from taxi.trips version as of 9")
+
+
+@pytest.mark.parametrize("text", ["from taxi.trps", "from trips", "from taxi.trps version as of 1", "from tax.trips"])
+def test_an_unknown_table_names_what_is_near(lake, text):
+    with pytest.raises(TableNotFound, match=r"Is it .*taxi\.trips"):
+        lake.sql(text)
+
+
+def test_show_tables_opens_none(lake):
+    assert lake.rows("show tables") == [("taxi", "Zones"), ("taxi", "trips")]
+    assert lake.rows("SHOW ALL TABLES;") == lake.rows("show tables from taxi")
+    assert lake.rows("show tables from other") == []
+    assert lake.resolved == []
+
+
+def test_the_catalog_of_the_engine_lists_tables(lake):
+    query = "select table_schema, table_name from information_schema.tables where table_schema = 'taxi' order by 2"
+    assert lake.rows(query) == [("taxi", "Zones"), ("taxi", "trips")]
+
+
+@pytest.mark.parametrize(
+    "text", ["describe taxi.trips", "desc taxi.trips", "show taxi.trips", "describe from taxi.trips"]
+)
+def test_describe(lake, text):
+    assert [row[:2] for row in lake.rows(text)] == [("id", "BIGINT"), ("zone", "VARCHAR"), ("fare", "DOUBLE")]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("summarize taxi.trips", 3),
+        ("explain select * from taxi.trips", 1),
+        ("explain analyze select * from taxi.trips", 1),
+        ("values (1), (2)", 2),
+        ("table taxi.trips", 5),
+        ("(select 1)", 1),
+        ("pivot taxi.trips on zone using sum(fare) group by id", 5),
+        ("select 1;", 1),
+    ],
+)
+def test_statements_that_read(lake, text, count):
+    assert len(lake.rows(text)) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("select nope from taxi.trips", r"nope(.|\n)*LINE 1: select nope"),
+        ("select from where", "syntax error"),
+        ("select cast('x' as int)", "Could not convert"),
+        ("select sum(zone) from taxi.trips", "sum"),
+        ("select 'open", "not SQL"),
+        ("select cast(zone as int) from taxi.trips", "Could not convert"),
+    ],
+)
+def test_what_duckdb_refuses_is_said_in_its_words(lake, text, message):
+    with pytest.raises(InvalidRequest, match=message):
+        lake.rows(text)
+
+
+def spoil(lake):
+    for file in lake.store.list_objects("taxi"):
+        if file.key.endswith(".parquet"):
+            lake.store.put(file.key, b"x" * file.size_bytes)
+
+
+@pytest.mark.parametrize(
+    "text", ["select sum(fare) from taxi.trips", "select * from taxi.trips", "summarize taxi.trips"]
+)
+def test_an_error_of_the_scan_comes_out_as_itself(lake, text):
+    spoil(lake)
+    with pytest.raises(Damaged, match="parquet"):
+        lake.rows(text)
+
+
+def test_an_engine_serves_again_after_an_error(lake):
+    with pytest.raises(InvalidRequest):
+        lake.sql("select nope from taxi.trips")
+    assert lake.rows("select count(*) from taxi.trips") == [(5,)]
+
+
+def test_nothing_of_a_query_is_there_for_the_next(lake):
+    lake.rows("select * from taxi.trips")
+    views = "select view_name from duckdb_views() where not internal and view_name like 'scan%'"
+    assert len(lake.rows(views)) == 2  # those of this query: both tables
+    with pytest.raises(TableNotFound):
+        lake.rows('select * from "scan of taxi.trips"')
+
+
+def test_queries_that_run_at_once_do_not_see_each_other(lake):
+    with lake.sql("select * from taxi.trips"), pytest.raises(TableNotFound):
+        lake.sql('select * from "scan of taxi.trips"')
+
+
+def test_many_threads(lake):
+    found: list[object] = []
+    query = "select sum(fare) from taxi.trips join taxi.zones using (zone)"
+    threads = [Thread(target=lambda: found.append(lake.rows(query))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[(34.0,)]] * 8
+
+
+def test_rows_are_read_as_they_are_wanted(tmp_path, monkeypatch):
+    lake = SmallLake(tmp_path)
+    big = pa.table({"x": range(100_000)})
+    lake.create("a.b", big, 100_000)
+    for _ in range(15):
+        lake.append("a.b", big)
+    taken = []
+    batches = Query.batches
+    monkeypatch.setattr(Query, "batches", lambda self: (taken.append(1) or batch for batch in batches(self)))
+    with lake.sql("select x + 1 from a.b") as result:
+        next(result.to_batches())
+        assert len(taken) < 12
+    assert len(lake.rows("select x from a.b")) == 1_600_000
+
+
+def test_answers_in_many_forms(lake):
+    query = "select id, zone from taxi.trips where id < 3 order by id"
+    expected = pa.table({"id": [1, 2], "zone": ["JFK", "LGA"]})
+    assert lake.sql(query).to_arrow() == expected
+    assert lake.sql(query).schema == expected.schema
+    assert pa.Table.from_batches(lake.sql(query).to_batches()) == expected
+    assert pa.table(lake.sql(query)) == expected
+    assert lake.sql(query).to_polars().equals(pl.from_arrow(expected))
+    assert list(lake.sql(query)) == lake.sql(query).fetchall() == [(1, "JFK"), (2, "LGA")]
+
+
+def test_pandas_or_a_word_about_it(lake):
+    try:
+        import pandas
+    except ImportError:
+        with pytest.raises(Unsupported, match="pandas is not installed"):
+            lake.sql("select 1").to_pandas()
+    else:
+        assert lake.sql("select 1 as a").to_pandas().equals(pandas.DataFrame({"a": [1]}, dtype="int32"))
+
+
+def test_an_answer_is_read_once(lake):
+    result = lake.sql("select 1")
+    result.to_arrow()
+    with pytest.raises(InvalidRequest, match="read before"):
+        result.to_arrow()
+
+
+def test_a_closed_answer_has_no_rows(lake):
+    with lake.sql("select 1") as result:
+        pass
+    with pytest.raises(InvalidRequest):
+        result.fetchall()
+    result.close()
+
+
+def test_looking_at_an_answer_takes_no_row_of_it(lake, capsys):
+    result = lake.sql("select id, zone from taxi.trips order by id limit 3")
+    result.show()
+    assert capsys.readouterr().out == "id  zone\n--  ----\n 1  JFK\n 2  LGA\n 3  NULL\n"
+    assert len(result.fetchall()) == 3
+    assert repr(result) == "<SqlResult of id, zone, read>"
+
+
+def test_a_long_answer_is_shown_in_part(lake):
+    result = lake.sql("select * from range(100)")
+    assert repr(result).splitlines()[-2:] == ["   19", "…"]
+    assert len(result.fetchall()) == 100
+
+
+def test_a_file_that_is_missing_is_not_found(lake):
+    lake.store.delete(file.key for file in lake.store.list_objects("taxi") if file.key.endswith(".parquet"))
+    with pytest.raises(NotFound):
+        lake.rows("select * from taxi.trips")
