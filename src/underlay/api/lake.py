@@ -167,10 +167,12 @@ class Lake:
         active = find_table(self._lake.catalog(self._max_staleness_seconds), name).active
         with self._lock:
             known = self._opened.get(name)
-            if known is None or known[0] != active:
-                opened = OpenTable(self._lake, name, self._load_segment)
-                known = self._opened[name] = (opened.head(self._max_staleness_seconds).revision.id, opened)
-            return known[1]
+        if known is None or known[0] != active:
+            opened = OpenTable(self._lake, name, self._load_segment)
+            known = (opened.head(self._max_staleness_seconds).revision.id, opened)
+            with self._lock:
+                self._opened[name] = known
+        return known[1]
 
     def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> TableDataset:
         """A table as a query names it. Raises TableNotFound."""
