@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
         return [json.loads(line) for line in self.output.splitlines()]
 
 
-def underlay(*arguments: object) -> Outcome:
+def underlay(*arguments: object, stdin: bytes = b"") -> Outcome:
     """Run the command's entry point here, its streams caught."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     words = io.StringIO()
@@ -38,6 +38,7 @@ def underlay(*arguments: object) -> Outcome:
         patch.setattr(sys, "argv", ["underlay", *map(str, arguments)])
         patch.setattr(sys, "stdout", output)
         patch.setattr(sys, "stderr", words)
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         patch.setenv("COLUMNS", "80")
         with pytest.raises(SystemExit) as ended:
             main.run()

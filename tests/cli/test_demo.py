@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.command import underlay
-from underlay.cli import demo
+from underlay.cli import demo, demo_table
 
 
 @pytest.fixture
@@ -17,6 +17,9 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder for a demo on fewer rows."""
     monkeypatch.setattr(demo, "ROWS_PER_DAY", 3000)
     monkeypatch.setattr(demo, "ROWS_PER_GROUP", 250)
+    monkeypatch.setattr(demo_table, "ROWS_PER_MONTH", 1000)
+    monkeypatch.setattr(demo_table, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(demo_table, "MONTHS", 3)
     monkeypatch.chdir(tmp_path)
     return Path("demo-data")
 
@@ -34,10 +37,21 @@ def test_every_filter_skips_row_groups_and_finds_its_rows(small: Path, capsys: p
         assert found.rows.num_rows > 0
 
 
+def test_the_table_is_committed_once_pruned_and_read_at_an_older_version(small: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(demo_table, "MONTHS", 6)
+    lines = list(demo_table.show_table(tmp_path / "lake"))
+    text = "\n".join(lines)
+    assert "0 rows added, still version 6, 6,000 rows" in text
+    assert text.count("the same as by filtering all 6,000") == 2
+    assert "5 of 6 files dropped by partition" in text
+    assert "9 of 10 blocks dropped by bloom filter" in text
+    assert "version 3, tagged first-quarter, still has 3,000 rows; version 6 has 6,000 rows" in text
+
+
 def test_the_commands_it_ends_with_work(small: Path, capsys: pytest.CaptureFixture[str]):
     demo.main([])
     proposed = capsys.readouterr().out.partition("Try next:\n")[2].splitlines()
-    assert len(proposed) == 4
+    assert len(proposed) == 9
     for line in proposed:
         _, *words = shlex.split(line)
         arguments = [

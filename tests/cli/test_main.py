@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,31 +18,57 @@ from tests.cli.conftest import Pair
 from underlay import __version__
 from underlay.cli import pm_inspect
 
-COMMANDS = ["build", "show", "dump", "versions", "verify", "read", "prune"]
+SIDECAR_COMMANDS = ["build", "show", "dump", "versions", "verify", "read", "prune"]
+VERBS = [
+    *["init", "create", "append", "register", "tables", "show", "scan", "sql", "plan"],
+    *["history", "tag", "rollback", "revisions", "rename", "drop"],
+]
+COMMANDS = [*VERBS, *(f"pm {command}" for command in SIDECAR_COMMANDS)]
 
 
-@pytest.mark.parametrize("flag", ["-h", "--help"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_explains_itself_with_two_examples(command: str, flag: str):
-    run = underlay("pm", command, flag)
+def test_each_command_explains_itself_with_two_examples(command: str):
+    run = underlay(*command.split(), "-h")
     assert run.code == 0
     assert run.words == ""
-    assert len(re.findall(rf"^    underlay pm {command} ", run.text, re.MULTILINE)) == 2
+    assert len(re.findall(rf"^    underlay .*{command}\b", run.text, re.MULTILINE)) == 2
     assert "<bool>" not in run.text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_option_states_its_default(command: str):
-    text = underlay("pm", command, "--help").text
+    text = underlay(*command.split(), "--help").text
     options = re.split(r"\n  (?=-)", text[text.index("Options:") :])[1:]
     for option in options:
         assert re.search(r"default: |Default: |\[required\]|Show this message", " ".join(option.split())), option
 
 
-def test_help_lists_the_commands_unshortened():
-    text = underlay("pm", "--help").text
-    assert all(f"\n  {command} " in text for command in COMMANDS)
+@pytest.mark.parametrize(("group", "commands"), [([], VERBS), (["pm"], SIDECAR_COMMANDS)])
+def test_help_lists_the_commands_unshortened(group: list[str], commands: list[str]):
+    text = underlay(*group, "--help").text
+    assert all(f"\n  {command} " in text for command in commands)
     assert "..." not in text[text.index("Commands:") :]
+
+
+def test_help_of_every_verb_loads_no_library_that_reads_data():
+    script = f"""
+import sys
+from underlay.cli.main import run
+for verb in {VERBS}:
+    sys.argv = ["underlay", verb, "--help"]
+    try:
+        run()
+    except SystemExit as ended:
+        assert ended.code == 0, verb
+print(*sys.modules, file=sys.stderr)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert {name.split(".")[0] for name in run.stderr.split()}.isdisjoint({"pyarrow", "numpy", "duckdb", "sqlglot"})
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_json(verb: str):
+    assert "--json" in underlay(verb, "--help").text
 
 
 def test_version():

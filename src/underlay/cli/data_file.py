@@ -35,8 +35,7 @@ def guess_schema(name: str) -> pa.Schema:
             return pq.read_schema(existing_file(name)).remove_metadata()
         with open_file(name) as (file, _):
             schema = _arrow_reader(file).schema if kind is Kind.ARROW else text_reader(file, kind, None, ()).schema
-    text = pa.string()
-    return pa.schema([field.with_type(text) if pa.types.is_null(field.type) else field for field in schema])
+    return schema if kind is Kind.ARROW else pa.schema([field.with_type(_plain(field.type)) for field in schema])
 
 
 def read_file(name: str, types: Types, nulls: tuple[str, ...] = ()) -> Batches:
@@ -55,8 +54,17 @@ def read_file(name: str, types: Types, nulls: tuple[str, ...] = ()) -> Batches:
                 return
             rows = 0
             for batch in text_reader(file, kind, types, nulls):
-                yield _typed(batch, types, f"{name}, data row {rows + 1} and on" if rows else name), fraction()
+                yield _typed(batch, types, name, rows), fraction()
                 rows += batch.num_rows
+
+
+def _plain(guessed: pa.DataType) -> pa.DataType:
+    """A guessed type, for rows that were not looked at too: text where these are null, and parts of seconds."""
+    if pa.types.is_null(guessed):
+        return pa.string()
+    if isinstance(guessed, pa.TimestampType):
+        return pa.timestamp("us", guessed.tz)
+    return pa.time64("us") if pa.types.is_time(guessed) else guessed
 
 
 def _read_stdin() -> Batches:
@@ -86,16 +94,18 @@ def _arrow_reader(file: pa.NativeFile) -> Any:  # noqa: ANN401  # a reader of a 
     return pa.ipc.open_stream(file)
 
 
-def _typed(batch: pa.RecordBatch, types: Types, place: str) -> pa.RecordBatch:
+def _typed(batch: pa.RecordBatch, types: Types, place: str, rows_before: int) -> pa.RecordBatch:
     """The batch with texts made into values where the reader could not do it."""
     columns = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         wanted = types.get(name, column.type)
-        if pa.types.is_string(column.type) and column.type != wanted:
+        if pa.types.is_float16(wanted):
+            column = column.cast(wanted)
+        elif pa.types.is_string(column.type) and column.type != wanted:
             if not is_text_type(wanted):
                 raise _no_form(name, wanted).at(place)
             try:
-                column = from_text(column, wanted)
+                column = from_text(column, wanted, rows_before)
             except SchemaMismatch as error:
                 raise error.at(f"{place}: {name}") from None
         columns.append(column)

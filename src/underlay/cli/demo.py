@@ -1,5 +1,7 @@
 """`make demo`: sidecars for a small generated data set, which row groups filters skip, and that no row is lost.
 
+Then a table: commits, a repeated one, what a plan leaves out, SQL, and older versions.
+
 The data is seeded, so that every run makes the same files. Everything printed is measured in this run.
 """
 
@@ -18,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from underlay.cli.demo_table import show_table, table_commands
 from underlay.cli.output import show_bytes, show_count
 from underlay.errors import Inconsistent, InvalidRequest, Unavailable, UnderlayError, exit_code
 from underlay.pm.build import from_parquet
@@ -223,6 +226,7 @@ def show(folder: Path) -> Iterator[str]:
     yield "4. Speed:"
     yield compare_speed(paths)
     yield ""
+    yield from show_table(folder / "lake")
     yield from what_next(paths)
 
 
@@ -232,6 +236,7 @@ def what_next(paths: list[Path]) -> Iterator[str]:
     command = Path(sys.executable).with_name("underlay")
     shown = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
     yield "Try next:"
+    yield from (f"  {shown} {words}" for words in table_commands(folder / "lake"))
     yield f"  {shown} pm show {first} --column ts"
     yield f"  {shown} pm prune {folder}/*.pm --where \"ts < '2024-01-01 06:00' and price > 100\""
     yield f"  {shown} pm read {second} --parquet {paths[1]} --row-groups 3 --columns ts,symbol,price"

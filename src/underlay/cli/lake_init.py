@@ -32,7 +32,7 @@ def init_lake(url: str | None, lake: str | None, options: Sequence[str] | None, 
     opened = connect(choice.url, options=choice.options or None)
     was_there = opened.exists()
     opened.initialise()
-    written = _write_config(choice) if config and choice.config is None and opened.url[:7] != "memory:" else None
+    written = write_config(choice) if config and choice.config is None else None
     if json:
         print_json({"lake": opened.url, "is_new": not was_there, "config": str(written) if written else None})
         return
@@ -45,8 +45,8 @@ def init_lake(url: str | None, lake: str | None, options: Sequence[str] | None, 
         say('Next: underlay create DATASET.TABLE --schema "id bigint not null, …", or --from a data file')
 
 
-def _write_config(choice: LakeChoice) -> Path | None:
-    """The file, in this directory, unless one is there."""
+def write_config(choice: LakeChoice) -> Path | None:
+    """The file, in this directory, unless one is there. What may be a secret is left out, and said."""
     path = Path.cwd() / CONFIG_NAME
     if path.exists():
         return None
@@ -84,7 +84,8 @@ def _say_which_lake(url: str) -> None:
     path = find_config(Path.cwd())
     if path is None:
         return
-    named = connect(read_config(path).url).url if "://" not in read_config(path).url else read_config(path).url
+    named = read_config(path).url
+    named = named if "://" in named else connect(named).url
     if named == url:
         say(f"{path}: names this lake already")
     else:

@@ -41,7 +41,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> No
     It is folded to the width of a terminal, and left as wide as it is for a file or another program.
     """
     cells = [[UNKNOWN if cell is None else printable(str(cell)) for cell in row] for row in rows]
-    is_number = [bool(cells) and all(_is_number(row[index]) for row in cells) for index in range(len(headings))]
+    is_number = [_are_numbers([row[index] for row in cells]) for index in range(len(headings))]
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         _print_plain([list(headings), *cells], is_number)
@@ -67,8 +67,10 @@ def _print_plain(lines: list[list[str]], is_number: list[bool]) -> None:
 _NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf|nan")
 
 
-def _is_number(text: str) -> bool:
-    return text in ("", UNKNOWN) or _NUMBER.fullmatch(text) is not None
+def _are_numbers(texts: list[str]) -> bool:
+    """Whether there are numbers, and beside them nothing but gaps."""
+    known = [text for text in texts if text not in ("", UNKNOWN)]
+    return bool(known) and all(_NUMBER.fullmatch(text) for text in known)
 
 
 def printable(text: str) -> str:
@@ -88,7 +90,7 @@ def show_bytes(size: int) -> str:
 
 def show_count(count: int, noun: str) -> str:
     """`1 row group`, `2 row groups`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def binary_output() -> BinaryIO:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="Build, inspect, verify and use the _pm sidecars of Parquet files.",
+    help="Build, inspect and use _pm sidecars of Parquet files.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

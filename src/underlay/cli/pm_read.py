@@ -113,7 +113,8 @@ def json_type(kind: pa.DataType) -> pa.DataType:
         return pa.list_(kind.value_field.with_type(json_type(kind.value_type)))
     if isinstance(kind, pa.LargeListType):
         return pa.large_list(kind.value_field.with_type(json_type(kind.value_type)))
-    return pa.string() if pa.types.is_temporal(kind) else kind
+    # Arrow has no text for intervals.
+    return pa.string() if pa.types.is_temporal(kind) and not pa.types.is_interval(kind) else kind
 
 
 def _as_text(value: object) -> str | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from io import IOBase
 from typing import Any, cast
@@ -16,6 +18,8 @@ import pyarrow.csv
 
 from underlay.cli.output import binary_output, print_table, say, show_count
 from underlay.cli.pm_read import as_csv_column, csv_type, json_type
+from underlay.errors import InvalidRequest
+from underlay.schema.arrays import AnyArray
 
 ROWS_SHOWN = 50
 """Rows of a table when no limit is asked for."""
@@ -24,6 +28,7 @@ _ROWS_AT_ONCE = 4_096
 _COUNT_SECONDS = 2.0
 """How long the rows that are not shown are counted."""
 _CELL_CHARS = 200
+_NO_FRACTION = re.compile(r"\.0+(?![0-9])")
 
 
 def write_rows(schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, format: str, limit: int | None) -> None:
@@ -51,7 +56,7 @@ def first_rows(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
             return
 
 
-def _generator(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _generator(batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, None]:
     yield from batches
 
 
@@ -92,11 +97,19 @@ def _python_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]
     for batch in batches:
         for begin in range(0, batch.num_rows, _ROWS_AT_ONCE):
             part = batch.slice(begin, _ROWS_AT_ONCE)
-            columns = [column.cast(json_type(column.type)).to_pylist() for column in part.columns]
-            yield from zip(*columns, strict=True) if columns else ((),) * part.num_rows
+            yield from zip(*map(_python_values, part.columns), strict=True) if part.columns else ((),) * part.num_rows
+
+
+def _python_values(column: AnyArray) -> list[Any]:
+    texts: AnyArray = column.cast(json_type(column.type))
+    values: list[Any] = texts.to_pylist()
+    return values
 
 
 def _write_json(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidRequest("JSON has one value for a name", found=f"columns named {twice}", hint="Name them with AS.")
     for row in _python_rows(batches):
         values = {field.name: _json_value(value, field.type) for field, value in zip(schema, row, strict=True)}
         print(json.dumps(values, separators=(",", ":")))
@@ -126,7 +139,7 @@ def _cell(value: object, kind: pa.DataType) -> str | None:
     found = _json_value(value, kind)
     text = json.dumps(found, ensure_ascii=False) if isinstance(found, list | dict) else str(found)
     if pa.types.is_timestamp(kind):
-        text = text.replace("T", " ", 1)
+        text = _NO_FRACTION.sub("", text.replace("T", " ", 1))
     return text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]}…"
 
 
@@ -148,4 +161,8 @@ def _json_value(value: Any, kind: Any) -> object:  # noqa: ANN401  # a value of 
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
-    return str(value).replace(" ", "T", 1) if pa.types.is_timestamp(kind) else str(value)
+    if isinstance(value, pa.MonthDayNano):
+        return f"P{value.months}M{value.days}DT{value.nanoseconds / 1e9:g}S"
+    text = str(value)
+    is_instant = pa.types.is_timestamp(kind) and not text.startswith("<")  # "<value out of range: …>"
+    return text.replace(" ", "T", 1) if is_instant else text

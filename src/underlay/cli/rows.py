@@ -41,7 +41,7 @@ def append(
         list[str] | None,
         typer.Option(
             metavar="TEXT",
-            help="Unquoted text that means null in CSV, beside an empty field; repeatable. Default: none.",
+            help="Unquoted text that means null in CSV, as an empty field does; repeatable. Default: none.",
         ),
     ] = None,
     lake: LakeUrl = None,

@@ -100,7 +100,7 @@ def show(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Show a table: columns, key, order, partitions, rows, files, tags.
+    """Show what a table is: columns, layout, size, tags.
 
     DATASET.TABLE@7 is version 7 of a table, and DATASET.TABLE@audit the one tagged so.
 

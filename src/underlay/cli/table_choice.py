@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.errors import InvalidRequest, TableNotFound
+from underlay.errors import InvalidRequest, TableNotFound, VersionNotFound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,8 @@ def open_table(lake: Lake, name: str, at: At | None = None) -> Table:
         return lake.table(plain, version=at.version, as_of=at.as_of, tag=at.tag)
     except TableNotFound as error:
         raise with_near_names(error, lake, plain) from None
+    except VersionNotFound as error:
+        raise version_missing(error, plain, at.as_of) from None
 
 
 def open_newest(lake: Lake, name: str) -> Table:
@@ -39,6 +41,12 @@ def open_newest(lake: Lake, name: str) -> Table:
     if "@" in name:
         raise InvalidRequest("a version never changes", found=name, hint="Leave out the @ and what follows.")
     return open_table(lake, name)
+
+
+def version_missing(error: VersionNotFound, name: str, as_of: str | None = None) -> VersionNotFound:
+    """The same error by the table's name, which people know, and not by its folder."""
+    hint = error.hint or f'Run "underlay history {name}" to see what there is.'
+    return type(error)(error.problem, place=name, found=as_of, hint=hint)
 
 
 def with_near_names(error: TableNotFound, lake: Lake, name: str) -> TableNotFound:

@@ -47,7 +47,8 @@ def run_query(lake: Lake, text: str, *, parameters: Sequence[str], format: str, 
         result = lake.sql(query, read_parameters(parameters))
     except TableNotFound as error:
         raise with_near_names(error, lake, error.problem.rpartition(" ")[2]) from None
-    write_rows(result.schema, result.to_batches(), format=format, limit=limit)
+    with result:
+        write_rows(result.schema, result.to_batches(), format=format, limit=limit)
 
 
 def show_plan(table: Table, *, columns: str | None, where: str | None, json: bool) -> None:

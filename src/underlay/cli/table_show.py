@@ -120,7 +120,7 @@ def version_json(version: Version) -> dict[str, object]:
 
 def show_size(version: Version) -> str:
     """`12 rows in 2 files`."""
-    return f"{version.row_count:,} rows in {show_count(version.file_count, 'file')}"
+    return f"{show_count(version.row_count, 'row')} in {show_count(version.file_count, 'file')}"
 
 
 def _newest(table: Table) -> Version:

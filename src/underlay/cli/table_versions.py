@@ -7,8 +7,9 @@ from underlay.api.table import Table
 from underlay.api.version import Version, describe
 from underlay.cli.consent import need_yes
 from underlay.cli.output import print_json, print_table, say
+from underlay.cli.table_choice import version_missing, with_near_names
 from underlay.cli.table_show import show_size, version_json
-from underlay.errors import InvalidRequest
+from underlay.errors import InvalidRequest, TableNotFound, VersionNotFound
 
 
 def list_history(table: Table, *, limit: int | None, json: bool) -> None:
@@ -40,6 +41,7 @@ def tag_version(table: Table, tag: str, *, version: int | None, delete: bool, js
         return
     meant = table.version if version is None else version
     before = table.tags.get(tag)
+    _at(table, meant)
     table.tag(tag, meant)
     if json:
         print_json({"table": table.name, "tag": tag, "version": meant})
@@ -50,7 +52,7 @@ def tag_version(table: Table, tag: str, *, version: int | None, delete: bool, js
 
 def roll_back(table: Table, version: int, *, yes: bool, json: bool) -> None:
     """A new version with what an older one had; says what that means unless told to do it."""
-    now, then = describe(table.snapshot().root), describe(table.at(version=version).snapshot().root)
+    now, then = describe(table.snapshot().root), describe(_at(table, version).snapshot().root)
     if not yes:
         if json:
             print_json({"table": table.name, "is_done": False, "from": version_json(now), "to": version_json(then)})
@@ -67,7 +69,10 @@ def roll_back(table: Table, version: int, *, yes: bool, json: bool) -> None:
 
 def list_revisions(lake: Lake, name: str, *, json: bool) -> None:
     """The revisions of a table, oldest first."""
-    found = lake.revisions(name)
+    try:
+        found = lake.revisions(name)
+    except TableNotFound as error:
+        raise with_near_names(error, lake, name) from None
     if json:
         for one in found:
             print_json({"id": one.id, "is_active": one.is_active, "created": one.created.isoformat()})
@@ -76,6 +81,13 @@ def list_revisions(lake: Lake, name: str, *, json: bool) -> None:
         ("revision", "created (UTC)", "active"),
         [(one.id, f"{one.created:%Y-%m-%d %H:%M:%S}", "yes" if one.is_active else "no") for one in found],
     )
+
+
+def _at(table: Table, version: int) -> Table:
+    try:
+        return table.at(version=version)
+    except VersionNotFound as error:
+        raise version_missing(error, table.name) from None
 
 
 def _deeds(version: Version) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pyarrow as pa
 
 from underlay.api.table import Table
 from underlay.cli.data_file import STDIN, read_file
-from underlay.cli.file_kind import kind_of
+from underlay.cli.file_kind import existing_file, kind_of
 from underlay.cli.output import print_json, progress_bar, say, show_count
-from underlay.errors import InvalidRequest, NotFound, UnderlayError
+from underlay.errors import InvalidRequest, UnderlayError
 from underlay.schema.conform import conform
+
+_ROW = re.compile(r" in row (\d+)$")
 
 Told = Callable[[int, int], None]
 
@@ -21,8 +24,8 @@ def append_files(table: Table, files: Sequence[str], *, token: str | None, nulls
     """The rows of all files, in one version."""
     _check_files(files)
     with progress_bar(f"appending to {table.name}") as tell:
-        rows = pa.RecordBatchReader.from_batches(table.schema, _rows(table, files, tuple(nulls), tell))
-        done = table.append(rows, token=token)
+        reader = pa.RecordBatchReader.from_batches(table.schema, _rows(table, files, tuple(nulls), tell))
+        done = table.append(reader, token=token)
     if json:
         print_json(
             {
@@ -38,8 +41,8 @@ def append_files(table: Table, files: Sequence[str], *, token: str | None, nulls
     elif not done.row_count:
         say(f"{table.name}: no rows, so still version {done.version}")
     else:
-        files_written = show_count(done.file_count, "file")
-        say(f"{table.name}: version {done.version}, {done.row_count:,} rows added in {files_written}")
+        rows, written = show_count(done.row_count, "row"), show_count(done.file_count, "file")
+        say(f"{table.name}: version {done.version}, {rows} added in {written}")
 
 
 def register_files(table: Table, patterns: Sequence[str], *, ignore_surplus: bool, json: bool) -> None:
@@ -49,8 +52,8 @@ def register_files(table: Table, patterns: Sequence[str], *, ignore_surplus: boo
     if json:
         print_json({"table": table.name, "version": done.version, "rows": done.row_count, "files": done.file_count})
     else:
-        files = show_count(done.file_count, "file")
-        say(f"{table.name}: version {done.version}, {files} with {done.row_count:,} rows registered")
+        rows, files = show_count(done.row_count, "row"), show_count(done.file_count, "file")
+        say(f"{table.name}: version {done.version}, {files} with {rows} registered")
 
 
 def _check_files(files: Sequence[str]) -> None:
@@ -59,8 +62,7 @@ def _check_files(files: Sequence[str]) -> None:
         raise InvalidRequest("stdin can be read once", found="- and -")
     for name in files:
         if name != STDIN:
-            if not Path(name).expanduser().exists() and "://" not in name:
-                raise NotFound("no such file", place=name)
+            existing_file(name)
             kind_of(name)
 
 
@@ -76,7 +78,12 @@ def _rows(table: Table, files: Sequence[str], nulls: tuple[str, ...], tell: Told
             try:
                 yield from conform(batch, columns).to_batches()
             except UnderlayError as error:
-                place = "stdin" if name == STDIN else name
-                raise error.at(f"{place}, row {rows + 1} and on" if rows else place) from None
+                raise _located(error, "stdin" if name == STDIN else name, rows) from None
             rows += batch.num_rows
             tell(int(sum(sizes[:at]) + sizes[at] * fraction), total)
+
+
+def _located(error: UnderlayError, name: str, rows_before: int) -> UnderlayError:
+    """The error with the file, and with its row counted from the file's beginning and from 1, as people do."""
+    error.problem = _ROW.sub(lambda row: f" in data row {rows_before + int(row[1]) + 1}", error.problem)
+    return error.at(name)

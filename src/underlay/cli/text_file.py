@@ -5,6 +5,7 @@ A null is an empty field that is not quoted, or a JSON null.
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from underlay.errors import Malformed, SchemaMismatch, Unsupported, from_os_erro
 _BLOCK_BYTES = 8 << 20
 _LINES_AT_ONCE = 1_000
 _CSV_ERROR = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)", re.DOTALL)
+_JSON_CHANGE = re.compile(r"Column\(/(.*)\) changed from (\w+) to (\w+)")
 
 Types = dict[str, pa.DataType]
 """The types of a table's columns."""
@@ -40,7 +42,7 @@ def text_reader(file: Any, kind: Kind, types: Types | None, nulls: tuple[str, ..
         file,
         # Without threads Arrow says in which row a value does not convert.
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-        parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if kind is Kind.TSV else ",", newlines_in_values=True),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter_of(kind), newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=read_types,
             null_values=["", *nulls],
@@ -58,6 +60,9 @@ def _json_options(types: Types | None) -> pyarrow.json.ParseOptions:
 
 
 def _read_type(kind: pa.DataType, is_read: Callable[[pa.DataType], bool]) -> pa.DataType:
+    """What Arrow reads a column as: its type, a wider one, or text."""
+    if pa.types.is_float16(kind):
+        return pa.float32()
     return kind if is_read(kind) else pa.string()
 
 
@@ -71,18 +76,34 @@ def explained(name: str, kind: Kind | None, types: Types | None) -> Iterator[Non
     except pa.ArrowInvalid as error:
         if kind is Kind.JSON and types is not None:
             raise _json_error(name, types, str(error)) from None
-        raise _csv_error(name, str(error)) from None
+        raise _csv_error(name, kind, str(error)) from None
     except OSError as error:
         raise from_os_error(error, name) from None
 
 
-def _csv_error(name: str, text: str) -> SchemaMismatch | Malformed:
+def _csv_error(name: str, kind: Kind | None, text: str) -> SchemaMismatch | Malformed:
     found = _CSV_ERROR.fullmatch(text)
     if found is None:
         return Malformed(text.rstrip("."), place=name)
-    row = f" in row {found[2]} (the header is row 1)" if found[2] else ""
-    problem = found[3].partition(". If these")[0].removeprefix("CSV conversion error to ")
-    return SchemaMismatch(f"column {int(found[1]) + 1}{row} does not convert: {problem}", place=name)
+    row = f"row {found[2]} (the header is row 1), " if found[2] else ""
+    expected, separator, problem = found[3].removeprefix("CSV conversion error to ").partition(": ")
+    return SchemaMismatch(
+        problem.partition(". If these")[0] if separator else found[3],
+        place=f"{name}, {row}column {_csv_column(name, kind, int(found[1]))}",
+        expected=expected if separator else None,
+    )
+
+
+def _csv_column(name: str, kind: Kind | None, index: int) -> str:
+    with open_file(name) as (file, _):
+        lines = io.TextIOWrapper(io.BufferedReader(cast("io.RawIOBase", file)), newline="")
+        header = next(csv.reader(lines, delimiter=delimiter_of(kind)))
+    return header[index]
+
+
+def delimiter_of(kind: Kind | None) -> str:
+    """What stands between the fields of a line."""
+    return "\t" if kind is Kind.TSV else ","
 
 
 def _json_error(name: str, types: Types, text: str) -> SchemaMismatch | Malformed:
@@ -109,5 +130,8 @@ def _json_problem(lines: bytes, options: pyarrow.json.ParseOptions) -> str | Non
     try:
         pyarrow.json.read_json(io.BytesIO(lines), parse_options=options)
     except pa.ArrowInvalid as error:
-        return str(error).removesuffix(" in row 0")
+        changed = _JSON_CHANGE.search(str(error))
+        if changed:
+            return f"column {changed[1]} holds a {changed[3]} (expected a {changed[2]})"
+        return str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
     return None

@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.errors import SchemaMismatch
+from underlay.schema.arrays import AnyArray
 
 _DAY = "1970-01-01T"
 _SHOWN_CHARS = 80
-
-AnyArray = pa.Array[Any]
 
 
 def is_csv_type(kind: pa.DataType) -> bool:
@@ -39,7 +38,7 @@ def is_text_type(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind)
 
 
-def from_text(column: AnyArray, kind: pa.DataType) -> AnyArray:
+def from_text(column: AnyArray, kind: pa.DataType, rows_before: int = 0) -> AnyArray:
     """The values that the texts of a column stand for. Raises SchemaMismatch with the first row that has none."""
     convert = _converter(kind)
     try:
@@ -47,7 +46,9 @@ def from_text(column: AnyArray, kind: pa.DataType) -> AnyArray:
     except (pa.ArrowInvalid, ValueError):
         row = next(row for row in range(len(column)) if not _converts(column.slice(row, 1), convert))
     raise SchemaMismatch(
-        f"a value in row {row} does not convert", expected=kind, found=repr(column[row].as_py())[:_SHOWN_CHARS]
+        f"a value in data row {rows_before + row + 1} does not convert",
+        expected=kind,
+        found=repr(column[row].as_py())[:_SHOWN_CHARS],
     )
 
 
@@ -75,8 +76,8 @@ def _each(column: AnyArray, convert: Callable[[str], bytes], kind: pa.DataType) 
 
 def _times(column: AnyArray, kind: Any) -> AnyArray:  # noqa: ANN401  # one of two types that only Arrow tells apart
     """Arrow parses times of day as part of an instant only."""
-    instants = pc.binary_join_element_wise(_DAY, column, "")
-    return instants.cast(pa.timestamp(kind.unit)).cast(kind)
+    texts: AnyArray = pc.call_function("binary_join_element_wise", [pa.scalar(_DAY), column, pa.scalar("")])
+    return texts.cast(pa.timestamp(kind.unit)).cast(kind)
 
 
 def _is_number(kind: pa.DataType) -> bool:
