@@ -64,7 +64,7 @@ def test_an_explanation_has_a_line_for_each_step():
         "id >= 60: 1 of 3 files dropped by range",
         "id >= 60: 1 of 3 blocks dropped by range",
         "1 of 2 blocks dropped since all their rows are deleted",
-        "read: 1 files, 1 blocks, 1 rows, 180 bytes of 3 columns; 1 blocks match in full",
+        "read: 1 file, 1 block, 1 row, 180 bytes of 3 columns; 1 block matched in full without a filter",
     ]
 
 

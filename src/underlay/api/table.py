@@ -132,9 +132,8 @@ class Table:
         head = self._head()
         if limit is not None and limit > 0:
             limit += head.revision.head().version - head.root.version  # newer ones are left out below
-        for root in travel.history(head.revision, limit):
-            if root.version <= head.root.version:
-                yield describe(root)
+        for root in travel.history(head.revision, limit, head.root.version):
+            yield describe(root)
 
     def tag(self, name: str, version: int | None = None) -> None:
         """`name` stands for this version from now on."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from underlay.errors import UnknownColumn
@@ -50,7 +49,8 @@ def _extreme(plan: Plan, field: int, exact: Flag) -> AnyScalar | None:
                 return None
             keys += found
     if not keys:
-        return pa.scalar(None, to_arrow_type(leaf.type))
+        nothing: AnyScalar = pa.scalar(None, to_arrow_type(leaf.type))
+        return nothing
     return _value(min(keys) if exact is Flag.IS_LOW_EXACT else max(keys), leaf.type)
 
 
@@ -75,18 +75,23 @@ def _keys(choice: Choice, leaf: LeafColumn, exact: Flag) -> list[Any] | None:
 
 def _value(key: Any, scalar: Scalar) -> AnyScalar:  # noqa: ANN401  # a key of any domain
     arrow = to_arrow_type(scalar)
+    if scalar.kind is Kind.DECIMAL:
+        octets = int(key).to_bytes(WIDE_DECIMAL_BYTES, "little", signed=True)
+        return pa.Array.from_buffers(arrow, 1, [None, pa.py_buffer(octets)])[0]
+    value: str | bytes | float | bool
+    stored = arrow
     match scalar.kind:
-        case Kind.DECIMAL:
-            octets = int(key).to_bytes(WIDE_DECIMAL_BYTES, "little", signed=True)
-            return pa.Array.from_buffers(arrow, 1, [None, pa.py_buffer(octets)])[0]
-        case Kind.STRING | Kind.BINARY | Kind.FIXED | Kind.UUID:
-            octets = pack_key(key, scalar)
-            return pa.scalar(octets.decode() if scalar.kind is Kind.STRING else octets, arrow)
+        case Kind.STRING:
+            value = pack_key(key, scalar).decode()
+        case Kind.BINARY | Kind.FIXED | Kind.UUID:
+            value = pack_key(key, scalar)
         case Kind.FLOAT32 | Kind.FLOAT64:
-            return pa.scalar(float(key), arrow)
+            value = float(key)
         case Kind.BOOLEAN:
-            return pa.scalar(bool(key), arrow)
-    number = int(np.int64(key)) if scalar.kind is not Kind.UINT64 else int(key)
-    if pa.types.is_integer(arrow):
-        return pa.scalar(number, arrow)
-    return pa.scalar(number, pa.int32() if arrow.bit_width == 32 else pa.int64()).cast(arrow)
+            value = bool(key)
+        case _:
+            value = int(key)
+            if not pa.types.is_integer(arrow):
+                stored = pa.int32() if arrow.bit_width == 32 else pa.int64()
+    found: AnyScalar = pa.scalar(value, stored)
+    return found if stored is arrow else found.cast(arrow)

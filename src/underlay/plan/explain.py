@@ -10,7 +10,7 @@ import numpy as np
 from underlay.plan.choice import Choice
 from underlay.plan.chunks import chunk_table, fetch_bytes
 from underlay.plan.part import BoolArray, Numbers
-from underlay.plan.plan import Plan, is_alive
+from underlay.plan.plan import Plan, Totals, is_alive
 from underlay.prune import Cause, Verdict
 
 _SHOWN_CHARS = 120
@@ -70,18 +70,24 @@ def steps_of(plan: Plan) -> list[Step]:
 def explain(plan: Plan) -> str:
     """The plan in a few lines."""
     totals, kept = plan.totals, plan.kept
-    lines = [
-        f"table: {totals.files:,} files, {totals.blocks:,} blocks, {totals.rows:,} rows, {totals.data_bytes:,} bytes"
-    ]
+    lines = [f"table: {_amount(totals)}, {totals.data_bytes:,} bytes"]
     files, blocks = totals.files, totals.blocks
     for step in steps_of(plan):
         lines.append(_line(step, files, blocks))
         files, blocks = files - step.files, blocks - step.blocks
     lines.append(
-        f"read: {kept.files:,} files, {kept.blocks:,} blocks, {kept.rows:,} rows, {fetch_bytes(plan):,} bytes"
-        f" of {len(plan.columns)} columns; {int(plan.must.sum()):,} blocks match in full"
+        f"read: {_amount(kept)}, {fetch_bytes(plan):,} bytes of {_count(len(plan.columns), 'column')};"
+        f" {_count(int(plan.must.sum()), 'block')} matched in full without a filter"
     )
     return "\n".join(lines)
+
+
+def _amount(totals: Totals) -> str:
+    return ", ".join((_count(totals.files, "file"), _count(totals.blocks, "block"), _count(totals.rows, "row")))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def to_dict(plan: Plan) -> dict[str, object]:
@@ -97,7 +103,7 @@ def to_dict(plan: Plan) -> dict[str, object]:
 def _line(step: Step, files: int, blocks: int) -> str:
     text = f"{step.predicate}: " if step.predicate else ""
     if step.level in ("segment", "partition", "file"):
-        level = {"segment": " (whole segments)", "partition": " (partition values)", "file": ""}[step.level]
+        level = " (whole segments)" if step.level == "segment" else ""
         return f"{text}{step.files:,} of {files:,} files dropped {step.reason}{level}"
     return f"{text}{step.blocks:,} of {blocks:,} blocks dropped {step.reason}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -95,9 +96,9 @@ def _misses(
     is_missed = np.zeros(len(choice.blocks), dtype=np.bool_)
     is_asked = np.flatnonzero(_has_bloom(choice, field))
     owners = choice.files[is_asked]
-    starts = np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
+    edges = np.flatnonzero(np.diff(owners, prepend=-1, append=-1)).tolist()
     begins = choice.part.segment.block_begin
-    for begin, end in zip(starts, [*starts[1:], len(owners)], strict=True):
+    for begin, end in pairwise(edges):
         row = int(owners[begin])
         bounds = blooms.get((number, row), {}).get(field)
         if bounds is not None and bounds.bloom is not None and not bounds.is_nested:

@@ -20,14 +20,16 @@ class Head(NamedTuple):
 
 
 class OpenTable:
-    """A table by its name. Safe for many threads."""
+    """A table by its name; `revision` is its active one, where that is known. Safe for many threads."""
 
-    def __init__(self, lake: Lake, name: str, load_segment: SegmentLoader = open_segment) -> None:
+    def __init__(
+        self, lake: Lake, name: str, load_segment: SegmentLoader = open_segment, revision: Revision | None = None
+    ) -> None:
         self.lake = lake
         self.name = name
         self.load_segment = load_segment
         self._lock = Lock()
-        self._revision: Revision | None = None
+        self._revision = revision
         self._newest: Snapshot | None = None
 
     def head(self, max_staleness_seconds: float = 0.0) -> Head:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 from underlay.errors import InvalidRequest, VersionNotFound
 from underlay.index.root import Root
@@ -15,6 +16,7 @@ from underlay.table.revision import Revision
 from underlay.table.transaction import Transaction
 
 _BATCH = 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at_version(revision: Revision, version: int) -> Root:
@@ -42,7 +44,13 @@ def at_time(revision: Revision, moment_us: int) -> Root:
         else:
             end = middle
     if best is None:
-        raise VersionNotFound("the table has no version that old", place=revision.place, found=moment_us)
+        oldest = revision.root(0).committed_us
+        raise VersionNotFound(
+            "the table has no version that old",
+            place=revision.place,
+            expected=f"{_shown(oldest)} or later",
+            found=_shown(moment_us),
+        )
     return best
 
 
@@ -60,11 +68,11 @@ def tag(lake: Lake, name: str, tag_name: str, revision: Revision, version: int) 
     lake.change(tag_version(name, tag_name, revision.id, version))
 
 
-def history(revision: Revision, limit: int | None = None) -> Iterator[Root]:
-    """Roots, the newest first; some are fetched side by side."""
+def history(revision: Revision, limit: int | None = None, newest: int | None = None) -> Iterator[Root]:
+    """Roots from version `newest` on, or the head, back in time; some are fetched side by side."""
     if limit is not None and limit < 0:
         raise InvalidRequest("a limit is not negative", found=limit)
-    newest = revision.head().version
+    newest = revision.head().version if newest is None else newest
     oldest = 0 if limit is None else max(newest - limit + 1, 0)
     versions = range(newest, oldest - 1, -1) if limit != 0 else range(0)
     for begin in range(0, len(versions), _BATCH):
@@ -80,3 +88,10 @@ def rollback(revision: Revision, version: int) -> Root:
     transaction = Transaction(revision, revision.head(), "rollback")
     transaction.restore(old)
     return commit(transaction)
+
+
+def _shown(moment_us: int) -> str:
+    try:
+        return (_EPOCH + timedelta(microseconds=moment_us)).isoformat()
+    except OverflowError:
+        return f"{moment_us} µs since 1970"
