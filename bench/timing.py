@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,18 @@ OUT = Path(__file__).parent / "out"
 _BATCH_SECONDS = 0.02
 
 
-def compare(ways: dict[str, Callable[[], Any]], *, rounds: int) -> dict[str, float]:
-    """Median seconds of one call of each way over `rounds` rounds.
+def compare(ways: Mapping[str, Callable[[], Any]], *, rounds: int) -> dict[str, float]:
+    """Median seconds of one call of each way over `rounds` rounds."""
+    return medians(sample(ways, rounds=rounds))
+
+
+def medians(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The median of each way's seconds."""
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def sample(ways: Mapping[str, Callable[[], Any]], *, rounds: int) -> dict[str, list[float]]:
+    """Seconds of one call of each way in each round.
 
     In every round each way runs in a row for some 20 ms, so that each is measured with warm caches.
     """
@@ -28,7 +38,7 @@ def compare(ways: dict[str, Callable[[], Any]], *, rounds: int) -> dict[str, flo
     for _ in range(rounds):
         for name, run in ways.items():
             seconds[name].append(_seconds(run, calls[name]))
-    return {name: statistics.median(values) for name, values in seconds.items()}
+    return seconds
 
 
 def _seconds(run: Callable[[], Any], calls: int) -> float:

@@ -21,20 +21,19 @@ STEP_US = 1_000_000
 _PRIME = 2_147_483_647
 _FACTOR = 1_103_515_245
 
-SCHEMA = pa.schema(
-    [
-        ("ts", pa.timestamp("us")),
-        ("id", pa.int64()),
-        ("zone", pa.string()),
-        ("fare", pa.float64()),
-        ("tip", pa.float64()),
-        ("distance", pa.float64()),
-        ("passengers", pa.int32()),
-        ("vendor", pa.int32()),
-        ("flag", pa.bool_()),
-        ("note", pa.string()),
-    ]
-)
+_TYPES: dict[str, pa.DataType] = {
+    "ts": pa.timestamp("us"),
+    "id": pa.int64(),
+    "zone": pa.string(),
+    "fare": pa.float64(),
+    "tip": pa.float64(),
+    "distance": pa.float64(),
+    "passengers": pa.int32(),
+    "vendor": pa.int32(),
+    "flag": pa.bool_(),
+    "note": pa.string(),
+}
+SCHEMA = pa.schema(_TYPES)
 
 
 def trip_ids(numbers: np.ndarray) -> np.ndarray:
@@ -42,8 +41,11 @@ def trip_ids(numbers: np.ndarray) -> np.ndarray:
     return (numbers.astype(np.int64) % (_PRIME - 1) + 1) * _FACTOR % _PRIME
 
 
-def trips(first_row: int, row_count: int) -> pa.Table:
-    """Rows `first_row` on."""
+def trips(first_row: int, row_count: int, within: int | None = None) -> pa.Table:
+    """Rows `first_row` on; `within` a file of so many rows, they are the ones that it has."""
+    if within is not None:
+        begin = first_row // within * within
+        return trips(begin, within).slice(first_row - begin, row_count)
     numbers = np.arange(first_row, first_row + row_count)
     random = np.random.default_rng(first_row)
     return pa.table(

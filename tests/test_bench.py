@@ -1,8 +1,33 @@
-"""The benchmarks run small: their answers and counts are checked, never their times."""
+"""The benchmarks run small: their answers and counts are checked, never their times.
+
+`bench.tables` refuses to go on when two systems answer differently, so that a run that ends says that they agree.
+"""
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
+from bench.measured import Measured
 from bench.pm import run
+from bench.queries import check_same
+from bench.questions import make_questions
+from bench.tables import Size, describe_run
+from bench.tables import run as run_tables
+from bench.trips import BLOCKS
+
+FILES = 24
+SIZE = Size.quick(FILES)
+CASES = ("import", "time", "point", "sum", "count", "plan", "growth", "append", "opens")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> list[Measured]:
+    return list(run_tables(SIZE, source=tmp_path_factory.mktemp("bench"), only=CASES))
+
+
+def case(tables: list[Measured], beginning: str) -> Measured:
+    (found,) = [one for one in tables if one.case.startswith(beginning)]
+    return found
 
 
 def test_the_sidecar_benchmark_counts_what_it_should():
@@ -14,3 +39,70 @@ def test_the_sidecar_benchmark_counts_what_it_should():
     for step in result["append"]:
         padding_and_footer = 7 + 40 + 8
         assert step["written_bytes"] <= step["block_bytes"] + 4 * (step["row_groups"] + 1) + padding_and_footer
+
+
+def test_every_question_is_put_to_the_peers_in_the_same_run(tables):
+    for question in make_questions(FILES):
+        systems = {name.split()[0] for name in case(tables, f"{question}:").seconds}
+        assert systems == {"underlay", "deltalake", "ducklake"}
+
+
+def test_a_wrong_answer_is_not_timed():
+    question = make_questions(FILES)["time"]
+    with pytest.raises(AssertionError, match="other answers from wrong"):
+        check_same({"right": question.expected, "wrong": question.expected.slice(1)}, question)
+
+
+def test_an_answer_in_another_order_and_with_other_types_of_text_is_the_same():
+    question = make_questions(FILES)["time"]
+    other = question.expected.take(pa.array(range(question.expected.num_rows - 1, -1, -1)))
+    at = other.schema.get_field_index("note")
+    check_same({"other": other.set_column(at, "note", other.column("note").cast(pa.large_string()))}, question)
+
+
+def test_a_warm_plan_asks_for_the_head_and_nothing_else(tables):
+    for question in ("time", "point"):
+        work = case(tables, f"plan of {question} alone").work["underlay plan"]
+        assert (work.requests, work.received_bytes) == (1, 0)
+
+
+def test_a_warm_plan_asks_for_no_more_when_there_are_more_files(tables):
+    works = case(tables, "plan of time over").work
+    assert [(work.requests, work.received_bytes) for work in works.values()] == [(1, 0), (1, 0)]
+
+
+def test_a_warm_selective_scan_makes_one_request_after_the_head_check(tables):
+    assert case(tables, "time:").work["underlay scan"].requests == 2
+
+
+def test_only_bloom_filters_find_an_id_and_a_scan_reads_few_blocks_for_it(tables):
+    work = case(tables, "point:").work["underlay scan"]
+    assert 2 <= work.requests <= 1 + FILES * BLOCKS // 10
+
+
+def test_a_count_comes_from_metadata(tables):
+    work = case(tables, "count:").work["underlay scan"]
+    assert (work.requests, work.received_bytes) == (1, 0)
+
+
+def test_registering_reads_each_file_at_most_twice(tables):
+    constant = 10
+    assert case(tables, "import of").work["underlay"].requests <= 2 * FILES + constant
+
+
+def test_an_append_waits_for_two_puts(tables):
+    assert case(tables, "append of").work["underlay"].writes_in_sequence == 2
+
+
+def test_requests_of_an_open_do_not_grow_with_commits(tables):
+    few, many = (work.requests for work in case(tables, "open and plan after").work.values())
+    probes_from_the_hint = 6  # by how far the head is from it, which commits in a row do not change
+    segments = 2
+    assert many <= few + probes_from_the_hint + segments
+
+
+def test_the_result_says_what_was_compared(tables):
+    result = describe_run(SIZE, tables, ["pyiceberg"])
+    assert result["files"] == FILES
+    assert all(found["ratio"] > 0 and found["best_peer"] for found in result["cases"])
+    assert all(one.lines() for one in tables)

@@ -130,8 +130,6 @@ class Table:
     def history(self, limit: int | None = None) -> Iterator[Version]:
         """Versions, the newest first."""
         head = self._head()
-        if limit is not None and limit > 0:
-            limit += head.revision.head().version - head.root.version  # newer ones are left out below
         for root in travel.history(head.revision, limit, head.root.version):
             yield describe(root)
 

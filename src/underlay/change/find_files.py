@@ -1,8 +1,8 @@
 """Which objects a user means by paths, URLs and patterns.
 
 In a pattern `*` stands for any characters but `/`, `?` for one of them, `[ab]` for one of a set, and `**` for any
-folders. A folder stands for all Parquet files below it; those whose name, or a folder's name, begins with `_` or `.`
-are hidden.
+folders; a path of this machine that exists is no pattern. A folder stands for all Parquet files below it; those whose
+name, or a folder's name, begins with `_` or `.` are hidden.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from underlay.errors import InvalidRequest, NotFound
-from underlay.scan.locate import FileStores, Place
+from underlay.scan.locate import LOCAL, FileStores, Place
 from underlay.store import StoredObject
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -49,7 +50,8 @@ def find_files(patterns: Sequence[str], stores: FileStores) -> list[FoundFile]:
 def _expand(pattern: str, stores: FileStores) -> Iterator[FoundFile]:
     scheme, path = _absolute(pattern)
     place = stores.locate_path(scheme, path)
-    special = _MAGIC.search(place.key)
+    is_there = scheme == LOCAL and Path(path).exists()
+    special = None if is_there else _MAGIC.search(place.key)
     if special is None and not path.endswith("/"):
         yield FoundFile(place=place, location=stores.location(place), described=None)
         return
@@ -67,17 +69,24 @@ def _expand(pattern: str, stores: FileStores) -> Iterator[FoundFile]:
 
 
 def translate(pattern: str) -> re.Pattern[str]:
-    """The regular expression of a pattern."""
+    """The regular expression of a pattern. Raises InvalidRequest for a set such as `[z-a]`."""
 
     def part(token: str) -> str:
         if token in _PLAIN:
             return _PLAIN[token]
-        if token.startswith("[") and len(token) > 1:
-            inside = token[1:-1].replace("\\", r"\\")
-            return f"[{'^' + inside[1:] if inside.startswith('!') else inside}]"
-        return re.escape(token)
+        return _set(token) if len(token) > 1 else re.escape(token)
 
-    return re.compile("".join(part(token) for token in _TOKENS.findall(pattern)), re.DOTALL)
+    try:
+        return re.compile("".join(part(token) for token in _TOKENS.findall(pattern)), re.DOTALL)
+    except re.error as error:
+        raise InvalidRequest(f"not a pattern: {error}", found=pattern) from None
+
+
+def _set(token: str) -> str:
+    """One character of a set, or with `!` before them none of these; never a `/`."""
+    is_negated = token.startswith("[!") and len(token) > 3
+    members = "".join(one if one == "-" else re.escape(one) for one in token[1 + is_negated : -1])
+    return f"(?!/)[{'^' if is_negated else ''}{members}]"
 
 
 def _visible_parquet(folder: str) -> Callable[[str], bool]:
@@ -93,9 +102,9 @@ def _absolute(pattern: str) -> tuple[str, str]:
     if not pattern:
         raise InvalidRequest("an empty path names no file")
     scheme, separator, rest = pattern.partition("://")
-    if separator:
+    if separator and scheme != LOCAL:
         return scheme, rest
-    path = Path(pattern).expanduser()
+    path = Path("/", unquote(rest).lstrip("/")) if separator else Path(pattern).expanduser()
     absolute = path if path.is_absolute() else Path.cwd() / path
     is_folder = pattern.endswith("/") or absolute.is_dir()
-    return "file", f"{absolute}/" if is_folder else str(absolute)
+    return LOCAL, f"{absolute}/" if is_folder else str(absolute)

@@ -14,6 +14,7 @@ from underlay.change.partition_values import partition_values
 from underlay.errors import InvalidRequest, RevisionClosed, SchemaMismatch, UnderlayError
 from underlay.index.entry import FileEntry, Layout
 from underlay.index.facts import FilePlace, read_entries
+from underlay.index.keys import RevisionKeys
 from underlay.index.layout import Misfit
 from underlay.index.root import Root
 from underlay.parquet.tail import GUESS_BYTES, TAIL_BYTES, read_tail
@@ -64,6 +65,7 @@ def register(
     files = find_files(patterns, stores)
     if not files:
         raise InvalidRequest("no files to register")
+    _check_foreign(files, table, stores)
     reads = _read_all(files, progress)
     while True:
         head = table.head()
@@ -80,6 +82,21 @@ def register(
             continue
         counts = root.counts
         return Registered(version=root.version, file_count=counts["files_added"], row_count=counts.get("rows_added", 0))
+
+
+def _check_foreign(files: Sequence[FoundFile], table: OpenTable, stores: FileStores) -> None:
+    """Refuse files of tables: their rows would be there twice, and a sweep of their own table may delete them."""
+    catalog = table.lake.catalog()
+    known = [(record.folder, record.revisions) for record in catalog.tables.values()]
+    dropped = [(folder, record.revisions) for folder, record in catalog.dropped.items()]
+    folders = tuple(f"{RevisionKeys.of(at, one).folder}/" for at, revisions in known + dropped for one in revisions)
+    ours = [file for file in files if file.place.store is stores.lake and file.place.key.startswith(folders)]
+    if ours:
+        raise InvalidRequest(
+            f"{len(ours)} of the files belong to tables of this lake",
+            found=", ".join(file.location for file in ours[:_SHOWN]),
+            hint="Append what a scan of that table gives.",
+        )
 
 
 def _read_all(files: Sequence[FoundFile], progress: Progress | None) -> list[_Read]:

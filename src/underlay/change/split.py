@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from underlay.schema.domain import Storage, storage_of
 from underlay.schema.partition import apply_transform
@@ -17,6 +17,9 @@ from underlay.schema.stored import stored_values
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.transform import PartitionField
 from underlay.schema.types import Scalar
+
+_MOST_COMBINATIONS = 2**62
+"""Of values of the partition fields that one integer numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,21 +36,30 @@ def split(table: pa.Table, fields: Sequence[PartitionField], schema: TableSchema
         yield PartitionRows(values=(), rows=table)
         return
     encoded = [_encoded(apply_transform(field, _leaf(table, schema, field.field))) for field in fields]
-    codes = reduce(
-        lambda above, one: above * max(1, len(one.dictionary)) + one.indices.to_numpy().astype(np.int64),
-        encoded,
-        np.zeros(table.num_rows, np.int64),
-    )
+    codes = _combined(encoded, table.num_rows)
     _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(numbers, kind="stable")
     ends = np.cumsum(np.bincount(numbers, minlength=len(firsts)))
     for number in np.argsort(firsts, kind="stable").tolist():
         rows = order[(ends[number - 1] if number else 0) : ends[number]]
         values = tuple(
-            _packed(one.dictionary[int(one.indices[int(firsts[number])].as_py())], field.type)
+            _packed(one.dictionary.slice(int(one.indices[int(firsts[number])].as_py()), 1), field.type)
             for one, field in zip(encoded, fields, strict=True)
         )
         yield PartitionRows(values=values, rows=table if len(firsts) == 1 else table.take(rows))
+
+
+def _combined(encoded: Sequence[pa.DictionaryArray[Any, Any]], row_count: int) -> NDArray[np.int64]:
+    """For each row a number that only rows with the same values in all columns share."""
+    codes, combinations = np.zeros(row_count, np.int64), 1
+    for one in encoded:
+        count = max(1, len(one.dictionary))
+        if combinations * count > _MOST_COMBINATIONS:
+            _, codes = np.unique(codes, return_inverse=True)
+            combinations = row_count
+        codes = codes * count + one.indices.to_numpy().astype(np.int64)
+        combinations *= count
+    return codes
 
 
 def _encoded(values: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
@@ -59,10 +71,11 @@ def _encoded(values: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
     return found
 
 
-def _packed(value: pa.Scalar[Any], scalar: Scalar) -> bytes | None:
-    if not value.is_valid:
+def _packed(value: pa.Array[Any], scalar: Scalar) -> bytes | None:
+    """The one value of an array. It stays in Arrow: Python has no nanoseconds, and its years end."""
+    if value.null_count:
         return None
-    stored = stored_values(pa.array([value.as_py()], value.type), scalar)
+    stored = stored_values(value, scalar)
     if isinstance(stored, np.ndarray):
         return stored.astype(storage_of(scalar).value).tobytes()
     found = stored[0].as_py()

@@ -45,7 +45,7 @@ def measure(octets: Octets, scanner: Scanner) -> Measures:
     ends: Positions = np.frombuffer(scanner.ends, np.uint32)
     for block in range(0, begin.size, BLOCK):
         here = kinds[block : block + BLOCK]
-        for kind in set(np.unique(here).tolist()) - {Kind.STRUCT}:
+        for kind in set(np.flatnonzero(np.bincount(here)).tolist()) - {Kind.STRUCT}:
             nodes = np.flatnonzero(here == kind) + block
             number[nodes], measured = _measure_kind(octets, Kind(kind), begin[nodes], ends)
             if measured is not None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from underlay.index.deletes import counts_in_blocks
 from underlay.index.root import PartitionFieldRecord
 from underlay.plan.leaf_bounds import block_bounds, file_bounds
-from underlay.plan.part import BoolArray, Numbers, Part
+from underlay.plan.part import BoolArray, Numbers, Part, distinct
 from underlay.plan.partitions import kept_by_partition
 from underlay.prune import ColumnPath, Predicate, Verdict, evaluate
 from underlay.schema.table_schema import LeafColumn, TableSchema
@@ -121,7 +121,7 @@ def _deleted(part: Part, blocks: Numbers) -> Numbers:
     if not part.deletes and not segment.remember("has_deletes", lambda: (bool(segment.files.deleted_rows.any()),))[0]:
         return found
     owners = segment.file_of_block[blocks]
-    files = np.unique(owners)
+    files = distinct(owners)
     for row in files[part.may_have_deletes(files)].tolist():
         data = part.deletes_of(row)
         if data is not None:

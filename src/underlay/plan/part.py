@@ -31,3 +31,8 @@ class Part:
         """Of these files, which have deleted rows."""
         found = np.asarray(self.segment.files.deleted_rows[rows] > 0)
         return found | np.isin(rows, list(self.deletes)) if self.deletes else found
+
+
+def distinct(ascending: Numbers) -> Numbers:
+    """Each of the numbers once. They ascend, so that nothing need be sorted."""
+    return ascending[np.flatnonzero(np.diff(ascending, prepend=-1))]

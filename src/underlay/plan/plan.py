@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from underlay.index.deletes import count
 from underlay.index.root import SegmentRef
 from underlay.plan.choice import Choice
-from underlay.plan.part import BoolArray, Numbers
+from underlay.plan.part import BoolArray, Numbers, distinct
 from underlay.prune import Predicate
 from underlay.schema.table_schema import TableSchema
 
@@ -108,7 +108,7 @@ class Plan:
     @cached_property
     def kept(self) -> Totals:
         """What is kept. `data_bytes` are of whole files; see `chunks.fetch_bytes` for what is read of them."""
-        files = [np.unique(choice.files) for choice in self.choices]
+        files = [distinct(choice.files) for choice in self.choices]
         sizes = [c.part.segment.files.size_bytes[rows] for c, rows in zip(self.choices, files, strict=True)]
         return Totals(
             files=sum(len(rows) for rows in files),

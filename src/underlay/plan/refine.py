@@ -16,7 +16,7 @@ from underlay.index.entry import Flag
 from underlay.index.segment_bounds import has_flag
 from underlay.plan.choice import Choice
 from underlay.plan.equality import equalities
-from underlay.plan.part import BoolArray, Numbers
+from underlay.plan.part import BoolArray, Numbers, distinct
 from underlay.plan.plan import Plan
 from underlay.prune import ColumnBounds, ColumnPath, Domain, Operand
 from underlay.schema.table_schema import TableSchema
@@ -46,7 +46,7 @@ def bloom_candidates(plan: Plan) -> BloomCandidates:
             is_asked = _has_bloom(choice, field) if field is not None else np.zeros(0, dtype=np.bool_)
             if field is not None and is_asked.any():
                 fields.append(field)
-                files |= {(number, row): None for row in np.unique(choice.files[is_asked]).tolist()}
+                files |= {(number, row): None for row in distinct(choice.files[is_asked]).tolist()}
     return BloomCandidates(fields=tuple(dict.fromkeys(fields)), files=tuple(sorted(files)))
 
 

@@ -11,7 +11,8 @@ from underlay.errors import InvalidRequest
 from underlay.index.keys import RevisionKeys, in_lake
 from underlay.store import Store, open_store
 
-_LOCAL = "file"
+LOCAL = "file"
+"""The scheme of URLs of this machine's files: the only one whose paths are quoted."""
 
 
 class Place(NamedTuple):
@@ -36,14 +37,14 @@ class FileStores:
         if key is not None:
             return Place(self.lake, key)
         scheme, _, rest = location.partition("://")
-        return self.locate_path(scheme, unquote(rest) if scheme == _LOCAL else rest)
+        return self.locate_path(scheme, unquote(rest) if scheme == LOCAL else rest)
 
     def locate_path(self, scheme: str, path: str) -> Place:
         """Where `scheme://path` lies; nothing in the path is quoted, and it may be a pattern."""
         own_scheme, own_path = self._lake_path()
         if scheme == own_scheme and path.startswith(f"{own_path}/"):
             return Place(self.lake, path[len(own_path) + 1 :])
-        bucket, _, key = ("", "", path.lstrip("/")) if scheme == _LOCAL else path.partition("/")
+        bucket, _, key = ("", "", path.lstrip("/")) if scheme == LOCAL else path.partition("/")
         if not key or not scheme:
             raise InvalidRequest(
                 "not the URL of an object", found=f"{scheme}://{path}", hint="Write s3://bucket/key or file:///path."
@@ -51,7 +52,7 @@ class FileStores:
         root = f"{scheme}://{bucket or '/'}"
         with self._lock:
             if root not in self._opened:
-                is_alike = scheme == own_scheme and scheme != _LOCAL
+                is_alike = scheme == own_scheme and scheme != LOCAL
                 self._opened[root] = open_store(root, self._options if is_alike else None)
             return Place(self._opened[root], key)
 
@@ -60,10 +61,10 @@ class FileStores:
         if place.store is self.lake:
             return in_lake(place.key)
         url = place.store.url
-        if url.startswith(f"{_LOCAL}://"):
+        if url.startswith(f"{LOCAL}://"):
             return f"{url if url.endswith('/') else f'{url}/'}{quote(place.key)}"
         return f"{url}/{place.key}"
 
     def _lake_path(self) -> tuple[str, str]:
         scheme, _, rest = self.lake.url.partition("://")
-        return scheme, (unquote(rest) if scheme == _LOCAL else rest).rstrip("/")
+        return scheme, (unquote(rest) if scheme == LOCAL else rest).rstrip("/")

@@ -1,0 +1,104 @@
+"""A lake with the store below it, and the changes that have no verb of their own yet."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec.structs import replace
+
+import underlay
+from underlay.index.root import Definition
+from underlay.schema.record import FieldRecord
+from underlay.store import Store
+from underlay.table.commit import commit
+from underlay.table.transaction import Transaction
+
+
+class World:
+    """A lake that a test works with. `store` is where its objects lie."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.lake = underlay.connect(store)
+
+    def again(self) -> underlay.Lake:
+        """The same lake as another process sees it, with nothing in memory."""
+        return underlay.connect(self.store)
+
+    def create(self, schema: object, name: str = "shop.sales", *, block_rows: int | None = None, **options: object):
+        """A new table, by default with blocks of many rows."""
+        properties = dict(options.pop("properties", {}))
+        if block_rows is not None:
+            properties["block_rows"] = str(block_rows)
+        return self.lake.create_table(name, schema, properties=properties, **options)
+
+    def put_parquet(self, data: pa.Table | bytes, name: str | None = None, **options: object) -> str:
+        """A Parquet file that somebody else put beside the tables; its URL."""
+        key = f"in/{name or os.urandom(6).hex()}.parquet"
+        if isinstance(data, pa.Table):
+            sink = io.BytesIO()
+            pq.write_table(data, sink, **options)
+            data = sink.getvalue()
+        self.store.put(key, data)
+        return f"{self.store.url}/{key}"
+
+    def keys(self, part: str) -> list[str]:
+        """The keys in which `part` occurs."""
+        return sorted(found.key for found in self.store.list_objects("") if part in found.key)
+
+    def overwrite(self, key: str, data: bytes) -> None:
+        """Other bytes under a key, whatever was there."""
+        self.store.delete([key])
+        self.store.put(key, data)
+
+
+def change(table: underlay.Table, make: Callable[[Transaction], None], operation: str = "change") -> None:
+    """Commit what `make` collects."""
+    head = table._opened.head()
+    transaction = Transaction(head.revision, head.root, operation, load_segment=table._opened.load_segment)
+    make(transaction)
+    commit(transaction)
+
+
+def delete_positions(table: underlay.Table, positions: Mapping[int, Iterable[int]]) -> None:
+    """Delete rows by their position in a file; files are numbered as the table reads them."""
+    locations = [file.location for file in table.plan().choices.files()]
+
+    def make(transaction: Transaction) -> None:
+        for number, rows in positions.items():
+            transaction.delete_rows(locations[number], rows)
+
+    change(table, make, "delete")
+
+
+def evolve(table: underlay.Table, edit: Callable[[tuple[FieldRecord, ...], int], tuple[FieldRecord, ...]]) -> None:
+    """Other columns: `edit` gets the old ones and the next free id."""
+
+    def make(transaction: Transaction) -> None:
+        definition: Definition = transaction.base.definition
+        schema = definition.schema
+        fields = edit(schema.fields, schema.last_id + 1)
+        last = max([schema.last_id, *(field.id for field in fields)])
+        transaction.set_definition(replace(definition, schema=replace(schema, fields=fields, last_id=last)))
+
+    change(table, make, "evolve")
+
+
+def add_column(table: underlay.Table, name: str, type_: str, default: str | None = None) -> None:
+    evolve(table, lambda fields, free: (*fields, FieldRecord(id=free, name=name, type=type_, default=default)))
+
+
+def drop_column(table: underlay.Table, name: str) -> None:
+    evolve(table, lambda fields, _: tuple(field for field in fields if field.name != name))
+
+
+def rename_column(table: underlay.Table, old: str, new: str) -> None:
+    evolve(table, lambda fields, _: tuple(replace(f, name=new) if f.name == old else f for f in fields))
+
+
+def widen_column(table: underlay.Table, name: str, type_: str) -> None:
+    evolve(table, lambda fields, _: tuple(replace(f, type=type_) if f.name == name else f for f in fields))

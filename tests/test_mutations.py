@@ -1,0 +1,22 @@
+"""The tests are awake: with a rule of pruning taken out of the source, a named test turns red."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutations import FAILED, MUTATIONS, PASSED, apply, copy_source, run_tests
+
+
+def test_the_chosen_tests_pass_on_an_unchanged_copy(tmp_path):
+    done = run_tests(copy_source(tmp_path), sorted({mutation.test for mutation in MUTATIONS.values()}))
+    assert done.returncode == PASSED, done.stdout
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_rule_taken_out_is_noticed(name, tmp_path):
+    mutation = MUTATIONS[name]
+    folder = copy_source(tmp_path)
+    apply(mutation, folder)
+    done = run_tests(folder, [mutation.test])
+    assert done.returncode == FAILED, done.stdout
+    assert "AssertionError" in done.stdout or "assert " in done.stdout, done.stdout
