@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from underlay.change.define import define
+from underlay.change.files import FileWriter, NewFile
+from underlay.errors import InvalidRequest, SchemaMismatch
+from underlay.index.keys import is_own
+from underlay.pm.sidecar import decode
+
+SCHEMA = "id bigint not null, name string, value double"
+
+
+def data(*numbers: int | None) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "name": pa.array([f"n{one}" for one in numbers]),
+            "value": pa.array([float(one or 0) for one in numbers]),
+        }
+    )
+
+
+def written(rows: pa.Table, **options: object) -> list[NewFile]:
+    return list(FileWriter(define(SCHEMA, **options), 7).write(rows))  # type: ignore[arg-type]  # options of define
+
+
+def opened(file: NewFile) -> pq.ParquetFile:
+    return pq.ParquetFile(io.BytesIO(file.data))
+
+
+def test_rows_are_sorted():
+    (file,) = written(data(3, 1, 2), sort_by=["-id"])
+    assert opened(file).read()["id"].to_pylist() == [3, 2, 1]
+    (order,) = opened(file).metadata.row_group(0).sorting_columns
+    assert (order.column_index, order.descending) == (0, True)
+
+
+def test_rows_of_an_unsorted_table_keep_their_order():
+    (file,) = written(data(3, 1, 2))
+    assert opened(file).read()["id"].to_pylist() == [3, 1, 2]
+
+
+def test_blocks_are_filled_to_their_target():
+    (file,) = written(data(*range(25)), properties={"block_rows": "10"})
+    footer = opened(file).metadata
+    assert [footer.row_group(block).num_rows for block in range(footer.num_row_groups)] == [10, 10, 5]
+    assert len(file.entry.block_rows) == 3 * 8
+
+
+def test_a_file_ends_at_its_target():
+    files = written(data(*range(40)), properties={"block_rows": "10", "file_bytes": "1"})
+    assert [opened(file).metadata.num_rows for file in files] == [10, 10, 10, 10]
+    assert len({file.entry.location for file in files}) == 4
+
+
+def test_names_go_on_from_the_blocks_that_there_are():
+    files = written(data(*range(40)), properties={"block_rows": "10", "file_bytes": "1"})
+    assert [file.entry.location[:9] for file in files] == ["000000007", "000000008", "000000009", "000000010"]
+    assert all(is_own(file.entry.location) for file in files)
+
+
+def blooms(file: NewFile) -> list[bool]:
+    group = opened(file).metadata.row_group(0)
+    return [group.column(place).bloom_filter_offset is not None for place in range(group.num_columns)]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [False, False, False]),
+        ({"key": ["id"]}, [True, False, False]),
+        ({"key": ["id"], "properties": {"bloom": ""}}, [False, False, False]),
+        ({"key": ["id"], "properties": {"bloom": "name"}}, [False, True, False]),
+        ({"properties": {"bloom": "id,name"}}, [True, True, False]),
+        ({"key": ["value"]}, [False, False, False]),
+    ],
+)
+def test_filters_are_of_the_key_unless_a_property_says_otherwise(options: dict[str, object], expected: list[bool]):
+    (file,) = written(data(1, 2), **options)
+    assert blooms(file) == expected
+
+
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "gzip", "lz4", "brotli", "none"])
+def test_the_codec_is_the_tables(codec: str):
+    (file,) = written(data(1, 2), properties={"codec": codec})
+    found = opened(file).metadata.row_group(0).column(0).compression.lower()
+    assert found == {"none": "uncompressed"}.get(codec, codec)
+
+
+def test_every_partition_has_its_files_and_values():
+    files = written(data(1, 2, 11, 3), partition_by=["truncate(10, id)"], sort_by=["-id"])
+    assert [opened(file).read()["id"].to_pylist() for file in files] == [[3, 2, 1], [11]]
+    assert [file.entry.partition for file in files] == [((0).to_bytes(8, "little"),), ((10).to_bytes(8, "little"),)]
+
+
+def test_an_entry_says_what_the_file_and_its_sidecar_are():
+    (file,) = written(data(1, 2), key=["id"])
+    assert file.entry.size_bytes == len(file.data)
+    assert file.entry.etag is None
+    assert file.entry.sidecar_bytes == len(file.sidecar)
+    assert decode(file.sidecar, parquet_size=len(file.data)).header.column_count == 3
+    assert file.layout.id == file.entry.layout
+
+
+def test_no_rows_make_no_file():
+    assert written(data()) == []
+
+
+def test_rows_that_do_not_fit_are_refused():
+    with pytest.raises(SchemaMismatch, match="id"):
+        written(data(1, None))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{"colour": "red"}, {"block_rows": "0"}, {"block_rows": "many"}, {"codec": "zip"}, {"bloom": "value"}],
+    ids=str,
+)
+def test_properties_that_mean_nothing_are_refused(properties: dict[str, str]):
+    with pytest.raises(InvalidRequest):
+        define(SCHEMA, properties=properties)
