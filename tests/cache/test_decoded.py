@@ -20,6 +20,7 @@ from underlay.index.root import FORMAT, Definition, Delta, Root, SegmentRef, enc
 from underlay.index.segment_write import write_segment
 from underlay.parquet.tail import load_footer
 from underlay.pm.build import sidecar_of
+from underlay.pm.checksum import identity
 from underlay.schema.record import to_record
 from underlay.store.counting import CountingStore
 
@@ -107,7 +108,7 @@ def test_a_sidecar_is_fetched_and_decoded_once(store: CountingStore, cache: Deco
     sidecar = sidecar_of(data, load_footer(io.BytesIO(data)).footer)
     store.put("_pm/f", sidecar)
     store.reset()
-    described = {"size_bytes": len(sidecar), "crc": crc32(sidecar), "file_bytes": len(data)}
+    described = {"size_bytes": len(sidecar), "crc": identity(sidecar), "file_bytes": len(data)}
     found = cache.sidecar(store, "_pm/f", **described)
     assert cache.sidecar(store, "_pm/f", **described) is found
     assert found.num_rows.tolist() == [3]

@@ -254,8 +254,9 @@ def test_t37_a_sidecar_of_another_file_changes_no_answer():
     world.overwrite(first, swapped[0])
     world.overwrite(second, swapped[1])
     again = world.again().table("shop.sales")
-    for value in range(1, 9):
-        assert again.count(col("c") == value) == 1
+    with pytest.warns(SidecarRebuilt):
+        found = [again.count(col("c") == value) for value in range(1, 9)]
+    assert found == [1] * 8
 
 
 def test_t37_lost_and_damaged_sidecars_change_no_answer():

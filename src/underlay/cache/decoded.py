@@ -22,6 +22,7 @@ from underlay.index.segment import Segment
 from underlay.index.segment_directory import decode_directory
 from underlay.parquet.footer import Footer
 from underlay.parquet.tail import TAIL_BYTES
+from underlay.pm.checksum import identity
 from underlay.pm.sidecar import Sidecar
 from underlay.pm.sidecar import decode as decode_sidecar
 from underlay.store.store import Store
@@ -64,12 +65,14 @@ class DecodedCache:
         return segment
 
     def sidecar(self, store: Store, key: str, *, size_bytes: int, crc: int, file_bytes: int) -> Sidecar:
-        """The sidecar with this size and CRC-32 of a file of `file_bytes`. One request. Raises NotFound, or Damaged
-        when the object is another one: then it is to be built again."""
+        """The sidecar with this size and identity (`pm.checksum.identity`) of a file of `file_bytes`. One request.
+        Raises NotFound, or Damaged when the object is another one: then it is to be built again."""
 
         def load() -> _Decoded[Sidecar]:
-            data = self._checked(store, key, ByteRange(0, size_bytes), crc, f"{crc:08x}-{size_bytes}")
-            return _Decoded(decode_sidecar(data, parquet_size=file_bytes, check=False), size_bytes)
+            version = f"{crc:08x}-{size_bytes}"
+            (data,) = piece_fetcher(store, key, version, self.disk)([ByteRange(0, size_bytes)])
+            _check(identity(data), crc)
+            return _Decoded(decode_sidecar(_kept(data), parquet_size=file_bytes), size_bytes)
 
         return self._get(("sidecar", store.url, key, size_bytes, crc, file_bytes), load, f"{store.url}/{key}")
 
@@ -104,9 +107,20 @@ class DecodedCache:
         self, store: Store, key: str, wanted: ByteRange, crc: int, version: str, *, if_match: str | None = None
     ) -> memoryview:
         (data,) = piece_fetcher(store, key, version, self.disk, crcs={wanted: crc}, if_match=if_match)([wanted])
-        if (found := crc32(data)) != crc:
-            raise ChecksumMismatch("another object than was described", expected=f"{crc:#010x}", found=f"{found:#010x}")
-        return data if len(data) >= _MAP_FROM else memoryview(bytes(data))
+        _check(crc32(data), crc)
+        return _kept(data)
+
+
+def _check(found: int, expected: int) -> None:
+    if found != expected:
+        raise ChecksumMismatch(
+            "another object than was described", expected=f"{expected:#010x}", found=f"{found:#010x}"
+        )
+
+
+def _kept(data: memoryview) -> memoryview:
+    """The bytes as they are, or a copy of a few of them."""
+    return data if len(data) >= _MAP_FROM else memoryview(bytes(data))
 
 
 def _weigh_segment(segment: Segment) -> int:

@@ -81,7 +81,7 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     sidecar_bytes: int = 0
     """Size of the sidecar; 0 when none was written."""
     sidecar_crc: int = 0
-    """CRC-32 of all of the sidecar's bytes."""
+    """What tells the sidecar from others of its size, see `pm.checksum.identity`."""
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):

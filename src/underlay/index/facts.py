@@ -20,6 +20,7 @@ from underlay.parquet.footer import Footer
 from underlay.parquet.records import Flags
 from underlay.parquet.stack import Stack, read_stacks, stack_of
 from underlay.parquet.write import WrittenFile
+from underlay.pm.checksum import identity
 from underlay.schema.table_schema import TableSchema
 
 
@@ -85,7 +86,7 @@ def written_entry(
     place = FilePlace(location=location, size_bytes=file.size_bytes)
     (entry,) = file_entries(stack_of(file.footer), fit.layout, table, [place], nan_free=file.nan_free)
     if sidecar is not None:
-        entry = msgspec.structs.replace(entry, sidecar_bytes=len(sidecar), sidecar_crc=crc32(sidecar))
+        entry = msgspec.structs.replace(entry, sidecar_bytes=len(sidecar), sidecar_crc=identity(sidecar))
     return entry, fit.layout
 
 

@@ -10,14 +10,13 @@ import contextlib
 import warnings
 from dataclasses import dataclass
 
-from deflate import crc32
-
 from underlay.cache.decoded import DecodedCache
 from underlay.errors import Damaged, NotFound, Unavailable, UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.parquet.tail import TAIL_BYTES
 from underlay.plan.plan import PlannedFile
 from underlay.pm.build import bitsets_of, bloom_ranges
+from underlay.pm.checksum import identity
 from underlay.pm.convert import convert
 from underlay.pm.sidecar import Sidecar, decode
 from underlay.scan.locate import Place
@@ -57,7 +56,7 @@ class Sidecars:
 
     def _rebuilt(self, file: PlannedFile, place: Place, key: str, problem: UnderlayError) -> Sidecar:
         data = self._build(file, place)
-        if len(data) != file.sidecar_bytes or crc32(data) != file.sidecar_crc:
+        if len(data) != file.sidecar_bytes or identity(data) != file.sidecar_crc:
             return self._built(file, place)
         warnings.warn(f"sidecar {key} was rebuilt from its file: {problem}", SidecarRebuilt, stacklevel=2)
         with contextlib.suppress(Unavailable):  # a reader may have no right to write; the next one builds it again
