@@ -150,6 +150,11 @@ class Segment:
                         self._kept_bytes += _size_bytes(found)
         return cast(T, found)
 
+    def account(self, size_bytes: int) -> None:
+        """Count memory that something kept by `remember` has taken since."""
+        with self._lock:
+            self._kept_bytes += size_bytes
+
     @property
     def files(self) -> FileArrays:
         """All files."""

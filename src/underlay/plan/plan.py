@@ -117,6 +117,12 @@ class Plan:
             data_bytes=sum(int(size.sum()) for size in sizes),
         )
 
+    def file(self, part: int, row: int) -> PlannedFile:
+        """One file, with the blocks of it that are kept."""
+        choice = self.choices[part]
+        begin, end = np.searchsorted(choice.files, (row, row + 1)).tolist()
+        return _planned_file(choice, part, row, slice(begin, end))
+
     def files(self) -> Iterator[PlannedFile]:
         """The files with kept blocks, part by part in their order."""
         for number, choice in enumerate(self.choices):

@@ -1,31 +1,45 @@
 """Fewer blocks by bloom filters, where equality with literals is asked of a column that has them.
 
-The caller fetches the sidecars that `bloom_candidates` names, and hands over each file's filters by field id: the
-bounds of the file's own column, whose domain is that of the file's own type (T7). Only domain and filter are used.
+The caller loads the filters of the files that `bloom_candidates` names, and hands them over leaf by leaf. A literal is
+hashed in the type that the file itself has (T7), which its layout tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
 from underlay.index.entry import Flag
+from underlay.index.segment import Segment
 from underlay.index.segment_bounds import has_flag
 from underlay.plan.choice import Choice
 from underlay.plan.equality import equalities
 from underlay.plan.part import BoolArray, Numbers, distinct
 from underlay.plan.plan import Plan
-from underlay.prune import ColumnBounds, ColumnPath, Domain, Operand
+from underlay.prune import ColumnPath, Domain, Operand
 from underlay.schema.table_schema import TableSchema
 
 FileKey = tuple[int, int]
 """Part, and row in it."""
 
-FileBlooms = Mapping[int, ColumnBounds]
-"""By field id, over all blocks of the file."""
+LeafKey = tuple[int, int]
+"""Part, and field id of a leaf."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafBlooms:
+    """The filters of one leaf over the blocks of one part.
+
+    `domains` are the file's own types, by layout. `may_hold` takes the PLAIN bytes of a value and numbers of blocks in
+    the segment; a block whose filter was not loaded, or that has none, may hold everything.
+    """
+
+    domains: Mapping[str, Domain]
+    may_hold: Callable[[bytes, Numbers], BoolArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +64,19 @@ def bloom_candidates(plan: Plan) -> BloomCandidates:
     return BloomCandidates(fields=tuple(dict.fromkeys(fields)), files=tuple(sorted(files)))
 
 
-def refine(plan: Plan, blooms: Mapping[FileKey, FileBlooms]) -> Plan:
+def refine(plan: Plan, blooms: Mapping[LeafKey, LeafBlooms]) -> Plan:
     """The plan without the blocks whose filters hold none of an equality's literals. Pure.
 
-    A file that `blooms` does not have stays as it is.
+    A leaf that `blooms` does not have drops nothing.
     """
     encodings = _Encodings()
     choices = []
     for number, choice in enumerate(plan.choices):
         for part, path, literals in equalities(plan.predicate):
             field = _field(plan.schema, path)
-            if field is not None:
-                is_missed = _misses(choice, number, field, literals, blooms, encodings)
+            known = None if field is None else blooms.get((number, field))
+            if field is not None and known is not None:
+                is_missed = _misses(choice, field, literals, known, encodings)
                 choice = _without(choice, str(part), is_missed)  # each equality works on what is left
         choices.append(choice)
     return replace(plan, choices=tuple(choices))
@@ -85,36 +100,32 @@ class _Encodings:
 
 
 def _misses(
-    choice: Choice,
-    number: int,
-    field: int,
-    literals: tuple[Operand, ...],
-    blooms: Mapping[FileKey, FileBlooms],
-    encodings: _Encodings,
+    choice: Choice, field: int, literals: tuple[Operand, ...], blooms: LeafBlooms, encodings: _Encodings
 ) -> BoolArray:
     """Which kept blocks the filters of one leaf rule out."""
     is_missed = np.zeros(len(choice.blocks), dtype=np.bool_)
-    is_asked = np.flatnonzero(_has_bloom(choice, field))
-    owners = choice.files[is_asked]
-    edges = np.flatnonzero(np.diff(owners, prepend=-1, append=-1)).tolist()
-    begins = choice.part.segment.block_begin
-    for begin, end in pairwise(edges):
-        row = int(owners[begin])
-        bounds = blooms.get((number, row), {}).get(field)
-        if bounds is not None and bounds.bloom is not None and not bounds.is_nested:
-            mine = is_asked[begin:end]
-            octets = encodings.of(bounds.domain, literals)
-            if octets is not None:
-                is_missed[mine] = _rules_out(bounds, octets, choice.blocks[mine] - begins[row])
+    asked = np.flatnonzero(_has_bloom(choice, field))
+    names, codes = layout_codes(choice.part.segment)
+    code_of_block = codes[choice.files[asked]]
+    for code, name in enumerate(names):
+        octets = encodings.of(blooms.domains[name], literals) if name in blooms.domains else None
+        mine = asked[code_of_block == code]
+        if octets is not None and len(mine):
+            blocks = choice.blocks[mine]
+            nowhere = np.zeros(len(mine), dtype=np.bool_)
+            is_missed[mine] = ~reduce(or_, (blooms.may_hold(one, blocks) for one in octets), nowhere)
     return is_missed
 
 
-def _rules_out(bounds: ColumnBounds, encodings: tuple[bytes, ...], blocks: Numbers) -> BoolArray:
-    found = np.ones(len(blocks), dtype=np.bool_)
-    if bounds.bloom is not None:
-        for encoding in encodings:
-            found &= ~np.asarray(bounds.bloom(encoding, blocks.astype(np.intp)), dtype=np.bool_)
-    return found
+def layout_codes(segment: Segment) -> tuple[list[str], Numbers]:
+    """The layouts of a segment's files, and for each file which of them it has."""
+
+    def make() -> tuple[list[str], Numbers]:
+        encoded = segment.files.layouts.dictionary_encode()
+        names = [str(name) for name in encoded.dictionary.to_pylist()]
+        return names, encoded.indices.to_numpy().astype(np.int64)
+
+    return segment.remember("layout_codes", make)
 
 
 def _has_bloom(choice: Choice, field: int) -> BoolArray:

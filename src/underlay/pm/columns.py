@@ -114,19 +114,9 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
         return offsets < first.offset
 
 
-def bloom_bounds(sidecar: Sidecar, leaf: Leaf) -> ColumnBounds:
-    """What a sidecar of one version says of a leaf by its bloom filters alone: no bounds, no counts."""
-    return ColumnBounds.of(
-        column_domain(sidecar.columns[leaf.index], leaf),
-        block_count=sidecar.row_group_count,
-        is_nested=leaf.max_rep_level > 0,
-        bloom=_bloom_probe(sidecar, leaf.index, None),
-    )
-
-
-def _bloom_probe(sidecar: Sidecar, index: int, is_trusted: npt.NDArray[np.bool_] | None) -> BloomProbe | None:
+def _bloom_probe(sidecar: Sidecar, index: int, is_trusted: npt.NDArray[np.bool_]) -> BloomProbe | None:
     places = bloom_places(sidecar, index)
-    begins = places.begins if is_trusted is None else np.where(is_trusted, places.begins, -1)
+    begins = np.where(is_trusted, places.begins, -1)
     if not (begins >= 0).any():
         return None
     words = np.frombuffer(sidecar.data, "<u4", sidecar.size // 4)

@@ -49,6 +49,12 @@ def column_domain(column: Column, leaf: Leaf | None = None, *, is_questdb: bool 
     return _logical_domain(leaf.node.logical, physical, length) or Unordered(leaf.node.logical.kind.value)
 
 
+def leaf_domain(leaf: Leaf) -> Domain:
+    """How the values of a leaf of a Parquet schema are ordered, and what a literal is in it."""
+    length = leaf.node.type_length or 0
+    return _logical_domain(leaf.node.logical, leaf.physical_type, length) or Unordered(leaf.node.logical.kind.value)
+
+
 def _typed_domain(column: Column, physical: PhysicalType, is_questdb: bool) -> Domain | None:
     """The domain that QuestDB's type code gives on its proper physical type."""
     tag, bits = tag_of(column.type), _BITS.get(physical)

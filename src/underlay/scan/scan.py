@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from underlay.cache.decoded import DecodedCache
 from underlay.plan.plan import Plan
 from underlay.prune import TRUE, Predicate, columns_of, matches
-from underlay.scan.blooms import refine_by_blooms
+from underlay.scan.blooms import BloomLoader
 from underlay.scan.file_shape import FileShape
 from underlay.scan.locate import FileStores, Place
 from underlay.scan.parts import plan_snapshot
@@ -74,7 +74,7 @@ class Query:
         if self.cache is None:
             return plan
         sidecars = Sidecars(cache=self.cache, keys=self.snapshot.keys)
-        return refine_by_blooms(plan, sidecars, self._shape, self._locate)
+        return BloomLoader(sidecars=sidecars, shape_of=self._shape, locate=self._locate).refine(plan)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the table's files."""
