@@ -25,6 +25,7 @@ from underlay.table.catalog import find_table
 from underlay.table.catalog_changes import rename_table
 from underlay.table.lake import Lake as Catalogued
 from underlay.table.opened import OpenTable
+from underlay.table.revision import Revision
 from underlay.table.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -164,11 +165,12 @@ class Lake:
 
     def _open(self, name: str) -> OpenTable:
         """The table that has this name now; what this process knows of it is kept as long as it is the same one."""
-        active = find_table(self._lake.catalog(self._max_staleness_seconds), name).active
+        record = find_table(self._lake.catalog(self._max_staleness_seconds), name)
         with self._lock:
             known = self._opened.get(name)
-        if known is None or known[0] != active:
-            opened = OpenTable(self._lake, name, self._load_segment)
+        if known is None or known[0] != record.active:
+            revision = Revision(self._lake.store, record.folder, record.active, self._lake.surroundings)
+            opened = OpenTable(self._lake, name, self._load_segment, revision)
             known = (opened.head(self._max_staleness_seconds).revision.id, opened)
             with self._lock:
                 self._opened[name] = known

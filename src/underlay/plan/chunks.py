@@ -55,7 +55,8 @@ def chunk_table(segment: Segment, schema: TableSchema, blocks: Numbers, leaves: 
         columns=np.full(shape, -1, dtype=np.int32),
         is_fetched=np.zeros(shape, dtype=np.bool_),
     )
-    rows, owners = segment.block_rows[blocks], segment.file_of_block[blocks]
+    owners = segment.file_of_block[blocks]
+    may_be_null = np.zeros(len(leaves), dtype=np.bool_)
     for at, field in enumerate(leaves):
         places, statistics = segment.places(field), segment.statistics(field)
         if places is None or statistics is None:
@@ -67,10 +68,9 @@ def chunk_table(segment: Segment, schema: TableSchema, blocks: Numbers, leaves: 
             found.value_counts[:, at] = places.value_counts[blocks]
         found.columns[:, at] = segment.columns_of(field)[owners]
         leaf = schema.leaf_by_id[field]
-        is_there = ~has_flag(found.flags[:, at], Flag.IS_ABSENT)
-        if len(leaf.path) == 1 and not leaf.is_repeated:
-            is_there &= ~_is_all_null(found.flags[:, at], found.null_counts[:, at], rows)
-        found.is_fetched[:, at] = is_there
+        may_be_null[at] = len(leaf.path) == 1 and not leaf.is_repeated
+    is_null = may_be_null & _is_all_null(found.flags, found.null_counts, segment.block_rows[blocks][:, None])
+    np.copyto(found.is_fetched, ~(has_flag(found.flags, Flag.IS_ABSENT) | is_null))
     return found
 
 

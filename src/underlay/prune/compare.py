@@ -83,15 +83,15 @@ class StoredColumn:
         """Whether keys lie in a span; None is the span without keys."""
         if span is None:
             return self._constant(False)
-        found = self._constant(True)
+        found: Mask | None = None
         if span.low is not None:
             low = self._scalar(span.low)
             found = pc.greater(self.values, low) if span.low_open else pc.greater_equal(self.values, low)
         if span.high is not None:
             high = self._scalar(span.high)
             below = pc.less(self.values, high) if span.high_open else pc.less_equal(self.values, high)
-            found = below if span.low is None else pc.and_(found, below)
-        return found
+            found = below if found is None else pc.and_(found, below)
+        return self._constant(True) if found is None else found
 
     def _is_among(self, literals: Sequence[Operand]) -> Mask:
         spans = [self._span(Op.EQ, point_of(literal, self.domain)) for literal in literals]

@@ -48,11 +48,20 @@ def parts_of(snapshot: Snapshot, predicate: Predicate) -> Parts:
     """The parts of a snapshot that may hold a matching row."""
     refs = snapshot.root.segments
     leaves = [leaf.id for leaf in resolve(snapshot.schema, columns_of(predicate)).values() if leaf is not None]
-    is_kept = surviving(refs, snapshot.schema, predicate).tolist() if refs else []
+    is_kept = _surviving(snapshot, predicate, leaves)
     kept = [place for place, is_needed in enumerate(is_kept) if is_needed]
     _prefetch([snapshot.segment(place) for place in kept], leaves)
     skipped = tuple(ref for ref, is_needed in zip(refs, is_kept, strict=True) if not is_needed)
     return Parts(parts=tuple(snapshot.parts(kept)), skipped=skipped)
+
+
+def _surviving(snapshot: Snapshot, predicate: Predicate, leaves: Sequence[int]) -> list[bool]:
+    """Which segments to look at: by the root's bounds, unless the only one is loaded already."""
+    refs = snapshot.root.segments
+    if not refs or (len(refs) == 1 and snapshot.segment(0).has_loaded(leaves)):
+        return [True] * len(refs)
+    found: list[bool] = surviving(refs, snapshot.schema, predicate).tolist()
+    return found
 
 
 def _prefetch(segments: Sequence[Segment], leaves: Sequence[int]) -> None:

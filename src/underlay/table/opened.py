@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from threading import Lock
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ class OpenTable:
                 revision = open_active(self.lake, self.name)
                 with self._lock:
                     self._revision = revision
-                return Head(revision, revision.head(max_staleness_seconds))
+                return Head(revision, revision.head(inf))  # it was looked for just now
             root = revision.head(max_staleness_seconds)
             if root.terminal is None:
                 return Head(revision, root)
