@@ -64,6 +64,10 @@ class _StoredArrays:
         """Whether all of this that is there was fetched."""
         return all(key in self._loaded or key not in self._pieces for key in keys)
 
+    def missing_bytes(self, keys: Iterable[PieceKey]) -> int:
+        """The size of what of this is there and was not fetched yet."""
+        return sum(self._pieces[key].size_bytes for key in keys if key in self._pieces and key not in self._loaded)
+
     def _decode(self, piece: Piece, data: memoryview) -> object:
         match PieceKind(piece.kind):
             case PieceKind.FILES:
@@ -137,6 +141,15 @@ class Segment:
         return not isinstance(self._arrays, _StoredArrays) or self._arrays.has_loaded(
             [_FILES, _BLOCKS, *((PieceKind.STATISTICS, field) for field in statistics)]
         )
+
+    def missing_bytes(self, statistics: Iterable[int] = (), places: Iterable[int] = ()) -> int:
+        """How much a prefetch of these leaves' pieces would fetch."""
+        if not isinstance(self._arrays, _StoredArrays):
+            return 0
+        wanted = [(PieceKind.STATISTICS, field) for field in statistics] + [
+            (PieceKind.PLACES, field) for field in places
+        ]
+        return self._arrays.missing_bytes(wanted)
 
     def remember(self, key: object, make: Callable[[], T]) -> T:
         """What `make` returned when it was first called for this key, whose first item names the kind of value."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from underlay.cache.decoded import DecodedCache
 from underlay.index.deletes import keep_mask
 from underlay.parquet.lean import Chunk
 from underlay.plan.chunks import chunk_places
 from underlay.plan.plan import Plan, PlannedFile
 from underlay.scan.file_read import BlockChunks, FileRead
 from underlay.scan.file_shape import FileShape
+from underlay.scan.footer_places import FooterPlaces, is_cheaper_by_footers
 from underlay.scan.locate import Place
 
 SLAB_BYTES = 32 << 20
@@ -48,7 +51,7 @@ class SlabRead:
             keep = is_match if keep is None else keep & is_match
         if keep is None or keep.all():
             return table
-        return table.filter(pa.array(keep))
+        return keep_rows(table, keep)
 
     def _kept_by_deletes(self) -> NDArray[np.bool_] | None:
         if self.deletes is None:
@@ -60,17 +63,29 @@ class SlabRead:
         return np.concatenate(masks)
 
 
-def slab_reads(plan: Plan, shape_of: Callable[[str], FileShape], locate: Callable[[str], Place]) -> Iterator[SlabRead]:
+def keep_rows(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
+    """The rows where `keep` is true. Its bits are packed here: `pa.array` would load numpy's masked arrays first."""
+    bits = pa.py_buffer(np.packbits(keep, bitorder="little").tobytes())
+    mask = cast("pa.BooleanArray", pa.Array.from_buffers(pa.bool_(), len(keep), [None, bits]))
+    return table.filter(mask)
+
+
+def slab_reads(
+    plan: Plan,
+    shape_of: Callable[[str], FileShape],
+    locate: Callable[[str], Place],
+    cache: DecodedCache | None = None,
+) -> Iterator[SlabRead]:
     """The reads of a plan, in its order. `shape_of` knows a layout's shape by its id.
 
-    Fetches where the plan's columns lie in its files: one batch of requests for each segment, none when it is cached.
+    Fetches where the plan's columns lie in its files: one batch of requests for each segment, or, with a cache, the
+    footers of few files of a large one; nothing that was fetched before.
     """
-    for choice in plan.choices:
-        if len(choice.blocks):
-            choice.part.segment.prefetch(statistics=plan.columns, places=plan.columns)
+    footers = _prefetch(plan, locate, cache)
     for file in plan.files():
         shape = shape_of(file.layout)
-        blocks = list(_blocks(plan, file, shape))
+        by_footer = None if footers is None else footers.blocks(file, shape)
+        blocks = list(_blocks(plan, file, shape) if by_footer is None else by_footer)
         for begin, end in _slabs(blocks):
             yield SlabRead(
                 read=FileRead(
@@ -84,6 +99,22 @@ def slab_reads(plan: Plan, shape_of: Callable[[str], FileShape], locate: Callabl
                 must=file.must[begin:end],
                 deletes=file.deletes,
             )
+
+
+def _prefetch(plan: Plan, locate: Callable[[str], Place], cache: DecodedCache | None) -> FooterPlaces | None:
+    by_footers = []
+    for number, choice in enumerate(plan.choices):
+        if not len(choice.blocks):
+            continue
+        if cache is not None and is_cheaper_by_footers(choice, plan.columns):
+            by_footers.append(number)
+        else:
+            choice.part.segment.prefetch(statistics=plan.columns, places=plan.columns)
+    if cache is None or not by_footers:
+        return None
+    places = FooterPlaces(cache, locate)
+    places.load(plan, by_footers)
+    return places
 
 
 def _slabs(blocks: Sequence[BlockChunks]) -> Iterator[tuple[int, int]]:

@@ -20,7 +20,7 @@ from underlay.scan.file_shape import FileShape
 from underlay.scan.locate import FileStores, Place
 from underlay.scan.parts import plan_snapshot
 from underlay.scan.pipeline import DEFAULT_BUDGET_BYTES, Task, run_in_order
-from underlay.scan.reads import RowFilter, SlabRead, slab_reads
+from underlay.scan.reads import RowFilter, SlabRead, keep_rows, slab_reads
 from underlay.scan.sidecars import Sidecars
 from underlay.schema.arrow import to_arrow_field
 from underlay.schema.table_schema import TableSchema
@@ -96,12 +96,12 @@ class Query:
 
     def _tasks(self) -> Iterator[Task[pa.Table]]:
         row_filter = self._row_filter()
-        for slab in slab_reads(self.plan, self._shape, self._locate):
+        for slab in slab_reads(self.plan, self._shape, self._locate, self.cache):
             yield Task(slab.size_bytes * _SPREAD, partial(self._rows, slab, row_filter))
 
     def _rows(self, slab: SlabRead, row_filter: RowFilter | None) -> pa.Table:
         rows = slab.rows(row_filter)
-        return rows if self.rest is None else rows.filter(pa.array(_arrow_mask(rows, self.rest)))
+        return rows if self.rest is None else keep_rows(rows, _arrow_mask(rows, self.rest))
 
     def _row_filter(self) -> RowFilter | None:
         if self.predicate == TRUE:
