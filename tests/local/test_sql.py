@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Thread
 
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import underlay
 from underlay.errors import Damaged, InvalidRequest, NotFound, TableNotFound, Unsupported, VersionNotFound
 from underlay.scan.scan import Query
+from underlay.store import CountingStore, open_store
 
 from .lakes import SmallLake
 
@@ -267,3 +270,14 @@ def test_a_file_that_is_missing_is_not_found(lake):
     lake.store.delete(file.key for file in lake.store.list_objects("taxi") if file.key.endswith(".parquet"))
     with pytest.raises(NotFound):
         lake.rows("select * from taxi.trips")
+
+
+def test_counting_all_rows_reads_no_data(tmp_path: Path):
+    store = CountingStore(open_store(tmp_path))
+    lake = underlay.connect(store)
+    table = lake.create_table("shop.sales", pa.schema([("n", pa.int64())]), properties={"block_rows": "10"})
+    table.append(pa.table({"n": range(100)}))
+    store.reset()
+    assert lake.sql("SELECT count(*) FROM Shop.Sales;").to_arrow().to_pydict() == {"count_star()": [100]}
+    assert not any(key.endswith(".parquet") for served in store.log for key in served.request.keys)
+    assert lake.sql("select count(*) from shop.sales where n < 10").fetchall() == [(10,)]
