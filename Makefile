@@ -8,10 +8,10 @@ STAMP  := $(VENV)/.ready
 .PHONY: help setup demo test lint bench fuzz lock clean
 
 help:
-	@echo "make demo    set up, then build sidecars for generated data and show what a filter skips"
+	@echo "make demo    set up, then make sidecars and a small lake, query it, show what was skipped"
 	@echo "make test    set up, then run every test"
 	@echo "make lint    ruff and mypy"
-	@echo "make bench   measure against pyarrow, write bench/out/*.json"
+	@echo "make bench   measure against pyarrow, delta-rs, DuckLake and PyIceberg, write bench/out/*.json"
 	@echo "make fuzz    a longer random-mutation run (FUZZ_SECONDS=300)"
 	@echo "make lock    renew requirements.lock (needs uv)"
 
@@ -38,6 +38,7 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m bench.pm
+	$(BIN)/python -m bench.tables
 
 FUZZ_SECONDS ?= 300
 fuzz: setup
