@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.servers import moto as moto
-from tests.store.servers import seaweedfs as seaweedfs
 from underlay.store.open import open_store
 from underlay.store.store import Store
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import underlay
-from tests.store.servers import seaweedfs as seaweedfs
 from tests.tables.worlds import World
 from underlay.store import open_store
 
