@@ -13,6 +13,7 @@ from tests.change.interrupting import InterruptingStore
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, quick, rows
 from tests.table.checker import Checker
 from tests.tables.worlds import add_column, drop_column
+from underlay.change import register as module
 from underlay.errors import Damaged, InvalidRequest, NotFound, SchemaMismatch
 from underlay.store.counting import CountingStore
 from underlay.store.local import LocalStore
@@ -225,6 +226,31 @@ def test_many_files_are_a_segment(store: CountingStore, table: underlay.Table, f
     assert (done.file_count, done.row_count) == (150, 450)
     assert len(table.snapshot().root.segments) == 1
     assert ids(table, "id >= 100 and id < 110") == list(range(100, 110))
+    Checker(store).check()
+
+
+@pytest.mark.parametrize("waiting_seconds", [0.0, float("inf")])
+def test_many_files_are_read_with_threads_and_without(
+    table: underlay.Table, folder: Path, monkeypatch: pytest.MonkeyPatch, waiting_seconds: float
+):
+    monkeypatch.setattr(module, "_MANY", 5)
+    monkeypatch.setattr(module, "_WAITING_SECONDS", waiting_seconds)
+    put(folder, *"abcdefgh")
+    seen: list[tuple[int, int]] = []
+    assert table.register(str(folder), progress=lambda *told: seen.append(told)).file_count == 8
+    assert seen == [(number, 8) for number in range(1, 9)]
+
+
+def test_files_of_several_writers_stay_in_order(store: CountingStore, table: underlay.Table, folder: Path):
+    put(folder, *(f"{number:03}" for number in range(0, 90, 2)))
+    for number in range(1, 90, 2):
+        data = pq.read_table(folder / "000.parquet")
+        pq.write_table(data, folder / f"{number:03}.parquet", compression="none", write_statistics=["id"])
+    table.register(str(folder))
+    (segment,) = table.snapshot().segments
+    locations = segment.locations.to_pylist()
+    assert locations == sorted(locations)
+    assert len(locations) == 90
     Checker(store).check()
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
-from underlay.index.facts import FilePlace, file_entry
+from underlay.index.facts import file_entry
 from underlay.index.layout import Misfit, match_schema
 from underlay.index.packed import unpack_bytes
+from underlay.index.stack_arrays import FilePlace
 from underlay.parquet.footer import Footer
 from underlay.parquet.records import Flags
 from underlay.schema.arrow import from_arrow

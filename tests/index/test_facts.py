@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -10,8 +11,13 @@ from tests.index import patching
 from tests.parquet.footers import footer_bytes, written
 from underlay.errors import SchemaMismatch, Truncated, Unsupported
 from underlay.index.entry import FileEntry, Flag
-from underlay.index.facts import FilePlace, file_entry, match_footer, read_entries, written_entry
+from underlay.index.facts import file_entry, match_footer, read_entries, read_files, written_entry
 from underlay.index.layout import Misfit
+from underlay.index.segment import Segment
+from underlay.index.segment_choice import ChosenFiles
+from underlay.index.segment_merge import MergedArrays, MergeInput
+from underlay.index.segment_write import encode_segment, write_segment
+from underlay.index.stack_arrays import FilePlace
 from underlay.parquet.chunks import CHUNKS, META
 from underlay.parquet.encode import I32, encode
 from underlay.parquet.footer import Footer
@@ -53,6 +59,22 @@ def test_many_footers_give_the_entries_that_each_gives_alone():
     named = {entry.layout for entry in made.entries if isinstance(entry, FileEntry)}
     assert {layout.id for layout in made.layouts} == named
     assert len(named) == 3
+
+
+def test_a_segment_of_many_footers_is_that_of_their_entries():
+    data = footers()
+    read = read_files(data, [place(number) for number in range(len(data))], TABLE)
+    merged = Segment(MergedArrays([MergeInput(segment=part.segment) for part in read.alike], TABLE), len(data))
+    found = [index for part in read.alike for index in part.indices]
+    rows = [row for row, index in enumerate(found) if index not in read.misfits]
+    entries = [entry for row in rows if isinstance(entry := alone(data[found[row]], found[row]), FileEntry)]
+    assert len(entries) == len(data) - 2
+    fields = list(TABLE.leaf_by_id)
+    wanted, wanted_ref = write_segment(entries, TABLE, segment_id="s", bounded_fields=fields)
+    chosen = ChosenFiles(merged, np.array(rows, np.int64))
+    made, ref = encode_segment(chosen, segment_id="s", bounded_fields=fields)
+    assert ref.bounds == wanted_ref.bounds
+    assert (made, ref) == (wanted, wanted_ref)
 
 
 def test_a_file_that_is_too_short_is_named():

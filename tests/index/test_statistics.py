@@ -19,8 +19,9 @@ from tests.index.known import Known, entry_of, known, known_of
 from tests.index.patching import opened
 from tests.parquet.footers import written
 from underlay.errors import Malformed, Truncated, Unsupported
-from underlay.index.facts import FilePlace, file_entry
+from underlay.index.facts import file_entry
 from underlay.index.layout import Fit, match_schema
+from underlay.index.stack_arrays import FilePlace
 from underlay.parquet.encode import I64, Binary, Bool
 from underlay.parquet.footer import Footer, KeyValue
 from underlay.parquet.tail import load_footer

@@ -53,6 +53,12 @@ def assert_read_alike(footers: list[bytes]) -> list[tuple[Stack, list[int]]]:
     return stacks
 
 
+@pytest.mark.parametrize("sizes", [(3, 127, 128, 300), (300, 5, 128), (127, 2_000, 1), (1, 2, 3)])
+def test_binaries_may_be_short_in_one_file_and_long_in_another(sizes: tuple[int, ...]):
+    footers = [footer_bytes(written(pa.table({"s": ["a" * size, "b" * size], "n": [1, size]}))) for size in sizes]
+    assert len(assert_read_alike(footers)) == 1
+
+
 def test_files_of_one_writer_are_one_stack():
     footers = [footer_bytes(example(start=7**n, write_page_index=True)) for n in range(20)]
     stacks = assert_read_alike(footers)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from threading import Barrier
+import multiprocessing
+from pathlib import Path
+from threading import Barrier, Event
 
 import pytest
 from msgspec.structs import replace
@@ -25,9 +27,10 @@ from underlay.index.root import Definition, PartitionFieldRecord, Root, encode_r
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.counting import CountingStore
 from underlay.store.faulty import Fault, FaultyStore, on
+from underlay.store.local import LocalStore
 from underlay.store.wrapper import Op
 from underlay.table import tidy
-from underlay.table.commit import commit
+from underlay.table.commit import commit, put_all
 from underlay.table.conflicts import ReadSet
 from underlay.table.revision import Revision
 from underlay.table.snapshot import Snapshot
@@ -68,6 +71,42 @@ def test_a_small_append_waits_for_two_puts():
     commit(transaction)
     assert store.longest_chain() == 2
     assert store.request_count() == 4
+
+
+def test_when_a_put_fails_the_others_have_ended():
+    ended: list[str] = []
+
+    class Failing(CountingStore):
+        """The put of `a` fails at once; the others end only after that."""
+
+        def put(self, key: str, data: bytes) -> None:
+            if key.endswith("a"):
+                failed.set()
+                raise Unavailable("no", place=key)
+            assert failed.wait(10)
+            ended.append(key)
+
+    failed = Event()
+    for keys in (["a", "b", "c"], ["b", "c", "a"]):
+        failed.clear()
+        ended.clear()
+        with pytest.raises(Unavailable):
+            put_all(Failing(memory()), dict.fromkeys(keys, b""))
+        assert sorted(ended) == ["b", "c"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_puts_with_threads_of_its_own(tmp_path: Path):
+    store = LocalStore(tmp_path)
+    objects = {name: name.encode() for name in ("a", "b", "c")}
+    put_all(store, objects)
+    child = multiprocessing.get_context("fork").Process(
+        target=put_all, args=(store, {f"child/{name}": data for name, data in objects.items()})
+    )
+    child.start()
+    child.join(20)
+    assert child.exitcode == 0
+    assert {key: bytes(store.get(f"child/{key}")[0]) for key in objects} == objects
 
 
 def test_appends_that_race_are_both_committed():

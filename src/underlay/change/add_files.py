@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
 
 from underlay.index.entry import FileEntry, Layout
 from underlay.index.segment import Segment
-from underlay.index.segment_write import write_segment
+from underlay.index.segment_arrays import I64
+from underlay.index.segment_choice import ChosenFiles
+from underlay.index.segment_write import encode_segment
 from underlay.index.tiers import MAX_FILES
 from underlay.plan.leaf_bounds import file_bounds
 from underlay.schema.record import from_record
@@ -21,25 +24,43 @@ _FEW = 64
 
 
 def add_files(transaction: Transaction, entries: Sequence[FileEntry], layouts: Iterable[Layout]) -> None:
-    """Add the files. Segments are cut along the order of the first column whose range the root keeps."""
+    """Add the files."""
     if len(entries) <= _FEW and len(msgspec.json.encode(entries)) <= TAIL_BYTES:
         by_id = {layout.id: layout for layout in layouts}
         for entry in entries:
             transaction.add_file(entry, by_id.get(entry.layout))
-        return
-    definition = transaction.base.definition
-    schema = from_record(definition.schema)
-    fields = bounded_fields(definition)
-    ordered = _in_order(entries, schema, fields)
-    for begin in range(0, len(ordered), MAX_FILES):
-        data, ref = write_segment(ordered[begin : begin + MAX_FILES], schema, segment_id=uuid7(), bounded_fields=fields)
+    else:
+        schema = from_record(transaction.base.definition.schema)
+        _add_segments(transaction, Segment.of_entries(entries, schema), schema, layouts)
+
+
+def add_segment_files(transaction: Transaction, files: Segment, layouts: Iterable[Layout]) -> None:
+    """Add all files of a segment; many of them cost no entry each."""
+    if files.file_count <= _FEW:
+        add_files(transaction, files.entries(), layouts)
+    else:
+        _add_segments(transaction, files, from_record(transaction.base.definition.schema), layouts)
+
+
+def _add_segments(transaction: Transaction, files: Segment, schema: TableSchema, layouts: Iterable[Layout]) -> None:
+    """Segments are cut along the order of the first column whose range the root keeps."""
+    fields = bounded_fields(transaction.base.definition)
+    rows = _in_order(files, schema, fields)
+    parts = [files]
+    if rows is not None:
+        cuts = [rows[begin : begin + MAX_FILES] for begin in range(0, len(rows), MAX_FILES)]
+        parts = [Segment(ChosenFiles(files, chosen), len(chosen)) for chosen in cuts]
+    for part in parts:
+        data, ref = encode_segment(part, segment_id=uuid7(), bounded_fields=fields)
         transaction.add_segment(ref, data, layouts)
 
 
-def _in_order(entries: Sequence[FileEntry], schema: TableSchema, fields: Sequence[int]) -> Sequence[FileEntry]:
-    """The files by their least value of the first of these columns; those without one come first."""
-    if not fields or len(entries) <= MAX_FILES:
-        return entries
-    bounds = file_bounds(Segment.of_entries(entries, schema), schema.leaf_by_id[fields[0]]).ranges[0]
+def _in_order(files: Segment, schema: TableSchema, fields: Sequence[int]) -> I64 | None:
+    """The files by their least value of the first of these columns, those without one first; None for as they are."""
+    if files.file_count <= MAX_FILES:
+        return None
+    if not fields:
+        return np.arange(files.file_count)
+    bounds = file_bounds(files, schema.leaf_by_id[fields[0]]).ranges[0]
     least = [(known, low if known else 0) for known, low in zip(bounds.has_minimum, bounds.minimum, strict=True)]
-    return [entries[at] for at in sorted(range(len(entries)), key=least.__getitem__)]
+    return np.array(sorted(range(files.file_count), key=least.__getitem__), np.int64)

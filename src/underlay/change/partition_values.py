@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from underlay.index.entry import FileEntry
 from underlay.index.layout import Misfit
 from underlay.index.root import Definition
 from underlay.index.segment import Segment
@@ -27,13 +26,10 @@ from underlay.schema.types import Scalar
 Values = tuple[bytes | None, ...]
 
 
-def partition_values(
-    entries: Sequence[FileEntry], definition: Definition, schema: TableSchema
-) -> list[Values | Misfit]:
+def partition_values(segment: Segment, definition: Definition, schema: TableSchema) -> list[Values | Misfit]:
     """For each file its partition, as `FileEntry.partition` has it, or why it lies in none."""
-    if not definition.partition_by or not entries:
-        return [()] * len(entries)
-    segment = Segment.of_entries(entries, schema)
+    if not definition.partition_by:
+        return [()] * segment.file_count
     columns = []
     for record in definition.partition_by:
         field = bind_partition(schema, record.field, record.transform, record.width)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from time import perf_counter
 
-from msgspec.structs import replace
+import numpy as np
 
-from underlay.change.add_files import add_files
+from underlay.change.add_files import add_segment_files
 from underlay.change.find_files import FoundFile, find_files
 from underlay.change.partition_values import partition_values
 from underlay.errors import InvalidRequest, RevisionClosed, SchemaMismatch, UnderlayError
-from underlay.index.entry import FileEntry, Layout
-from underlay.index.facts import FilePlace, read_entries
+from underlay.index.entry import Layout
+from underlay.index.facts import FilesAlike, ManyFiles, read_files
 from underlay.index.keys import RevisionKeys
 from underlay.index.layout import Misfit
 from underlay.index.root import Root
+from underlay.index.segment import Segment
+from underlay.index.segment_choice import ChosenFiles, PartitionedFiles
+from underlay.index.segment_merge import MergedArrays, MergeInput
+from underlay.index.stack_arrays import FilePlace
+from underlay.parquet.stack import FOOTERS_AT_ONCE
 from underlay.parquet.tail import GUESS_BYTES, TAIL_BYTES, read_tail
-from underlay.scan.locate import FileStores
+from underlay.scan.locate import LOCAL, FileStores
 from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
 from underlay.store import Store
 from underlay.table.commit import commit
 from underlay.table.opened import Head, OpenTable
@@ -27,7 +34,11 @@ from underlay.table.transaction import Transaction
 from underlay.values.ranges import ByteRange
 
 _READERS = 16
-_BATCH = 512
+_TASK_FILES = 32
+_PAGE_BYTES = 4096
+_MANY = 256
+_WAITING_SECONDS = 0.002
+"""Reading that takes longer for a file waits for a disk or a network; a busy machine alone is not so slow."""
 _SHOWN = 20
 
 Progress = Callable[[int, int], None]
@@ -101,18 +112,49 @@ def _check_foreign(files: Sequence[FoundFile], table: OpenTable, stores: FileSto
 
 def _read_all(files: Sequence[FoundFile], progress: Progress | None) -> list[_Read]:
     found: list[_Read] = []
-    with ThreadPoolExecutor(min(_READERS, len(files))) as pool:
-        for number, read in enumerate(pool.map(_read_footer, files), start=1):
+    for reads in _read_tasks(files):
+        for read in reads:
             found.append(read)
             if progress is not None:
-                progress(number, len(files))
+                progress(len(found), len(files))
     return found
 
 
-def _read_footer(file: FoundFile) -> _Read:
+def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[_Read]]:
+    """All footers, in order. Threads read them, unless they are many files of this machine that need no waiting for:
+    those are read faster without."""
+    size = max(1, min(_TASK_FILES, len(files) // (4 * _READERS)))
+    tasks = [files[begin : begin + size] for begin in range(0, len(files), size)]
+    done = 0
+    if len(files) >= _MANY and all(
+        store.url.startswith(f"{LOCAL}://") for store in {file.place.store for file in files}
+    ):
+        is_waiting = False
+        while done < len(tasks) and not is_waiting:
+            begin = perf_counter()
+            reads = _read_footers(tasks[done])
+            is_waiting = perf_counter() - begin > _WAITING_SECONDS * len(reads)
+            yield reads
+            done += 1
+    if done < len(tasks):
+        with ThreadPoolExecutor(min(_READERS, len(tasks))) as pool:
+            yield from pool.map(_read_footers, tasks[done:])
+
+
+def _read_footers(files: Sequence[FoundFile]) -> list[_Read]:
+    """The footers of some files. Those of one writer are about as long, so one tells how much to read of the next."""
+    found: list[_Read] = []
+    guess = GUESS_BYTES
+    for file in files:
+        found.append(_read_footer(file, guess))
+        guess = -(-(len(found[-1].footer) + TAIL_BYTES) * 5 // (4 * _PAGE_BYTES)) * _PAGE_BYTES
+    return found
+
+
+def _read_footer(file: FoundFile, guess_bytes: int) -> _Read:
     store, key = file.place
     try:
-        end, described = store.get_tail(key, GUESS_BYTES)
+        end, described = store.get_tail(key, guess_bytes)
         tail = read_tail(bytes(end[-TAIL_BYTES:]), described.size_bytes)
         missing = described.size_bytes - len(end) - tail.footer_offset
         if missing > 0:
@@ -132,38 +174,58 @@ def _rest(store: Store, key: str, begin: int, end: int, etag: str | None) -> mem
 
 
 def _prepare(table: OpenTable, head: Head, reads: Sequence[_Read], ignore_surplus: bool) -> Transaction:
-    entries: list[FileEntry] = []
-    layouts: dict[str, Layout] = {}
-    problems: list[str] = []
     definition = head.root.definition
     schema = from_record(definition.schema)
-    for begin in range(0, len(reads), _BATCH):
-        batch = reads[begin : begin + _BATCH]
-        found = read_entries(
-            [read.footer for read in batch],
-            [read.place for read in batch],
-            schema,
-            ignore_surplus=ignore_surplus,
-        )
-        layouts |= {layout.id: layout for layout in found.layouts}
-        fitting = [entry for entry in found.entries if isinstance(entry, FileEntry)]
-        partitions = dict(zip(fitting, partition_values(fitting, definition, schema), strict=True))
-        for read, entry in zip(batch, found.entries, strict=True):
-            partition = entry if isinstance(entry, Misfit) else partitions[entry]
-            if isinstance(partition, Misfit):
-                problems.append(f"{read.place.location}: {' '.join(partition.reasons)}")
-            elif isinstance(entry, FileEntry):
-                entries.append(replace(entry, partition=partition))
-    if problems:
-        raise _refused(problems, len(reads))
-    _check_new(table, head, entries)
+    read = _read_files(reads, schema, ignore_surplus)
+    problems = dict(read.misfits)
+    files: Segment | None = None
+    if read.alike:
+        files, indices = _joined(read.alike, schema)
+        if definition.partition_by:
+            values = partition_values(files, definition, schema)
+            wrong = {index: value for index, value in zip(indices, values, strict=True) if isinstance(value, Misfit)}
+            problems = wrong | problems
+            files = Segment(PartitionedFiles(files, [() if isinstance(v, Misfit) else v for v in values]), len(values))
+    if problems or files is None:
+        reasons = [f"{reads[index].place.location}: {' '.join(problems[index].reasons)}" for index in sorted(problems)]
+        raise _refused(reasons, len(reads))
+    _check_new(table, head, reads)
     transaction = Transaction(head.revision, head.root, "register", load_segment=table.load_segment)
-    add_files(transaction, entries, layouts.values())
+    add_segment_files(transaction, files, read.layouts)
     return transaction
 
 
-def _check_new(table: OpenTable, head: Head, entries: Sequence[FileEntry]) -> None:
-    known = table.snapshot(head).known_files({entry.location for entry in entries})
+def _read_files(reads: Sequence[_Read], schema: TableSchema, ignore_surplus: bool) -> ManyFiles:
+    """All files, some at a time: what is only needed on the way takes more memory than what is kept."""
+    alike: list[FilesAlike] = []
+    misfits: dict[int, Misfit] = {}
+    layouts: dict[str, Layout] = {}
+    for begin in range(0, len(reads), FOOTERS_AT_ONCE):
+        batch = reads[begin : begin + FOOTERS_AT_ONCE]
+        footers, places = [read.footer for read in batch], [read.place for read in batch]
+        found = read_files(footers, places, schema, ignore_surplus=ignore_surplus)
+        alike += [
+            FilesAlike(segment=part.segment, indices=tuple(begin + index for index in part.indices))
+            for part in found.alike
+        ]
+        misfits |= {begin + index: misfit for index, misfit in found.misfits.items()}
+        layouts |= {layout.id: layout for layout in found.layouts}
+    return ManyFiles(alike=tuple(alike), misfits=misfits, layouts=tuple(layouts.values()))
+
+
+def _joined(alike: Sequence[FilesAlike], schema: TableSchema) -> tuple[Segment, list[int]]:
+    """The files in the order in which they were read, and the position of each among all that were."""
+    indices = np.array([index for part in alike for index in part.indices], np.int64)
+    inputs = [MergeInput(segment=part.segment) for part in alike]
+    files = Segment(MergedArrays(inputs, schema), indices.size)
+    if (np.diff(indices) < 0).any():
+        order = np.argsort(indices)
+        files, indices = Segment(ChosenFiles(files, order), indices.size), indices[order]
+    return files, indices.tolist()
+
+
+def _check_new(table: OpenTable, head: Head, reads: Sequence[_Read]) -> None:
+    known = table.snapshot(head).known_files({read.place.location for read in reads})
     if known:
         names = sorted(known)
         raise InvalidRequest(

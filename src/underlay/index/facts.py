@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-import msgspec
 import numpy as np
 from deflate import crc32
 
 from underlay.errors import SchemaMismatch, UnderlayError
 from underlay.index.entry import FileEntry, Layout
 from underlay.index.layout import By, Demand, Fit, Misfit, match_schema, schema_of, with_writer
-from underlay.index.statistics import check_counts, column_entries, count_nulls
+from underlay.index.segment import Segment
+from underlay.index.stack_arrays import FilePlace, StackArrays
+from underlay.index.statistics import check_counts, column_arrays, column_entries, count_nulls
+from underlay.index.written import written_columns
 from underlay.parquet.checks import check_ranges, check_readable
 from underlay.parquet.footer import Footer
 from underlay.parquet.records import Flags
@@ -22,15 +24,6 @@ from underlay.parquet.stack import Stack, read_stacks, stack_of
 from underlay.parquet.write import WrittenFile
 from underlay.pm.checksum import identity
 from underlay.schema.table_schema import TableSchema
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePlace:
-    """Where a file lies and which one it is, as `FileEntry` has it."""
-
-    location: str
-    size_bytes: int
-    etag: str | None = None
 
 
 def match_footer(
@@ -83,10 +76,22 @@ def written_entry(
     fit = _own_fit(file.footer.schema.raw, file.footer.created_by, table)
     if isinstance(fit, Misfit):
         raise SchemaMismatch("the file was not written for this table", place=location, found=" ".join(fit.reasons))
-    place = FilePlace(location=location, size_bytes=file.size_bytes)
-    (entry,) = file_entries(stack_of(file.footer), fit.layout, table, [place], nan_free=file.nan_free)
-    if sidecar is not None:
-        entry = msgspec.structs.replace(entry, sidecar_bytes=len(sidecar), sidecar_crc=identity(sidecar))
+    footer = file.footer
+    columns = written_columns(footer, fit.layout, table, file.nan_free)
+    if columns is None:
+        (columns,) = column_entries(stack_of(footer), fit.layout, table, nan_free=file.nan_free)
+    entry = FileEntry(
+        location=location,
+        size_bytes=file.size_bytes,
+        etag=None,
+        footer_bytes=len(footer.data),
+        footer_crc=crc32(footer.data),
+        layout=fit.layout.id,
+        block_rows=footer.row_groups.num_rows.astype("<i8").tobytes(),
+        columns=columns,
+        sidecar_bytes=0 if sidecar is None else len(sidecar),
+        sidecar_crc=0 if sidecar is None else identity(sidecar),
+    )
     return entry, fit.layout
 
 
@@ -129,11 +134,68 @@ def file_entries(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilesAlike:
+    """Files of one writer as the arrays of a segment, and the position of each among all that were read."""
+
+    segment: Segment
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyFiles:
+    """What became of many footers: files by their form, by position why some do not fit, and the layouts of the rest.
+
+    Files that only hold nulls where they may not are in `alike` and in `misfits`.
+    """
+
+    alike: tuple[FilesAlike, ...]
+    misfits: Mapping[int, Misfit]
+    layouts: tuple[Layout, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManyEntries:
     """What became of many footers: for each its entry or why it does not fit, and the layouts that entries name."""
 
     entries: tuple[FileEntry | Misfit, ...]
     layouts: tuple[Layout, ...]
+
+
+def read_files(
+    footers: Sequence[bytes],
+    places: Sequence[FilePlace],
+    table: TableSchema,
+    *,
+    by: By = "name",
+    ignore_surplus: bool = False,
+) -> ManyFiles:
+    """Many files from their Thrift footers. Files of one writer are read together.
+
+    Raises Damaged or Unsupported for a file that cannot be read: with its location, or its position in `footers`.
+    """
+    alike: list[FilesAlike] = []
+    misfits: dict[int, Misfit] = {}
+    layouts: dict[str, Layout] = {}
+    for stack, indices in read_stacks(footers):
+        here = [places[index] for index in indices]
+        _check_stack(stack, here)
+        fit = match_schema(stack.schema, stack.origins[0].created_by, table, by=by, ignore_surplus=ignore_surplus)
+        if isinstance(fit, Misfit):
+            misfits.update(dict.fromkeys(indices, fit))
+            continue
+        unmet = {index: reasons for index, reasons in zip(indices, unmet_demands(stack, fit), strict=True) if reasons}
+        misfits.update({index: Misfit(reasons) for index, reasons in unmet.items()})
+        written_by = {
+            created_by: with_writer(fit.layout, created_by)
+            for created_by in {origin.created_by for origin in stack.origins}
+        }
+        of_files = [written_by[origin.created_by] for origin in stack.origins]
+        layouts |= {layout.id: layout for index, layout in zip(indices, of_files, strict=True) if index not in unmet}
+        check_counts(stack)
+        leaves = column_arrays(stack, fit.layout, table)
+        arrays = StackArrays(stack, leaves, here, [layout.id for layout in of_files])
+        alike.append(FilesAlike(segment=Segment(arrays, len(here)), indices=tuple(indices)))
+    return ManyFiles(alike=tuple(alike), misfits=misfits, layouts=tuple(layouts.values()))
 
 
 def read_entries(
@@ -144,33 +206,13 @@ def read_entries(
     by: By = "name",
     ignore_surplus: bool = False,
 ) -> ManyEntries:
-    """The entries of many files from their Thrift footers. Files of one writer are read together.
-
-    Raises Damaged or Unsupported for a file that cannot be read: with its location, or its position in `footers`.
-    """
+    """The entries of many files from their Thrift footers; see `read_files`."""
+    files = read_files(footers, places, table, by=by, ignore_surplus=ignore_surplus)
     found: dict[int, FileEntry | Misfit] = {}
-    layouts: dict[str, Layout] = {}
-    for stack, indices in read_stacks(footers):
-        here = [places[index] for index in indices]
-        _check_stack(stack, here)
-        fit = match_schema(stack.schema, stack.origins[0].created_by, table, by=by, ignore_surplus=ignore_surplus)
-        if isinstance(fit, Misfit):
-            found.update(dict.fromkeys(indices, fit))
-            continue
-        written_by = {
-            created_by: with_writer(fit.layout, created_by)
-            for created_by in {origin.created_by for origin in stack.origins}
-        }
-        entries = file_entries(stack, fit.layout, table, here)
-        unmet = unmet_demands(stack, fit)
-        for index, origin, entry, reasons in zip(indices, stack.origins, entries, unmet, strict=True):
-            if reasons:
-                found[index] = Misfit(reasons)
-                continue
-            layout = written_by[origin.created_by]
-            layouts[layout.id] = layout
-            found[index] = msgspec.structs.replace(entry, layout=layout.id)
-    return ManyEntries(entries=tuple(found[index] for index in range(len(footers))), layouts=tuple(layouts.values()))
+    for alike in files.alike:
+        found.update(zip(alike.indices, alike.segment.entries(), strict=True))
+    found.update(files.misfits)
+    return ManyEntries(entries=tuple(found[index] for index in range(len(footers))), layouts=files.layouts)
 
 
 def _check_stack(stack: Stack, places: Sequence[FilePlace]) -> None:

@@ -162,7 +162,7 @@ def _numbers(values: Iterable[int]) -> I64:
 def entries_of(arrays: Arrays, rows: Iterable[int]) -> list[FileEntry]:
     """The entries of these files."""
     chosen, files = list(rows), arrays.files
-    columns = {field: _ColumnCutter(arrays, field) for field in files.fields}
+    columns = {field: _cutter(arrays, field) for field in files.fields}
     begins, block_rows = files.block_begin.tolist(), arrays.block_rows
     partitions: list[list[bytes | None]] = files.partitions.take(pa.array(chosen, pa.int64())).to_pylist()  # type: ignore[assignment]  # the stubs lose the list
     found = []
@@ -190,13 +190,17 @@ def entries_of(arrays: Arrays, rows: Iterable[int]) -> list[FileEntry]:
     return found
 
 
-class _ColumnCutter:
+def _cutter(arrays: Arrays, field: int) -> ColumnCutter:
+    statistics, places = arrays.statistics(field), arrays.places(field)
+    if statistics is None or places is None:
+        raise Malformed("a leaf that files have has no statistics, or no places", place=f"field {field}")
+    return ColumnCutter(field, statistics, places)
+
+
+class ColumnCutter:
     """Cuts one leaf's arrays into the entries of single files."""
 
-    def __init__(self, arrays: Arrays, field: int) -> None:
-        statistics, places = arrays.statistics(field), arrays.places(field)
-        if statistics is None or places is None:
-            raise Malformed("a leaf that files have has no statistics, or no places", place=f"field {field}")
+    def __init__(self, field: int, statistics: ChunkStatistics, places: ChunkPlaces) -> None:
         self._field, self._statistics, self._places = field, statistics, places
 
     def cut(self, column: int, begin: int, end: int) -> ColumnEntry:

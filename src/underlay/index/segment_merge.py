@@ -42,11 +42,11 @@ def merge_segments(
 ) -> tuple[bytes, SegmentRef]:
     """One segment of all kept files, in order. Bounds are converted to the schema's types or left out; so are
     leaves that it does not have."""
-    return encode_segment(_Merged(inputs, schema), segment_id=segment_id, bounded_fields=bounded_fields)
+    return encode_segment(MergedArrays(inputs, schema), segment_id=segment_id, bounded_fields=bounded_fields)
 
 
-class _Merged:
-    """The arrays of the merged segment."""
+class MergedArrays:
+    """The arrays of one segment of all kept files, in order. See Arrays."""
 
     def __init__(self, inputs: Sequence[MergeInput], schema: TableSchema) -> None:
         self._inputs = inputs

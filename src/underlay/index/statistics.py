@@ -6,12 +6,13 @@ one costs a read, a wrong one costs rows. Files with equal schemas are worked on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.errors import Malformed, Unsupported
@@ -20,7 +21,9 @@ from underlay.index.calendar import drop_old_times
 from underlay.index.entry import ColumnEntry, Flag, Layout
 from underlay.index.file_type import file_type
 from underlay.index.layout import NO_FIELD
-from underlay.index.packed import pack_bytes
+from underlay.index.packed import BoundColumn, empty_bounds
+from underlay.index.segment_arrays import ChunkPlaces, ChunkStatistics
+from underlay.index.segment_entries import ColumnCutter
 from underlay.index.trust import trusts_of
 from underlay.parquet.records import Flags, Integers, Spans
 from underlay.parquet.schema import Leaf
@@ -48,25 +51,44 @@ class _Believed:
     is_legacy_calendar: Flags
 
 
-def column_entries(
+class LeafArrays(NamedTuple):
+    """One leaf of files over all their row groups. `column` is its position among the leaves of the files' schema."""
+
+    field: int
+    column: int
+    statistics: ChunkStatistics
+    places: ChunkPlaces
+
+
+def column_arrays(
     stack: Stack, layout: Layout, table: TableSchema, *, nan_free: Flags | None = None
-) -> list[tuple[ColumnEntry, ...]]:
-    """For each file, an entry for every leaf that the table has.
+) -> tuple[LeafArrays, ...]:
+    """Every leaf that the table has, in the order of the files' schema.
 
     `nan_free` says of each chunk [row groups, leaves] whether its writer saw that it holds no NaN. Raises Unsupported
     for unknown codecs.
     """
-    begins = stack.begins
     believed = _believed(stack)
     alike: dict[object, list[Leaf]] = {}
     for leaf, ident in zip(stack.schema.leaves, layout.fields, strict=True):
         if ident != NO_FIELD and ident in table.leaf_by_id:
             alike.setdefault(_form(leaf, table.leaf_by_id[ident].type), []).append(leaf)
-    entries: dict[int, list[ColumnEntry]] = {}
+    found: list[LeafArrays] = []
     for leaves in alike.values():
         columns = [table.leaf_by_id[layout.fields[leaf.index]] for leaf in leaves]
-        entries.update(_Columns(stack, believed, leaves, columns[0].type, nan_free).entries(columns, begins))
-    return [tuple(entries[index][file] for index in sorted(entries)) for file in range(len(stack.origins))]
+        found += _Columns(stack, believed, leaves, columns[0].type, nan_free).arrays(columns)
+    return tuple(sorted(found, key=lambda leaf: leaf.column))
+
+
+def column_entries(
+    stack: Stack, layout: Layout, table: TableSchema, *, nan_free: Flags | None = None
+) -> list[tuple[ColumnEntry, ...]]:
+    """For each file, an entry for every leaf that the table has; see `column_arrays`."""
+    leaves = column_arrays(stack, layout, table, nan_free=nan_free)
+    cutters = [(ColumnCutter(leaf.field, leaf.statistics, leaf.places), leaf.column) for leaf in leaves]
+    return [
+        tuple(cutter.cut(column, begin, end) for cutter, column in cutters) for begin, end in pairwise(stack.begins)
+    ]
 
 
 def _form(leaf: Leaf, wanted: Scalar) -> object:
@@ -124,35 +146,36 @@ class _Columns:
         self.low, self.high = self._bounds(believed)
         self.flags = self._flags(None if nan_free is None else _flat(nan_free, self.indices))
 
-    def entries(self, columns: list[LeafColumn], begins: list[int]) -> dict[int, list[ColumnEntry]]:
-        """By the position of the leaf, the entry of each file."""
+    def arrays(self, columns: list[LeafColumn]) -> Iterator[LeafArrays]:
+        """Leaf by leaf, for these columns of the table."""
         chunks = self.stack.chunks
         is_repeated = self.leaf.max_rep_level > 0
-        low, high = _Packed(self.low, self.storage), _Packed(self.high, self.storage)
-        null_counts = _numbers(np.zeros_like(self.null_counts) if is_repeated else self.null_counts)
-        starts = _numbers(_flat(chunk_begins(self.stack), self.indices))
-        sizes = _numbers(_flat(chunks.total_compressed_bytes, self.indices))
-        values = _numbers(_flat(chunks.num_values, self.indices)) if is_repeated else b""
-        codecs, flags = _codecs(_flat(chunks.codec, self.indices)).tobytes(), self.flags.tobytes()
+        low, high = _stored(self.low, self.storage), _stored(self.high, self.storage)
+        null_counts = np.zeros_like(self.null_counts) if is_repeated else self.null_counts
+        begins = _flat(chunk_begins(self.stack), self.indices)
+        sizes = _flat(chunks.total_compressed_bytes, self.indices)
+        values = _flat(chunks.num_values, self.indices)
+        codecs = _codecs(_flat(chunks.codec, self.indices))
         row_groups = self.stack.row_counts.size
-        return {
-            index: [
-                ColumnEntry(
-                    field=column.id,
-                    column=index,
-                    low=low.slice(begin, end),
-                    high=high.slice(begin, end),
-                    null_counts=null_counts[8 * begin : 8 * end],
-                    flags=flags[begin:end],
-                    begins=starts[8 * begin : 8 * end],
-                    sizes=sizes[8 * begin : 8 * end],
-                    codecs=codecs[begin:end],
-                    value_counts=values[8 * begin : 8 * end],
-                )
-                for begin, end in pairwise(rank * row_groups + begin for begin in begins)
-            ]
-            for rank, (index, column) in enumerate(zip(self.indices, columns, strict=True))
-        }
+        for rank, (index, column) in enumerate(zip(self.indices, columns, strict=True)):
+            here = slice(rank * row_groups, (rank + 1) * row_groups)
+            yield LeafArrays(
+                column.id,
+                index,
+                ChunkStatistics(
+                    type=column.type,
+                    low=_cut(low, self.storage, here),
+                    high=_cut(high, self.storage, here),
+                    null_counts=null_counts[here],
+                    flags=self.flags[here],
+                ),
+                ChunkPlaces(
+                    begins=begins[here],
+                    sizes=sizes[here],
+                    codecs=codecs[here],
+                    value_counts=values[here] if is_repeated else None,
+                ),
+            )
 
     def _bounds(self, believed: _Believed) -> tuple[Bounds | None, Bounds | None]:
         """Both sides; None when no file has any that counts."""
@@ -205,33 +228,19 @@ class _Columns:
         return flags
 
 
-class _Packed:
-    """One side's bounds, packed as far as can be before they are cut into files."""
-
-    def __init__(self, bounds: Bounds | None, storage: Storage) -> None:
-        self.bounds = bounds
-        self.storage = storage
-        self.numbers: bytes | None = None
-        if bounds is not None and isinstance(bounds.values, np.ndarray):
-            self.numbers = np.where(bounds.has, bounds.values, 0).astype(storage.value).tobytes()
-
-    def slice(self, begin: int, end: int) -> bytes:
-        """The bounds from `begin` to `end`, zeros where there is none."""
-        if self.numbers is not None:
-            return self.numbers[8 * begin : 8 * end]
-        if self.bounds is not None:
-            here = zip(self.bounds.values[begin:end], self.bounds.has[begin:end].tolist(), strict=True)
-            return pack_bytes([value if has else b"" for value, has in here])
-        match self.storage:
-            case Storage.NONE:
-                return b""
-            case Storage.BYTES:
-                return bytes(4 * (end - begin + 1))
-        return bytes(8 * (end - begin))
+def _stored(bounds: Bounds | None, storage: Storage) -> BoundColumn | None:
+    """One side's bounds as a segment has them, zeros where there is none; None when no file has any."""
+    if bounds is None:
+        return None
+    if isinstance(bounds.values, np.ndarray):
+        return np.where(bounds.has, bounds.values, 0).astype(storage.value)
+    pairs = zip(bounds.values, bounds.has.tolist(), strict=True)
+    found: BoundColumn = pa.array([value if has else b"" for value, has in pairs], pa.binary())
+    return found
 
 
-def _numbers(values: Integers) -> bytes:
-    return values.astype("<i8").tobytes()
+def _cut(bounds: BoundColumn | None, storage: Storage, here: slice) -> BoundColumn | None:
+    return empty_bounds(storage, here.stop - here.start) if bounds is None else bounds[here]
 
 
 def chunk_begins(stack: Stack) -> Integers:

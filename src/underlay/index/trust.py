@@ -62,12 +62,11 @@ def order_of(leaf: Leaf) -> Order:
 
 def trusts_of(origins: Sequence[Origin], schema: Schema) -> list[Trust]:
     """What counts of each file's statistics. Files of one writer are looked at once."""
-    trusted = {
-        (created_by, orders): _trusted(created_by, orders, schema)
-        for created_by, orders in {(origin.created_by, origin.column_orders) for origin in origins}
-    }
+    # Files of one stack share their orders, which take longer to hash than to name.
+    kinds = {(origin.created_by, id(origin.column_orders)): origin for origin in origins}
+    trusted = {kind: _trusted(origin.created_by, origin.column_orders, schema) for kind, origin in kinds.items()}
     return [
-        Trust(*trusted[origin.created_by, origin.column_orders], has_legacy_calendar(origin.key_values))
+        Trust(*trusted[origin.created_by, id(origin.column_orders)], has_legacy_calendar(origin.key_values))
         for origin in origins
     ]
 

@@ -19,10 +19,16 @@ from underlay.parquet.measure import Octets, decode_integers, ragged_ranges
 from underlay.parquet.records import Flags, Integers
 from underlay.parquet.scan import read_list_header
 from underlay.parquet.thrift import Kind, Tree
-from underlay.parquet.wire import INTEGER_BITS, decode_varints, varint_ends
+from underlay.parquet.wire import INTEGER_BITS, decode_varints, varint_lengths
 
 _MAX_LENGTH_BYTES = 4
 """Bytes of a binary's length that the walk reads; a footer with a longer one is not like any other."""
+
+_ALWAYS_FITS_BYTES = {Kind.I16: 2, Kind.I32: 4, Kind.I64: 9}
+"""A varint of at most so many bytes holds no number that is too large for its field."""
+
+_AT_ONCE = 256
+"""Fixed bytes that are compared in one step: few enough for memory that is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,42 +37,66 @@ class _Values:
 
     begin: Integers
     end: Integers
-    is_binary: Flags
+    kind: NDArray[np.uint8]
+
+    @property
+    def is_binary(self) -> Flags:
+        found: Flags = self.kind == Kind.BINARY
+        return found
 
 
-class StackedTree(Tree):
-    """The trees of structs that are alike, one after the other; `entries_each` is the length of one tape.
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Where the structs, their common beginning and every value end.
 
-    It has as many roots as structs: look values up with `Records`, or at an entry of the lead plus a multiple of
-    `entries_each`.
+    The end at `rank` is at `known[rank]` in the lead, and at `variable[rank] + fixed[rank]` in each struct: bytes of
+    varying length before it, and fixed ones.
     """
 
-    def __init__(self, lead: Tree, data: bytes, begin: Integers, end: Integers, common_bytes: int) -> None:
-        """`begin` and `end` are positions [structs, entries] in `data`."""
-        count, self.entries_each = begin.shape
+    known: Integers
+    variable: Integers
+    fixed: Integers
+
+    def moved(self, lead_positions: NDArray[np.integer]) -> Integers:
+        """Positions of the lead in every struct: a fixed distance after the last value that ends before them."""
+        at = lead_positions.astype(np.int64)
+        rank = np.searchsorted(self.known, at, side="right") - 1
+        found: Integers = self.variable.take(rank, axis=0)
+        found += (at - self.known[rank] + self.fixed[rank])[:, None]
+        return found
+
+
+class StackedStructs:
+    """Structs that are alike: values of theirs by the entries of the lead, as arrays [entries, structs]."""
+
+    def __init__(self, lead: Tree, data: bytes, walk: _Walk) -> None:
+        self.lead = lead
         self.data = data
-        self.places = lead.places
         self.octets: Octets = np.frombuffer(data, np.uint8)
-        self.place = np.tile(lead.place, count)
-        self.begin = begin.astype(np.uint32).ravel()
-        self.end = end.astype(np.uint32).ravel()
-        offsets = np.arange(count, dtype=np.uint32)[:, None] * np.uint32(self.entries_each)
-        self.next = (lead.next[None, :] + offsets).ravel()
-        number = np.tile(lead.number, (count, 1))
-        kinds = _kinds(lead)
-        for kind in (*INTEGER_BITS, Kind.BINARY):
-            here = np.flatnonzero((kinds == kind) & (lead.begin >= common_bytes))
-            places = begin[:, here].ravel()
-            if kind is Kind.BINARY:
-                found = decode_varints(self.octets, places).view(np.int64)
-            else:
-                found = decode_integers(self.octets, kind, places)
-            number[:, here] = found.reshape(count, -1)
-        self.number = number.ravel()
+        self.count = walk.variable.shape[1]
+        self._walk = walk
+
+    def ends(self, entries: Integers) -> Integers:
+        """Positions in `data` after these values."""
+        return self._walk.moved(self.lead.end[entries])
+
+    def numbers(self, entries: Integers, kind: Kind) -> Integers:
+        """The integers, flags, lengths or counts of these values, which are of one kind."""
+        if kind in INTEGER_BITS:
+            return self.integers_at(self.lead.begin[entries], kind)
+        if kind is Kind.BINARY:
+            begins = self._walk.moved(self.lead.begin[entries])
+            return decode_varints(self.octets, begins.ravel()).view(np.int64).reshape(begins.shape)
+        return np.broadcast_to(self.lead.number[entries][:, None], (len(entries), self.count))
+
+    def integers_at(self, lead_positions: NDArray[np.integer], kind: Kind) -> Integers:
+        """The integers that begin at positions of the lead."""
+        begins = self._walk.moved(lead_positions)
+        return decode_integers(self.octets, kind, begins.ravel()).reshape(begins.shape)
 
 
-def stack_alike(lead: Tree, common_bytes: int, others: Sequence[bytes]) -> tuple[StackedTree, Flags]:
-    """The lead and those of `others` that are like it as one tree, and which those are.
+def stack_alike(lead: Tree, common_bytes: int, others: Sequence[bytes]) -> tuple[StackedStructs, Flags]:
+    """The lead and those of `others` that are like it, and which those are.
 
     All begin with the same `common_bytes` bytes, which hold whole values only. Raises Malformed when a number is too
     large for its field.
@@ -75,34 +105,38 @@ def stack_alike(lead: Tree, common_bytes: int, others: Sequence[bytes]) -> tuple
     sizes = np.array([lead.size_bytes, *map(len, others)], np.int64)
     starts = np.cumsum(sizes) - sizes
     values = _varying(lead, common_bytes)
-    positions, is_alike = _walk(lead, values, common_bytes, data, starts, starts + sizes)
-    positions = positions[:, is_alike]
-    known_ends = np.concatenate(([0, common_bytes], values.end))
-    begin = _moved(lead.begin, known_ends, positions)
-    end = _moved(lead.end, known_ends, positions)
-    return StackedTree(lead, data, begin, end, common_bytes), is_alike[1:]
+    walk, is_alike, sizes_read = _walk(lead, values, common_bytes, data, starts, starts + sizes)
+    if not is_alike.all():
+        walk = _Walk(walk.known, walk.variable[:, is_alike], walk.fixed)
+        sizes_read = sizes_read[:, is_alike]
+    _check_integers(values, walk, sizes_read, np.frombuffer(data, np.uint8))
+    return StackedStructs(lead, data, walk), is_alike[1:]
 
 
-def _kinds(tree: Tree) -> NDArray[np.uint8]:
-    return np.array([place.kind for place in tree.places.table], np.uint8)[tree.place]
+def _check_integers(values: _Values, walk: _Walk, sizes: NDArray[np.uint8], octets: Octets) -> None:
+    """Refuse numbers that are too large for their field; only long ones can be."""
+    for kind, limit in _ALWAYS_FITS_BYTES.items():
+        rows = np.flatnonzero(values.kind == kind)
+        row, struct = np.nonzero(sizes[rows] > limit)
+        if row.size:
+            ends = walk.variable[rows[row] + 2, struct] + walk.fixed[rows[row] + 2]
+            decode_integers(octets, kind, ends - sizes[rows[row], struct])
 
 
 def _varying(lead: Tree, common_bytes: int) -> _Values:
-    kinds = _kinds(lead)
-    is_integer = np.isin(kinds, list(INTEGER_BITS))
-    entries = np.flatnonzero((is_integer | (kinds == Kind.BINARY)) & (lead.begin >= common_bytes))
-    items = _integers_in_lists(
-        lead, np.flatnonzero(np.isin(kinds, (Kind.LIST, Kind.SET)) & (lead.begin >= common_bytes))
-    )
-    begin = np.concatenate((lead.begin[entries].astype(np.int64), items.begin))
-    end = np.concatenate((lead.end[entries].astype(np.int64), items.end))
-    is_binary = np.concatenate((kinds[entries] == Kind.BINARY, items.is_binary))
+    kinds = np.array([place.kind for place in lead.places.table], np.uint8)[lead.place]
+    is_after = lead.begin >= common_bytes
+    entries = np.flatnonzero(np.isin(kinds, [*INTEGER_BITS, Kind.BINARY]) & is_after)
+    items = integers_in_lists(lead, np.flatnonzero(np.isin(kinds, (Kind.LIST, Kind.SET)) & is_after))
+    begin = np.concatenate((lead.begin[entries].astype(np.int64), items[0]))
+    end = np.concatenate((lead.end[entries].astype(np.int64), items[1]))
+    kind = np.concatenate((kinds[entries], np.full(items[0].size, Kind.STOP, np.uint8)))
     order = np.argsort(begin)
-    return _Values(begin[order], end[order], is_binary[order])
+    return _Values(begin[order], end[order], kind[order])
 
 
-def _integers_in_lists(lead: Tree, lists: Integers) -> _Values:
-    """The items of lists of integers; lists of other plain values count as fixed bytes."""
+def integers_in_lists(lead: Tree, lists: Integers) -> tuple[Integers, Integers]:
+    """Where items of lists of integers begin and end; lists of other plain values count as fixed bytes."""
     heads = [(read_list_header(lead.data, int(lead.begin[entry])), int(lead.end[entry])) for entry in lists.tolist()]
     spans = [(begin, end) for (_, kind, begin), end in heads if kind in INTEGER_BITS and end > begin]
     first = np.array([begin for begin, _ in spans], np.int64)
@@ -110,64 +144,75 @@ def _integers_in_lists(lead: Tree, lists: Integers) -> _Values:
     octets = ragged_ranges(first, size)
     end = octets[lead.octets[octets] < 0x80] + 1
     begin = octets[np.concatenate(([True], lead.octets[octets[:-1]] < 0x80))] if octets.size else octets
-    return _Values(begin, end, np.zeros(begin.size, np.bool_))
+    return begin, end
 
 
 def _walk(
     lead: Tree, values: _Values, common_bytes: int, data: bytes, starts: Integers, stops: Integers
-) -> tuple[Integers, Flags]:
-    """Where the common beginning and every value end in each struct, and which structs are like the lead.
+) -> tuple[_Walk, Flags, NDArray[np.uint8]]:
+    """Where everything ends in each struct, which structs are like the lead, and how many bytes each integer takes.
 
     Positions of a struct that is not alike mean nothing; they are kept inside `data` only where it is read.
     """
     octets: Octets = np.frombuffer(data, np.uint8)
-    ends: NDArray[np.uint32] = np.frombuffer(varint_ends(data), np.uint32)
-    gaps = values.begin - np.concatenate(([common_bytes], values.end[:-1]))
-    positions = np.empty((values.begin.size + 2, starts.size), np.int64)
-    positions[0] = starts
-    here = positions[1] = starts + common_bytes
+    known = np.concatenate(([0, common_bytes], values.end))
+    fixed = np.zeros(known.size, np.int64)
+    np.cumsum(values.begin - known[1:-1], out=fixed[2:])
+    variable = np.empty((known.size, starts.size), np.int64)
+    variable[0], variable[1] = starts, starts + common_bytes
+    # Most binaries are short: those of the lead that are tell where, and if one of another struct is not, none is.
+    is_long = values.is_binary & (lead.octets[values.begin] >= 0x80)
     is_alike = np.ones(starts.size, np.bool_)
-    for at, (gap, is_binary) in enumerate(zip(gaps.tolist(), values.is_binary.tolist(), strict=True), start=2):
-        begin = here + gap
-        here = positions[at]
-        here[:] = ends.take(begin, mode="clip")
-        if is_binary:
-            lengths = octets.take(begin, mode="clip").astype(np.int64)
-            if (lengths >= 0x80).any():
-                lengths = _long_lengths(octets, begin, here - begin, is_alike)
-            here += lengths
-    _compare_fixed(lead, values, common_bytes, octets, positions, is_alike)
-    is_alike &= here + (lead.size_bytes - int(values.end[-1] if values.end.size else common_bytes)) == stops
-    return positions, is_alike
+    sizes = _step(values, is_long, octets, variable, fixed, is_alike)
+    if (sizes[values.is_binary & ~is_long] - np.uint8(1) >= 0x80).any():
+        is_alike[:] = True
+        sizes = _step(values, values.is_binary, octets, variable, fixed, is_alike)
+    walk = _Walk(known, variable, fixed)
+    _compare_fixed(lead, values, walk, octets, is_alike)
+    is_alike &= variable[-1] + fixed[-1] + (lead.size_bytes - known[-1]) == stops
+    return walk, is_alike, sizes
 
 
-def _long_lengths(octets: Octets, begin: Integers, sizes: Integers, is_alike: Flags) -> Integers:
-    """Lengths that take more than a byte; one that takes more than four rules its struct out."""
+def _step(
+    values: _Values, is_long: Flags, octets: Octets, variable: Integers, fixed: Integers, is_alike: Flags
+) -> NDArray[np.uint8]:
+    """Fill in `variable`, value by value. Returns the bytes of each: of integers, and of binaries that are not long."""
+    lengths, wholes = varint_lengths(octets), octets + np.uint8(1)
+    sizes = np.zeros((values.begin.size, variable.shape[1]), np.uint8)
+    steps = zip(fixed[2:].tolist(), values.is_binary.tolist(), is_long.tolist(), strict=True)
+    for at, (before, is_binary, long) in enumerate(steps):
+        here = variable[at + 1]
+        if long:
+            begin = here + before
+            variable[at + 2] = here + _long_sizes(octets, lengths, begin, is_alike)
+            continue
+        table = wholes if is_binary else lengths
+        size = table[before:].take(here, mode="clip", out=sizes[at])
+        np.add(here, size, out=variable[at + 2])
+    return sizes
+
+
+def _long_sizes(octets: Octets, lengths: NDArray[np.uint8], begin: Integers, is_alike: Flags) -> Integers:
+    """Bytes of binaries, those of their lengths included; a length of more than four rules its struct out."""
+    sizes = lengths.take(begin, mode="clip").astype(np.int64)
     is_alike &= sizes <= _MAX_LENGTH_BYTES
-    lengths = np.zeros(begin.size, np.int64)
+    found = sizes.copy()
     for index in range(_MAX_LENGTH_BYTES):
         octet = octets.take(begin + index, mode="clip").astype(np.int64)
-        lengths |= np.where(index < sizes, (octet & 0x7F) << (7 * index), 0)
-    return lengths
+        found += np.where(index < sizes, (octet & 0x7F) << (7 * index), 0)
+    return found
 
 
-def _compare_fixed(
-    lead: Tree, values: _Values, common_bytes: int, octets: Octets, positions: Integers, is_alike: Flags
-) -> None:
+def _compare_fixed(lead: Tree, values: _Values, walk: _Walk, octets: Octets, is_alike: Flags) -> None:
     """Rule out structs with another fixed byte than the lead: between values, and after the last."""
-    ends = np.concatenate(([common_bytes], values.end))
+    ends = walk.known[1:]
     gaps = np.concatenate((values.begin, [lead.size_bytes])) - ends
     fixed = ragged_ranges(ends, gaps)
-    rank = np.repeat(np.arange(gaps.size), gaps)
-    offset = fixed - ends[rank]
-    wanted = lead.octets[fixed]
-    found = octets.take(positions[1 + rank] + offset[:, None], mode="clip")
-    is_alike &= (found == wanted[:, None]).all(axis=0)
-
-
-def _moved(lead_positions: NDArray[np.uint32], known_ends: Integers, positions: Integers) -> Integers:
-    """Positions of the lead in every struct: a fixed distance after the last value that ends before them."""
-    at = lead_positions.astype(np.int64)
-    rank = np.searchsorted(known_ends, at, side="right") - 1
-    moved: Integers = (positions[rank] + (at - known_ends[rank])[:, None]).T
-    return moved
+    rank = np.repeat(np.arange(1, gaps.size + 1), gaps)
+    offset = fixed - walk.known[rank] + walk.fixed[rank]
+    wanted = lead.octets[fixed][:, None]
+    for begin in range(0, fixed.size, _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        places = walk.variable.take(rank[part], axis=0)
+        places += offset[part][:, None]
+        is_alike &= (octets.take(places, mode="clip") == wanted[part]).all(axis=0)

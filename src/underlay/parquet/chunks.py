@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from underlay.parquet.records import Flags, Integers, Records, Spans
+from underlay.parquet.stacked_records import StackedRecords
 from underlay.parquet.thrift import ITEM, Kind, Tree
 
 CHUNKS = (4, ITEM, 1, ITEM)
@@ -78,8 +79,8 @@ class Chunks:
 class _Grid:
     """Fields of the chunks, put into rows and columns."""
 
-    def __init__(self, tree: Tree, shape: tuple[int, int]) -> None:
-        self.records = Records(tree, CHUNKS)
+    def __init__(self, records: Records | StackedRecords, shape: tuple[int, int]) -> None:
+        self.records = records
         self.shape = shape
 
     def numbers(self, *path: int, kind: Kind = Kind.I64, absent: int = 0) -> tuple[Integers, Flags]:
@@ -105,7 +106,12 @@ class _Grid:
 
 def read_chunks(tree: Tree, row_group_count: int, column_count: int) -> Chunks:
     """All chunks of a footer in which every row group has `column_count` of them."""
-    grid = _Grid(tree, (row_group_count, column_count))
+    return chunks_of(Records(tree, CHUNKS), row_group_count, column_count)
+
+
+def chunks_of(records: Records | StackedRecords, row_group_count: int, column_count: int) -> Chunks:
+    """The chunks whose structs these are."""
+    grid = _Grid(records, (row_group_count, column_count))
     index_page, has_index_page = grid.numbers(META, 10)
     dictionary_page, has_dictionary_page = grid.numbers(META, 11)
     bloom_offset, has_bloom_offset = grid.numbers(META, 14)

@@ -9,17 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from underlay.errors import Malformed, SchemaMismatch, UnderlayError
-from underlay.parquet.alike import StackedTree, stack_alike
-from underlay.parquet.chunks import Chunks, read_chunks
+from underlay.parquet.alike import StackedStructs, stack_alike
+from underlay.parquet.chunks import CHUNKS, Chunks, chunks_of
 from underlay.parquet.footer import ROW_GROUPS, ColumnOrder, Footer, KeyValue
-from underlay.parquet.records import Integers, Records
+from underlay.parquet.records import Integers
 from underlay.parquet.schema import ELEMENTS, Schema
+from underlay.parquet.stacked_records import StackedRecords
 from underlay.parquet.thrift import ITEM, Kind
 
 NUM_ROWS, KEY_VALUES, CREATED_BY = 3, 5, 6
 """Fields of FileMetaData."""
 
-FOOTERS_AT_ONCE = 256
+FOOTERS_AT_ONCE = 512
 """Enough to make the cost of a step of numpy small, few enough to stay in memory that is near."""
 
 MAX_LEADS = 8
@@ -106,49 +107,46 @@ def _stack_like_first(footers: Sequence[bytes], pending: list[int]) -> tuple[Sta
     if not others or lead.is_encrypted:
         return _stack_one(lead, first), [first]
     try:
-        tree, is_alike = stack_alike(lead.tree, len(beginning), [footers[index] for index in others])
-        stack = _stacked(lead, tree)
+        stacked, is_alike = stack_alike(lead.tree, len(beginning), [footers[index] for index in others])
+        taken = [first, *(index for index, alike in zip(others, is_alike.tolist(), strict=True) if alike)]
+        return _stacked(lead, stacked, [footers[index] for index in taken]), taken
     except UnderlayError:  # one of them is damaged: which one, reading them one by one tells
         return _stack_one(lead, first), [first]
-    taken = [first, *(index for index, alike in zip(others, is_alike.tolist(), strict=True) if alike)]
-    return stack, taken
 
 
-def _stacked(lead: Footer, tree: StackedTree) -> Stack:
+def _stacked(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) -> Stack:
     """The stack of footers that are alike. Raises Malformed when one has other rows than its row groups."""
-    count = len(tree) // tree.entries_each
     if (lead.row_groups.column_count != lead.column_count).any():
         raise SchemaMismatch("a row group has another number of columns than the schema")
-    groups = Records(tree, (ROW_GROUPS, ITEM))
-    rows = groups.integers(3, kind=Kind.I64)[0]
-    fields = lead.tree.fields(0)
-    roots = np.arange(count) * tree.entries_each
-    totals = tree.number[roots + fields[NUM_ROWS]] if NUM_ROWS in fields else np.zeros(count, np.int64)
-    if (rows < 0).any() or not np.array_equal(rows.reshape(count, -1).sum(axis=1), totals):
+    rows = StackedRecords(stacked, (ROW_GROUPS, ITEM)).integers(3, kind=Kind.I64)[0]
+    totals = StackedRecords(stacked, ()).integers(NUM_ROWS, kind=Kind.I64)[0]
+    if (rows < 0).any() or not np.array_equal(rows.reshape(stacked.count, -1).sum(axis=1), totals):
         raise Malformed("the row groups have other rows than the file")
     return Stack(
         schema=lead.schema,
-        data=tree.data,
-        origins=tuple(_origins(lead, tree, roots.tolist())),
+        data=stacked.data,
+        origins=tuple(_origins(lead, stacked, footers)),
         row_counts=rows,
-        chunks=read_chunks(tree, rows.size, lead.column_count),
+        chunks=chunks_of(StackedRecords(stacked, CHUNKS), rows.size, lead.column_count),
     )
 
 
-def _origins(lead: Footer, tree: StackedTree, roots: list[int]) -> Iterator[Origin]:
-    created_by = lead.tree.fields(0).get(CREATED_BY) if lead.created_by is not None else None
-    records = Records(tree, (KEY_VALUES, ITEM))
+def _origins(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) -> Iterator[Origin]:
+    data = stacked.data
+    records = StackedRecords(stacked, (KEY_VALUES, ITEM))
     keys, values = records.spans(1), records.spans(2)
     columns = [column.tolist() for column in (keys.begin, keys.length, values.begin, values.length)]
     pairs = [
-        KeyValue(tree.data[key : key + length], tree.data[value : value + size] if value >= 0 else None)
+        KeyValue(data[key : key + length], data[value : value + size] if value >= 0 else None)
         for key, length, value, size in zip(*columns, strict=True)
     ]
-    each = records.count // len(roots)
-    for rank, root in enumerate(roots):
+    each = records.count // stacked.count
+    writers = StackedRecords(stacked, ()).spans(CREATED_BY)
+    names = zip(footers, writers.begin.tolist(), writers.length.tolist(), strict=True)
+    for rank, (raw, begin, length) in enumerate(names):
         yield Origin(
-            tree.data[int(tree.begin[root]) : int(tree.end[root])],
-            None if created_by is None else tree.binary(root + created_by).decode(errors="replace"),
+            raw,
+            None if lead.created_by is None else data[begin : begin + length].decode(errors="replace"),
             lead.column_orders,
             tuple(pairs[rank * each : (rank + 1) * each]),
             lead.row_group_count,

@@ -22,9 +22,10 @@ import pyarrow.parquet as pq
 
 from underlay.errors import InvalidRequest
 from underlay.parquet.footer import Footer
+from underlay.parquet.own import parse_own
 from underlay.parquet.records import Flags
 from underlay.parquet.tail import TAIL_BYTES, read_tail
-from underlay.parquet.write_nan import find_nan, float_leaves, leaf_paths, parse_own, without_bounds
+from underlay.parquet.write_nan import find_nan, float_leaves, leaf_paths, without_bounds
 
 CodecName = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
 
@@ -119,6 +120,8 @@ def _joined(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
 
 def check_bloom(schema: pa.Schema, options: WriteOptions) -> None:
     """Refuse bloom filters that would lose rows, or that are of no column."""
+    if not options.bloom:
+        return
     paths = leaf_paths(schema)
     floats = {paths[index] for index in float_leaves(schema)}
     for path in options.bloom:
@@ -136,7 +139,6 @@ class _OpenFile:
     def __init__(self, schema: pa.Schema, options: WriteOptions, block_rows: int) -> None:
         self.options = options
         self.sink = pa.BufferOutputStream()
-        self.leaf_count = len(leaf_paths(schema))
         self.has_nan: list[Flags] = []
         self.row_count = 0
         self.writer = _open_writer(self.sink, schema, options, block_rows)

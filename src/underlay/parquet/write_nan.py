@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -13,11 +12,10 @@ import pyarrow as pa
 from underlay.parquet.chunks import CHUNKS, META, STATISTICS
 from underlay.parquet.encode import Raw, Struct, Value, encode
 from underlay.parquet.footer import Footer
-from underlay.parquet.places import Places
+from underlay.parquet.own import parse_own
 from underlay.parquet.records import Flags, Records
-from underlay.parquet.scan import Scanner
 from underlay.parquet.tail import seal
-from underlay.parquet.thrift import Kind, Tree
+from underlay.parquet.thrift import Kind
 
 AnyArray: TypeAlias = "pa.Array[Any]"  # Any: of every type
 
@@ -51,19 +49,25 @@ def _leaves(path: str, type_: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield path, type_
 
 
+@lru_cache(maxsize=64)
+def _float_columns(schema: pa.Schema) -> tuple[tuple[int, int, int], ...]:
+    """The columns with leaves that may hold NaN: their positions, and those of their first leaf and the one after."""
+    found, begin = [], 0
+    for column, field in enumerate(schema):
+        end = begin + sum(1 for _ in _leaves("", field.type))
+        if not float_leaves(schema).isdisjoint(range(begin, end)):
+            found.append((column, begin, end))
+        begin = end
+    return tuple(found)
+
+
 def find_nan(table: pa.Table) -> Flags:
     """Which leaves of a table hold NaN. Values under a null struct count as well."""
-    found = np.zeros(len(leaf_paths(table.schema)), np.bool_)
-    if not float_leaves(table.schema):
-        return found
-    index = 0
-    for column in table.columns:
-        begin = index
-        for _ in _leaves("", column.type):
-            index += 1
-        if not float_leaves(table.schema).isdisjoint(range(begin, index)):
-            for chunk in column.chunks:
-                found[begin:index] |= list(_holds_nan(chunk))
+    schema = table.schema
+    found = np.zeros(len(leaf_paths(schema)), np.bool_)
+    for column, begin, end in _float_columns(schema):
+        for chunk in table.column(column).chunks:
+            found[begin:end] |= list(_holds_nan(chunk))
     return found
 
 
@@ -106,20 +110,3 @@ def without_bounds(footer: Footer, has_nan: Flags) -> tuple[Footer, bytes]:
         replaced[entry] = encode(Struct(kept))
     changed = tree.write(replaced)
     return parse_own(changed), seal(changed)
-
-
-def parse_own(data: bytes) -> Footer:
-    """A footer that this process has written. What was learnt of the last one's form speeds up the next."""
-    scanner = Scanner(data, _LEARNT.places)
-    scanner.run()
-    return Footer(Tree(data, scanner))
-
-
-class _Learnt(threading.local):
-    """The places of our own footers, which are few and always the same; one set for each thread."""
-
-    def __init__(self) -> None:
-        self.places = Places()
-
-
-_LEARNT = _Learnt()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import partial
-from io import BytesIO
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -13,10 +12,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from underlay.errors import Damaged, Inconsistent, UnderlayError
-from underlay.parquet.bloom import parse_header
+from underlay.parquet.bloom import BLOCK_BYTES, encode_header, parse_header
 from underlay.parquet.checks import check_ranges
 from underlay.parquet.footer import Footer
-from underlay.parquet.tail import TAIL_BYTES, LoadedFooter, Tail, load_footer
+from underlay.parquet.tail import TAIL_BYTES, LoadedFooter, load_footer
 from underlay.pm.convert import Place, bloom_mask, convert
 from underlay.pm.physical import open_physical, read_leaves
 from underlay.pm.sidecar import Sidecar, decode
@@ -66,13 +65,13 @@ def from_parquet(
 
 
 def sidecar_of(data: bytes | memoryview, footer: Footer) -> bytes:
-    """The sidecar of a whole Parquet file in memory whose footer is `footer`, with its bloom filters inside."""
-    file_size = len(data)
-    tail = Tail(file_size - TAIL_BYTES - len(footer.data), len(footer.data))
-    check_ranges(footer, file_size)
-    has_blooms = bool(bloom_mask(footer).any())
-    bitsets = read_blooms(BytesIO(data), LoadedFooter(footer, footer.data, tail, file_size)) if has_blooms else {}
-    return convert(footer, tail.footer_offset, blooms=bitsets)
+    """The sidecar of a whole Parquet file in memory whose footer is `footer`, with its bloom filters inside.
+
+    The file was written by us: that its chunks lie inside of it is not checked.
+    """
+    places = bloom_ranges(footer, len(data))
+    bitsets = bitsets_of({place: data[wanted.begin : wanted.end] for place, wanted in places.items()})
+    return convert(footer, len(data) - TAIL_BYTES - len(footer.data), blooms=bitsets)
 
 
 def read_blooms(file: BinaryIO, loaded: LoadedFooter) -> dict[Place, bytes]:
@@ -102,6 +101,11 @@ def bitsets_of(stored: Mapping[Place, bytes | memoryview]) -> dict[Place, bytes]
     found = {}
     for place, octets in stored.items():
         data = bytes(octets)
+        whole_bytes = len(data) // BLOCK_BYTES * BLOCK_BYTES
+        usual = _usual_header(whole_bytes)
+        if whole_bytes and data.startswith(usual):
+            found[place] = data[len(usual) : len(usual) + whole_bytes]
+            continue
         try:
             header = parse_header(data)
         except Damaged as error:
@@ -109,6 +113,12 @@ def bitsets_of(stored: Mapping[Place, bytes | memoryview]) -> dict[Place, bytes]
         if header is not None:
             found[place] = data[header.header_length : header.header_length + header.bitset_length]
     return found
+
+
+@lru_cache(maxsize=64)
+def _usual_header(bitset_length: int) -> bytes:
+    """What nearly all writers store before a bitset: recognised faster than it is parsed."""
+    return encode_header(bitset_length)
 
 
 def _bloom_place(row_group: int, column: int) -> str:

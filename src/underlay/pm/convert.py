@@ -53,6 +53,12 @@ _ENCODINGS = {
 }
 """Parquet's encoding number → our bit; encodings of levels and unknown ones have none."""
 
+_MASKS = np.arange(1 << (max(_ENCODINGS) + 1))
+_ENCODING_BITS = np.bitwise_or.reduce(
+    [np.where(_MASKS >> number & 1, int(bit), 0) for number, bit in _ENCODINGS.items()]
+).astype(np.uint8)
+"""For every set of encodings, as a mask of their numbers, our bits."""
+
 
 def convert(
     footer: Footer,
@@ -99,8 +105,7 @@ def _chunks(footer: Footer, generation: Generation) -> tuple[ChunkArray, dict[Pl
     _check_codecs(source.codec)
     chunks = np.zeros(shape, CHUNK.dtype)
     chunks["codec"] = source.codec
-    for number, bit in _ENCODINGS.items():
-        chunks["encodings"] |= np.where(source.encodings >> number & 1, bit, 0).astype(np.uint8)
+    chunks["encodings"] = _ENCODING_BITS[source.encodings & (len(_ENCODING_BITS) - 1)]
     # QuestDB takes a dictionary offset of 0 as it stands; no chunk begins there, so the chunk would be lost.
     begin = np.where(source.dictionary_page_offset > 0, source.dictionary_page_offset, source.data_page_offset)
     chunks["num_values"] = np.maximum(source.num_values, 0)
@@ -171,12 +176,12 @@ def _set_bound(
     inline = present & (spans.length <= _INLINE_BYTES)
     flags = np.where(present, int(present_flag), 0) | np.where(inline, int(inline_flag), 0)
     chunks["stat_flags"] |= (flags | np.where(present & exact, int(exact_flag), 0)).astype(np.uint8)
-    chunks["stat_sizes"] |= np.where(inline, spans.length << shift, 0).astype(np.uint8)
-    value = np.zeros(chunks.shape, np.uint64)
-    for k in range(_INLINE_BYTES):
-        here = inline & (spans.length > k)
-        value |= np.where(here, data[np.where(here, spans.begin + k, 0)].astype(np.uint64) << np.uint64(8 * k), 0)
-    chunks[f"{side}_stat"] = value
+    lengths = np.where(inline, spans.length, 0)
+    chunks["stat_sizes"] |= (lengths << shift).astype(np.uint8)
+    octets = np.arange(_INLINE_BYTES)
+    here = octets < lengths[..., None]
+    stored = np.where(here, data[np.where(here, spans.begin[..., None] + octets, 0)], 0).astype(np.uint8, copy=False)
+    chunks[f"{side}_stat"] = stored.view("<u8")[..., 0]
     return {(int(row_group), int(column)) for row_group, column in np.argwhere(present & ~inline)}
 
 

@@ -176,14 +176,16 @@ class LocalStore(Store):
             with existing_folder(self.root, folders) as folder:
                 descriptor = os.open(name, _READ, dir_fd=folder)
             try:
-                found = _described(key, os.fstat(descriptor))
+                status = os.fstat(descriptor)
+                found = _described(key, status)
                 if found is None:
                     raise NotFound("is not a regular file", place=self._place(key))
                 if if_match is not None and if_match != found.etag:
                     raise self._replaced(key, if_match, found.etag)
                 yield descriptor, found
-                after = _described(key, os.fstat(descriptor))
-                if after != found:
+                later = os.fstat(descriptor)
+                if (later.st_mtime_ns, later.st_size) != (status.st_mtime_ns, status.st_size):
+                    after = _described(key, later)
                     raise self._replaced(key, found.etag, after.etag if after else None)
             finally:
                 os.close(descriptor)
@@ -214,10 +216,10 @@ class LocalStore(Store):
     @contextmanager
     def _errors_of(self, key: str, *, is_write: bool = False) -> Iterator[None]:
         """Errors of the operating system as ours."""
-        place = self._place(key)
         try:
             yield
         except OSError as e:
+            place = self._place(key)
             is_absent = isinstance(e, (*_ABSENT, IsADirectoryError)) or e.errno == errno.ELOOP
             if is_absent and not is_write:
                 raise NotFound("no such object", place=place) from None
