@@ -16,6 +16,8 @@ from underlay.scan.file_shape import FileShape
 from underlay.scan.locate import Place
 from underlay.values.ranges import ByteRange
 
+_SMALL_BYTES = 256 << 10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockChunks:
@@ -101,13 +103,21 @@ def _decode_chunks(
     rows = [moved[first : first + len(leaves)] for first in range(0, len(moved), len(leaves))]
     footer = shape.select(leaves).footer([block.row_count for block in blocks], rows)
     try:
-        metadata = pq.read_metadata(pa.BufferReader(MAGIC + seal(footer)))
-        with pq.ParquetFile(pa.BufferReader(buffer), metadata=metadata, page_checksum_verification=True) as file:
+        with _open(buffer, seal(footer)) as file:
             return file.read(use_threads=False)
     except pa.ArrowNotImplementedError as error:
         raise Unsupported(f"Arrow cannot read it: {error}") from error
     except (pa.ArrowException, OSError) as error:
         raise Damaged(f"does not decode: {error}") from error
+
+
+def _open(chunks: pa.Buffer, footer: bytes) -> pq.ParquetFile:
+    """The chunks as a Parquet file with this footer: copied before it when they are few, which Arrow opens faster."""
+    if chunks.size <= _SMALL_BYTES:
+        whole = pa.BufferReader(b"".join((memoryview(chunks), footer)))
+        return pq.ParquetFile(whole, page_checksum_verification=True)
+    metadata = pq.read_metadata(pa.BufferReader(MAGIC + footer))
+    return pq.ParquetFile(pa.BufferReader(chunks), metadata=metadata, page_checksum_verification=True)
 
 
 def _by_null_leaves(blocks: Sequence[BlockChunks]) -> Iterator[Sequence[BlockChunks]]:

@@ -29,9 +29,11 @@ _FETCHERS = 16
 def is_cheaper_by_footers(choice: Choice, columns: Sequence[int]) -> bool:
     """Whether the footers of a part's kept files are less to fetch than the places that its segment lacks."""
     segment = choice.part.segment
+    by_places = segment.missing_bytes(statistics=columns, places=columns)
+    if by_places <= REQUEST_BYTES:
+        return False
     files = distinct(choice.files)
-    by_footers = int(segment.files.footer_bytes[files].sum()) + len(files) * REQUEST_BYTES
-    return segment.missing_bytes(statistics=columns, places=columns) > by_footers
+    return by_places > int(segment.files.footer_bytes[files].sum()) + len(files) * REQUEST_BYTES
 
 
 class FooterPlaces:

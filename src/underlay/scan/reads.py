@@ -46,8 +46,9 @@ class SlabRead:
         table = self.read.read()
         keep = self._kept_by_deletes()
         if matches is not None and not self.must.all():
-            counts = [block.row_count for block in self.read.blocks]
-            is_match = matches(table) | np.repeat(self.must, counts)
+            is_match = matches(table)
+            if self.must.any():
+                is_match = is_match | np.repeat(self.must, [block.row_count for block in self.read.blocks])
             keep = is_match if keep is None else keep & is_match
         if keep is None or keep.all():
             return table
