@@ -32,6 +32,7 @@ LAYERS = [
     "local",
     "api",
     "cli",
+    "__main__",
 ]
 """Bottom first. A module may import from its own layer and from those before it."""
 

@@ -14,7 +14,7 @@ from underlay.api.table_info import RevisionInfo, TableInfo
 from underlay.cache.decoded import DecodedCache
 from underlay.cache.settings import disk_cache, memory_cache
 from underlay.change.define import define
-from underlay.errors import NotFound
+from underlay.errors import InvalidRequest, NotFound
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import SegmentRef
 from underlay.index.segment import Segment
@@ -45,6 +45,8 @@ def connect(
     endpoint and region; credentials also come from the usual environment variables. Within `max_staleness_seconds` a
     table's newest version is not looked for again.
     """
+    if not isinstance(url, str | os.PathLike | Store) or not url:
+        raise InvalidRequest("a lake is at a path or URL", found=repr(url), hint="Write data/lake or s3://bucket/lake.")
     store = url if isinstance(url, Store) else open_store(url, options)
     return Lake(store, options=options, max_staleness_seconds=max_staleness_seconds)
 
@@ -93,7 +95,7 @@ class Lake:
         sort_by: Sequence[str] = (),
         partition_by: Sequence[str] = (),
         comment: str | None = None,
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | int] | None = None,
     ) -> Table:
         """A new table without rows.
 

@@ -18,6 +18,8 @@ def read_moment(moment: str | date | datetime) -> int:
             raise InvalidRequest(
                 "not a point in time", found=moment, hint="Write 2026-01-31 or 2026-01-31T23:59:59+01:00."
             ) from None
+    if not isinstance(moment, date):
+        raise InvalidRequest("not a point in time", found=repr(moment), hint="Give text, a date or a datetime.")
     if not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
     if moment.tzinfo is None:

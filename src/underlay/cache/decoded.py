@@ -58,9 +58,9 @@ class DecodedCache:
         def load() -> Segment:
             crcs = {piece.range: piece.crc for piece in decode_directory(ref.pieces, ref.size_bytes).values()}
             fetch = piece_fetcher(store, key, f"{ref.crc:08x}", self.disk, crcs=crcs)
-            return Segment.open(ref, fetch, f"{store.url}/{key}")
+            return Segment.open(ref, fetch, store.place_of(key))
 
-        segment = self.memory.get(name, _placed(load, f"{store.url}/{key}"), _weigh_segment)
+        segment = self.memory.get(name, _placed(load, store.place_of(key)), _weigh_segment)
         self.memory.reweigh(name, _weigh_segment(segment))
         return segment
 
@@ -74,7 +74,7 @@ class DecodedCache:
             _check(identity(data), crc)
             return _Decoded(decode_sidecar(_kept(data), parquet_size=file_bytes), size_bytes)
 
-        return self._get(("sidecar", store.url, key, size_bytes, crc, file_bytes), load, f"{store.url}/{key}")
+        return self._get(("sidecar", store.url, key, size_bytes, crc, file_bytes), load, store.place_of(key))
 
     def footer(
         self, store: Store, key: str, *, file_bytes: int, footer_bytes: int, footer_crc: int, etag: str | None = None
@@ -88,7 +88,7 @@ class DecodedCache:
             data = self._checked(store, key, wanted, footer_crc, version, if_match=etag)
             return _Decoded(Footer.parse(bytes(data)), footer_bytes)
 
-        return self._get(("footer", store.url, key, version, footer_bytes), load, f"{store.url}/{key}")
+        return self._get(("footer", store.url, key, version, footer_bytes), load, store.place_of(key))
 
     def root(self, store: Store, key: str, decode: Callable[[memoryview], Root] = decode_root) -> Root:
         """The root at `key`. One request. Raises NotFound, and what `decode` raises. A root that was expired since it
@@ -98,7 +98,7 @@ class DecodedCache:
             data, _ = store.get(key)
             return _Decoded(decode(data), len(data))
 
-        return self._get(("root", store, key), load, f"{store.url}/{key}")
+        return self._get(("root", store, key), load, store.place_of(key))
 
     def _get(self, key: Key, load: Callable[[], _Decoded[T]], place: str) -> T:
         return self.memory.get(key, _placed(load, place), lambda decoded: _SPREAD * decoded.size_bytes).value

@@ -88,7 +88,7 @@ class DiskCache:
             fetched = store.get_ranges(key, [ranges[i] for i in missing], if_match=if_match)
             for i, view in zip(missing, fetched, strict=True):
                 if crcs is not None and crc32(view) != crcs[i]:
-                    place = f"{store.url}/{key}: bytes {ranges[i].begin} to {ranges[i].end}"
+                    place = f"{store.place_of(key)}: bytes {ranges[i].begin} to {ranges[i].end}"
                     raise ChecksumMismatch("damaged", place=place, expected=crcs[i], found=crc32(view))
                 self.write(keys[i], view)
                 found[i] = view

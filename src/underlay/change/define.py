@@ -46,7 +46,7 @@ def define(
     sort_by: Sequence[str] = (),
     partition_by: Sequence[str] = (),
     comment: str | None = None,
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | int] | None = None,
 ) -> Definition:
     """The definition of a new table. Raises InvalidRequest for what does not go together, UnknownColumn."""
     table = read_schema(schema)
@@ -58,8 +58,8 @@ def define(
     keys = [find_leaf(table, parse_path(column)) for column in key]
     if len({leaf.id for leaf in keys}) < len(keys):
         raise InvalidRequest("the key names a column twice", found=", ".join(key))
-    properties = dict(properties or {})
-    check_settings(properties, table)
+    settings = {name: str(value) for name, value in (properties or {}).items()}
+    check_settings(settings, table)
     return Definition(
         schema=to_record(table),
         key=tuple(leaf.id for leaf in keys),
@@ -71,6 +71,6 @@ def define(
             PartitionFieldRecord(field=one.field, transform=one.transform, width=one.width)
             for one in partition_fields(table, partition_by)
         ),
-        properties=properties,
+        properties=settings,
         comment=comment,
     )

@@ -11,6 +11,7 @@ import msgspec
 
 from underlay.errors import Malformed, Unsupported
 from underlay.index.entry import FileEntry, Layout
+from underlay.index.sealed_json import seal, unseal
 from underlay.schema.record import SchemaRecord
 
 FORMAT = 1
@@ -180,15 +181,16 @@ class _Format(msgspec.Struct):
 
 def encode_root(root: Root) -> bytes:
     """The bytes of a root."""
-    return _ENCODER.encode(root)
+    return seal(_ENCODER.encode(root))
 
 
 def decode_root(data: bytes | memoryview) -> Root:
     """The root in `data`. Raises Malformed, or Unsupported when a newer Underlay wrote it."""
+    json = unseal(data)
     try:
-        found = msgspec.json.decode(data, type=_Format).format
+        found = msgspec.json.decode(json, type=_Format).format
         if found != FORMAT:
             raise Unsupported("the root has another format", expected=FORMAT, found=found, hint="Update Underlay.")
-        return _DECODER.decode(data)
+        return _DECODER.decode(json)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Malformed(f"not a root: {error}") from error

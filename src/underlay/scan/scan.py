@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from underlay.cache.decoded import DecodedCache
+from underlay.errors import BadPredicate
 from underlay.plan.plan import Plan
 from underlay.prune import TRUE, Predicate, columns_of, matches
 from underlay.scan.blooms import BloomLoader
@@ -136,5 +137,8 @@ def leaf_ids(column: Field) -> Sequence[int]:
 
 def _arrow_mask(table: pa.Table, expression: pc.Expression) -> NDArray[np.bool_]:
     """Which rows an Arrow expression is true for."""
-    found = ds.dataset(table).to_table(columns={"is_match": expression}, use_threads=False).column("is_match")
+    try:
+        found = ds.dataset(table).to_table(columns={"is_match": expression}, use_threads=False).column("is_match")
+    except pa.ArrowException as error:
+        raise BadPredicate(f"Arrow cannot apply the condition: {error}", found=str(expression)) from error
     return np.array(found.to_pylist(), dtype=np.bool_)  # None is false

@@ -96,6 +96,9 @@ class LocalStore(Store):
         joined = join(ranges, self.gap_bytes if gap_bytes is None else gap_bytes)
         with self._opened(key, if_match) as (descriptor, found):
             check_size(found.size_bytes, size_bytes, self._place(key))
+            beyond = next((wanted for wanted in joined if wanted.end > found.size_bytes), None)
+            if beyond is not None:  # before memory is asked for it
+                raise past_the_end(beyond, found.size_bytes).at(self._place(key))
             fetched = [memoryview(read(descriptor, wanted)) for wanted in joined]
         try:
             return cut(fetched, joined, ranges)

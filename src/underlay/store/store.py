@@ -143,5 +143,9 @@ class Store(ABC):
             raise Inconsistent("an object that was just put is not there", place=f"{self.url}: {key}")
         return found.modified
 
+    def place_of(self, key: str) -> str:
+        """Where an object is, for messages."""
+        return f"{self.url}{key}" if self.url.endswith("/") else f"{self.url}/{key}"
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"

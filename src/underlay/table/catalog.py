@@ -11,6 +11,7 @@ import re
 import msgspec
 
 from underlay.errors import InvalidRequest, Malformed, NotFound, TableExists, TableNotFound, Unsupported
+from underlay.index.sealed_json import seal, unseal
 
 FORMAT = 1
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -69,13 +70,13 @@ _DECODER = msgspec.json.Decoder(Catalog)
 
 def encode_catalog(catalog: Catalog) -> bytes:
     """The bytes of an entry."""
-    return msgspec.json.encode(catalog)
+    return seal(msgspec.json.encode(catalog))
 
 
 def decode_catalog(data: bytes | memoryview) -> Catalog:
     """The entry in `data`. Raises Malformed, or Unsupported when a newer Underlay wrote it."""
     try:
-        catalog = _DECODER.decode(data)
+        catalog = _DECODER.decode(unseal(data))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Malformed(f"not an entry of the catalog: {error}") from error
     if catalog.format != FORMAT:
@@ -85,7 +86,7 @@ def decode_catalog(data: bytes | memoryview) -> Catalog:
 
 def split_name(name: str) -> tuple[str, str]:
     """The dataset and the table of a name. Raises InvalidRequest."""
-    parts = name.split(".")
+    parts = name.split(".") if isinstance(name, str) else []
     if len(parts) != 2 or len(name) > _MAX_NAME or not all(_PART.fullmatch(part) for part in parts):
         raise InvalidRequest(
             "not a name for a table",

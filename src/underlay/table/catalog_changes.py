@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from underlay.errors import TableExists
+from underlay.errors import TableExists, TableNotFound
 from underlay.index.keys import table_folder
 from underlay.table.catalog import (
     ACTIVE,
@@ -107,6 +107,10 @@ def tag_version(name: str, tag: str, revision: str, version: int) -> CatalogChan
 
     def change(catalog: Catalog) -> Catalog:
         record = find_table(catalog, name)
+        if revision not in record.revisions:
+            raise TableNotFound(
+                f"{name} is another table by now", hint="It was renamed, or dropped and created again. Open it again."
+            )
         after = replace(record, tags=record.tags | {tag: TagRecord(revision=revision, version=version)})
         return replace(catalog, operation=f"tag {name} {tag}", tables=catalog.tables | {name: after})
 

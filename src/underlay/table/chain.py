@@ -58,8 +58,9 @@ class Chain:
         begun_at = self.surroundings.monotonic()
         if checked_at is not None and known != NONE and begun_at - checked_at < max_staleness_seconds:
             return known
-        bound = known if known != NONE else self._lower_bound()
-        return self._remember(self._gallop(bound), begun_at)
+        if known != NONE:
+            return self._remember(self._gallop(known), begun_at)
+        return self._remember(self._checked(self._gallop(self._lower_bound())), begun_at)
 
     def get(self, number: int) -> memoryview:
         """The object of this number. Raises VersionNotFound."""
@@ -111,6 +112,14 @@ class Chain:
                 end = middle
         return bound
 
+    def _checked(self, head: int) -> int:
+        """The head that was found when a chain is opened, unless the object after it is missing. One request."""
+        while head != NONE and self._exists(head + 2):
+            if not self._exists(head + 1):
+                raise missing_object(self.keys.object(head + 1))
+            head = self._gallop(head + 2)  # both came since
+        return head
+
     def _lower_bound(self) -> int:
         try:
             hinted = msgspec.json.decode(self.store.get(self.keys.hint)[0], type=Hint).number
@@ -125,11 +134,7 @@ class Chain:
             if found.key == self.keys.object(number + 1):
                 number += 1
             elif found.key.removeprefix(f"{self.keys.folder}/")[:1].isdigit():
-                raise Inconsistent(
-                    "an object of a chain is missing",
-                    place=self.keys.object(number + 1),
-                    hint="Bring it back from a copy; the objects after it cannot be trusted without it.",
-                )
+                raise missing_object(self.keys.object(number + 1))
             else:
                 break
         return number
@@ -137,3 +142,12 @@ class Chain:
     def _write_hint(self, number: int) -> None:
         with suppress(UnderlayError):
             self.store.put(self.keys.hint, msgspec.json.encode(Hint(number)))
+
+
+def missing_object(key: str) -> Inconsistent:
+    """The error of a chain with a hole in it."""
+    return Inconsistent(
+        "an object of a chain is missing",
+        place=key,
+        hint="Bring it back from a copy; the objects after it cannot be trusted without it.",
+    )

@@ -6,7 +6,7 @@ from threading import Lock
 
 from msgspec.structs import replace
 
-from underlay.errors import Busy, NotFound, UnderlayError
+from underlay.errors import Busy, Inconsistent, NotFound, UnderlayError
 from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
 from underlay.store.probe import probe_store
 from underlay.store.store import Store
@@ -91,9 +91,12 @@ class Lake:
 
     def _decode(self, data: memoryview, number: int) -> Catalog:
         try:
-            return decode_catalog(data)
+            catalog = decode_catalog(data)
         except UnderlayError as error:
             raise error.at(catalog_key(number)) from None
+        if catalog.number != number:
+            raise Inconsistent("an entry of the catalog has another number than its key", place=catalog_key(number))
+        return catalog
 
 
 def _read_id(data: memoryview) -> str:

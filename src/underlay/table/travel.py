@@ -21,6 +21,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def at_version(revision: Revision, version: int) -> Root:
     """The root of this version. Raises VersionNotFound, with the versions that there are."""
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise InvalidRequest("a version is a whole number", found=repr(version))
     head = revision.head()
     if not 0 <= version <= head.version:
         raise VersionNotFound(
