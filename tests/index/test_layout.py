@@ -159,10 +159,42 @@ def test_a_reason_names_column_and_both_types():
     assert reasons(footer, table) == ("Column s.x is int32 in the table and string in the file.",)
 
 
-def test_int96_fits_timestamps():
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_int96_fits_timestamps(unit, zone):
     data = column(pa.timestamp("ns"), 5)
-    assert fits(data, pa.timestamp("us"), use_deprecated_int96_timestamps=True)
-    assert fits(data, pa.timestamp("us", "UTC"), use_deprecated_int96_timestamps=True)
+    assert fits(data, pa.timestamp(unit, zone), use_deprecated_int96_timestamps=True)
+
+
+@pytest.mark.parametrize("unit", ["ms", "s"])
+def test_int96_does_not_fit_coarser_timestamps(unit):
+    footer = footer_of(column(pa.timestamp("ns"), 5), use_deprecated_int96_timestamps=True)
+    assert reasons(footer, table_of(pa.field("c", pa.timestamp(unit)))) == (
+        f"Column c is timestamp({unit}) in the table and INT96 in the file, "
+        "which only microseconds and nanoseconds hold.",
+    )
+
+
+def test_int96_does_not_fit_other_types():
+    footer = footer_of(column(pa.timestamp("ns"), 5), use_deprecated_int96_timestamps=True)
+    assert reasons(footer, table_of(pa.field("c", pa.int64()))) == (
+        "Column c is int64 in the table and timestamp(ns) in the file.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("type_", "path"),
+    [
+        (pa.struct([pa.field("x", pa.timestamp("ns"))]), "c.x"),
+        (pa.list_(pa.timestamp("ns")), "c.element"),
+        (pa.map_(pa.string(), pa.timestamp("ns")), "c.value"),
+    ],
+)
+def test_int96_inside_another_column_is_refused(type_, path):
+    footer = footer_of(column(type_), use_deprecated_int96_timestamps=True)
+    assert reasons(footer, table_of(pa.field("c", type_))) == (
+        f"Column {path} is INT96 in the file, which is read only in a column that is not nested.",
+    )
 
 
 def test_seconds_of_our_own_files_lie_as_milliseconds():

@@ -72,7 +72,8 @@ def can_hold(node: SchemaNode, wanted: Scalar, *, is_ours: bool) -> bool:
     """Whether every value of the leaf is exactly a value of `wanted`.
 
     Seconds lie in files as milliseconds; only of a file of ours is it known that they are whole. INT96 does not say
-    what its writer meant: engines write microseconds or nanoseconds, with and without a zone, and it is taken for all.
+    what its writer meant: engines write microseconds or nanoseconds, with and without a zone, and it is taken for all;
+    whether each value is one of `wanted` is known only when it is read.
     """
     if holds_only_nulls(node):
         return True

@@ -16,13 +16,13 @@ from typing import Literal
 import msgspec
 
 from underlay.index.entry import Layout
-from underlay.index.file_type import can_hold, file_type
+from underlay.index.file_type import can_hold, file_type, is_int96
 from underlay.index.shape import Form, Shape, shapes_of
 from underlay.parquet.schema import Schema, read_schema
 from underlay.parquet.thrift import parse
 from underlay.schema.adapt import SourceField, parts_of
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
+from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
 
 By = Literal["id", "name"]
 NO_FIELD = -1
@@ -159,8 +159,16 @@ def _match(
 
 
 def _match_leaf(matching: _Matching, path: tuple[str, ...], shape: Shape, wanted: Field, scalar: Scalar) -> None:
+    if is_int96(shape.node) and len(path) > 1:
+        matching.refuse(path, "is INT96 in the file, which is read only in a column that is not nested")
+        return
     if can_hold(shape.node, scalar, is_ours=matching.by == "id"):
         matching.fields[shape.begin] = wanted.id
+        return
+    if is_int96(shape.node) and scalar.kind is Kind.TIMESTAMP:
+        matching.refuse(
+            path, f"is {scalar} in the table and INT96 in the file, which only microseconds and nanoseconds hold"
+        )
         return
     found = file_type(shape.node)
     physical = shape.node.physical_type.name if shape.node.physical_type is not None else "a group"

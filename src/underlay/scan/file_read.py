@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from underlay.scan.file_shape import FileShape
 from underlay.scan.locate import Place
 from underlay.values.ranges import ByteRange
 
+Int96Unit = Literal["ns", "ms"]
 _SMALL_BYTES = 256 << 10
 
 
@@ -63,7 +65,7 @@ class FileRead:
         try:
             return self._decode(self._fetch())
         except UnderlayError as error:
-            raise error.at(f"{store.url}/{key}") from None
+            raise error.at(store.place_of(key)) from None
 
     def _fetch(self) -> tuple[Fetch, pa.Buffer]:
         store, key = self.place
@@ -86,14 +88,31 @@ class FileRead:
         null_columns = {
             column.field.id for column in self.shape.columns if column.leaves and null_leaves.issuperset(column.leaves)
         }
-        decoded = _decode_chunks(self.shape, leaves, blocks, fetch, buffer) if leaves else pa.table({})
+        decoded = self._decode_leaves(leaves, blocks, fetch, buffer) if leaves else pa.table({})
         if leaves and decoded.num_rows != row_count:
             raise Damaged("the file has another number of rows", expected=row_count, found=decoded.num_rows)
         return self.shape.adapt(decoded, row_count, null_columns)
 
+    def _decode_leaves(
+        self, leaves: tuple[int, ...], blocks: Sequence[BlockChunks], fetch: Fetch, buffer: pa.Buffer
+    ) -> pa.Table:
+        decoded = _decode_chunks(self.shape, leaves, blocks, fetch, buffer)
+        int96_leaves = tuple(sorted(self.shape.int96_leaves.intersection(leaves)))
+        if not int96_leaves:
+            return decoded
+        return self.shape.exact(
+            decoded, _decode_chunks(self.shape, int96_leaves, blocks, fetch, buffer, int96_unit="ms")
+        )
+
 
 def _decode_chunks(
-    shape: FileShape, leaves: tuple[int, ...], blocks: Sequence[BlockChunks], fetch: Fetch, buffer: pa.Buffer
+    shape: FileShape,
+    leaves: tuple[int, ...],
+    blocks: Sequence[BlockChunks],
+    fetch: Fetch,
+    buffer: pa.Buffer,
+    *,
+    int96_unit: Int96Unit = "ns",
 ) -> pa.Table:
     chunks = [block.chunks[leaf] for block in blocks for leaf in leaves]
     moved = [
@@ -103,7 +122,7 @@ def _decode_chunks(
     rows = [moved[first : first + len(leaves)] for first in range(0, len(moved), len(leaves))]
     footer = shape.select(leaves).footer([block.row_count for block in blocks], rows)
     try:
-        with _open(buffer, seal(footer)) as file:
+        with _open(buffer, seal(footer), int96_unit) as file:
             return file.read(use_threads=False)
     except pa.ArrowNotImplementedError as error:
         raise Unsupported(f"Arrow cannot read it: {error}") from error
@@ -111,13 +130,18 @@ def _decode_chunks(
         raise Damaged(f"does not decode: {error}") from error
 
 
-def _open(chunks: pa.Buffer, footer: bytes) -> pq.ParquetFile:
+def _open(chunks: pa.Buffer, footer: bytes, int96_unit: Int96Unit) -> pq.ParquetFile:
     """The chunks as a Parquet file with this footer: copied before it when they are few, which Arrow opens faster."""
     if chunks.size <= _SMALL_BYTES:
         whole = pa.BufferReader(b"".join((memoryview(chunks), footer)))
-        return pq.ParquetFile(whole, page_checksum_verification=True)
+        return pq.ParquetFile(whole, page_checksum_verification=True, coerce_int96_timestamp_unit=int96_unit)
     metadata = pq.read_metadata(pa.BufferReader(MAGIC + footer))
-    return pq.ParquetFile(pa.BufferReader(chunks), metadata=metadata, page_checksum_verification=True)
+    return pq.ParquetFile(
+        pa.BufferReader(chunks),
+        metadata=metadata,
+        page_checksum_verification=True,
+        coerce_int96_timestamp_unit=int96_unit,
+    )
 
 
 def _by_null_leaves(blocks: Sequence[BlockChunks]) -> Iterator[Sequence[BlockChunks]]:

@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from underlay.index.entry import Layout
+from underlay.index.file_type import is_int96
 from underlay.index.layout import source_fields
 from underlay.parquet.lean import FileColumns, LeanSchema
+from underlay.scan.int96 import exact_timestamps
 from underlay.schema.adapt import SourceField, adapt_column
 from underlay.schema.arrow import to_arrow_type
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field
+from underlay.schema.types import Field, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class ShapedColumn:
     source: SourceField | None
     leaves: tuple[int, ...]
     """Positions of its leaves in the file."""
+    is_int96: bool = False
+    """Whether it is a single value, which lies as INT96."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,7 +59,16 @@ class FileShape:
                 if leaf.top.name == name and layout.fields[leaf.index] in schema.leaf_by_id
             )
             source = _without_unknown(sources[name]) if name is not None else None
-            columns.append(ShapedColumn(field=wanted_field, name_in_file=name, source=source, leaves=leaves))
+            columns.append(
+                ShapedColumn(
+                    field=wanted_field,
+                    name_in_file=name,
+                    source=source,
+                    leaves=leaves,
+                    is_int96=isinstance(wanted_field.type, Scalar)
+                    and any(is_int96(file.schema.leaves[leaf].node) for leaf in leaves),
+                )
+            )
         return FileShape(columns=tuple(columns), file=file, layout=layout)
 
     def select(self, leaves: tuple[int, ...]) -> LeanSchema:
@@ -63,6 +76,23 @@ class FileShape:
         if leaves not in self._selected:
             self._selected[leaves] = self.file.select(leaves, self.layout.created_by)
         return self._selected[leaves]
+
+    @property
+    def int96_leaves(self) -> frozenset[int]:
+        """Positions of the wanted leaves that Arrow does not decode exactly."""
+        return frozenset(leaf for column in self.columns if column.is_int96 for leaf in column.leaves)
+
+    def exact(self, decoded: pa.Table, in_ms: pa.Table) -> pa.Table:
+        """The decoded columns, those that lie as INT96 made exact by themselves in milliseconds.
+
+        Raises Unsupported when a value of theirs is not one of the table's type.
+        """
+        for column in self.columns:
+            if column.is_int96 and column.name_in_file in in_ms.column_names:
+                name = column.name_in_file
+                values = exact_timestamps(decoded.column(name), in_ms.column(name), column.field)
+                decoded = decoded.set_column(decoded.column_names.index(name), name, values)
+        return decoded
 
     def adapt(self, decoded: pa.Table, row_count: int, null_columns: Collection[int]) -> pa.Table:
         """The table's columns out of a file's; those in `null_columns`, by field id, are nulls."""
