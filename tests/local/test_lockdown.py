@@ -90,7 +90,7 @@ def test_refused(lake, tmp_path, text):
 
 
 def test_a_change_is_refused_with_what_to_do(lake):
-    with pytest.raises(InvalidRequest, match="append"):
+    with pytest.raises(InvalidRequest, match=r"Tables change by append, register and rollback\.$"):
         lake.sql("insert into a.b values (1)")
 
 

@@ -281,3 +281,50 @@ def test_counting_all_rows_reads_no_data(tmp_path: Path):
     assert lake.sql("SELECT count(*) FROM Shop.Sales;").to_arrow().to_pydict() == {"count_star()": [100]}
     assert not any(key.endswith(".parquet") for served in store.log for key in served.request.keys)
     assert lake.sql("select count(*) from shop.sales where n < 10").fetchall() == [(10,)]
+
+
+def test_counting_the_catalog_does_not_count_the_only_table():
+    lake = SmallLake(None, {"taxi.trips": TRIPS})
+    assert lake.rows("select count(*) from information_schema.schemata") != [(5,)]
+    assert lake.rows("select count(*) from taxi.trips") == [(5,)]
+
+
+ALIKE = pa.table({"i": [1, 2], "I": [3, 4]})
+ALIKE_INSIDE = pa.table({"s": pa.array([{"i": 1, "I": 2}], pa.struct([("i", pa.int64()), ("I", pa.int64())]))})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'select "I" from a.alike',
+        "select count(*) from A.Alike",
+        "describe a.alike",
+        "from a.alike version as of 1",
+        "select 1 from information_schema.tables, a.alike",
+    ],
+)
+def test_columns_that_differ_in_case_only_are_refused(text):
+    lake = SmallLake(None, {"a.alike": ALIKE})
+    with pytest.raises(Unsupported, match=r"a(@1)?\.alike: .*found i and I\)\. Read the table with scan") as refused:
+        lake.sql(text)
+    assert refused.value.found == "i and I"
+
+
+def test_fields_of_a_struct_that_differ_in_case_only_are_refused():
+    lake = SmallLake(None, {"a.alike": ALIKE_INSIDE})
+    with pytest.raises(Unsupported, match=r"found s\.i and s\.I"):
+        lake.sql("from a.alike")
+
+
+def test_columns_that_differ_in_case_only_are_no_trouble_to_others():
+    lake = SmallLake(None, {"a.alike": ALIKE, "a.accents": pa.table({"é": [1], "É": [2]})})
+    assert lake.dataset("a.alike").to_table(["I"]).to_pydict() == {"I": [3, 4]}
+    assert lake.rows("select count(*) from information_schema.tables where table_schema = 'a'") == [(2,)]
+    assert lake.rows('select "É" from a.accents') == [(2,)]
+
+
+def test_a_filter_that_cannot_be_handed_over_is_applied_to_the_same_snapshot(lake):
+    query = "select id from taxi.trips where id is distinct from 1 or id is distinct from 2 order by id"
+    assert lake.rows(query) == [(1,), (2,), (3,), (4,), (5,)]
+    assert [filter_ for _, filter_ in lake.asked] == ["None"]
+    assert lake.resolved == ["taxi.trips"]

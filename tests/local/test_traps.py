@@ -46,6 +46,8 @@ TABLES = {
     "t.nanos": pa.table(
         {"c": pa.array([0, 1, 2, 999, None, 10**18], pa.timestamp("ns")), "f": [NAN, 1.0, NAN, 3.0, 4.0, 5.0]}
     ),
+    "t.clock": pa.table({"c": pa.array([0, 1, 3_600_000_000_123, None, 3_600_000_000_000, 7], pa.time64("ns"))}),
+    "t.fine_instant": pa.table({"c": pa.array([0, 1, 999, 1000, 1001, None, 10**18 + 1], pa.timestamp("ns", "UTC"))}),
     "t.nested": pa.table({"c": [{"x": 1, "y": NAN}, {"x": 5, "y": 1.0}, None, {"x": None, "y": 2.0}]}),
     "t.octets": pa.table({"c": [b"", b"a", b"\xff" * 40, None, b"\x00"]}),
     "t.truth": pa.table({"c": [True, False, None, True, True, True]}),
@@ -187,6 +189,22 @@ CASES = {
         "c = '1970-01-01'",
         "f = 'nan' AND c >= TIMESTAMP_NS '1970-01-01 00:00:00.000000001'",
     ),
+    "t.clock": (
+        "c IN ('00:00:00', '01:00:00.000000123')",
+        "c = '01:00:00.000000123'",
+        "c > '00:00:00.000000001'",
+        "c <> '00:00:00'",
+        "c IS NULL",
+        "c IN (SELECT max(c) FROM t.clock)",
+    ),
+    "t.fine_instant": (
+        "c = '1970-01-01 00:00:00'",
+        "c > '1970-01-01 00:00:00'",
+        "c <= '1970-01-01 00:00:00.000001'",
+        "c IN ('1970-01-01 00:00:00', '2001-09-09 01:46:40')",
+        "c <> '1970-01-01 00:00:00'",
+        "c IN (SELECT min(c) FROM t.fine_instant)",
+    ),
     "t.nested": ("c.x > 1", "c.x IS NULL", "c IS NULL", "c.y > 1", "c.y = 'nan'", "c.x NOT IN (1)", "c.y <> 1"),
     "t.octets": ("c = ''::blob", "c > 'a'::blob", "c < '\\xFF'::blob", "c >= '\\x00'::blob"),
     "t.truth": ("c", "NOT c", "c IS NULL", "c = true", "c <> true", "c IS DISTINCT FROM true"),
@@ -222,3 +240,22 @@ def test_a_bloom_filter_does_not_hide_the_other_zero(tmp_path):
     assert lake.rows("select count(*) from t.zero where c = 0.0") == [(50,)]
     assert lake.rows("select count(*) from t.zero where k = 7") == [(0,)]
     assert lake.rows("select k from t.zero where k = 8") == [(8,)]
+
+
+@pytest.mark.parametrize("table", ["t.clock", "t.fine_instant"])
+def test_keys_of_a_join_are_compared_by_duckdb(lake, judge, table):
+    query = f"select count(*) from {table} a join (select c from {table} limit 1) b using (c)"
+    assert lake.rows(query) == judge.rows(query)
+
+
+@pytest.mark.parametrize("kind", [pa.time64("ns"), pa.timestamp("ns", "UTC")])
+def test_nanoseconds_inside_other_types_are_compared_by_duckdb(kind):
+    moments = pa.array([0, 1, 1000], pa.int64()).cast(kind)
+    column = pa.StructArray.from_arrays([moments], names=["x"])
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), column)
+    lake = SmallLake(
+        None, {"t.struct": pa.table({"c": column, "k": [1, 2, 3]}), "t.list": pa.table({"c": lists, "k": [1, 2, 3]})}
+    )
+    for table in ("t.struct", "t.list"):
+        assert lake.sql(f"select * from {table} where k > 1").to_arrow().num_rows == 2
+        assert [filter_ for _, filter_ in lake.asked] == ["None"]

@@ -16,6 +16,7 @@ from uuid import uuid4
 import duckdb
 
 from underlay.local.statement import HARMLESS_FUNCTIONS, WRITING_FUNCTIONS
+from underlay.local.worker import Worker
 
 MAX_IDLE = 4
 _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions() where function_type = 'table'"
@@ -31,11 +32,13 @@ class Engine:
     def __init__(self, *, is_open: bool, is_pushing: bool) -> None:
         self.is_open = is_open
         self.is_pushing = is_pushing
+        self.worker = Worker()
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open))
         if self._database.execute(_HAS_TIME_ZONE).fetchall() == [(1,)]:  # without ICU there is no zone but UTC
             self._database.execute("SET GLOBAL TimeZone = 'UTC'")
         if not is_pushing:
-            self._database.execute("SET disabled_optimizers = 'filter_pushdown'")
+            # the second one hands a join's least and greatest keys to the other side's scan
+            self._database.execute("SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown'")
         self.refused_functions: frozenset[str] = frozenset()
         if not is_open:
             named = frozenset(name for (name,) in self._database.execute(_TABLE_FUNCTIONS).fetchall())
@@ -52,6 +55,7 @@ class Engine:
 
     def close(self) -> None:
         """Free everything."""
+        self.worker.close()
         self._database.close()
 
 

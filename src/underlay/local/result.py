@@ -1,4 +1,4 @@
-"""The answer of a query, read as it comes; its engine is freed at the last row, or when it is closed."""
+"""The answer of a query, read as it comes; its engine is freed at the last row, at Ctrl-C, or when it is closed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from underlay.errors import InvalidRequest, Unsupported
 from underlay.local.preview import draw
+from underlay.local.worker import Worker
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # optional, and without types
@@ -27,6 +28,7 @@ class SqlResult:
         self,
         reader: pa.RecordBatchReader,
         *,
+        worker: Worker,
         close: Callable[[], None],
         translate: Callable[[Exception], Exception],
         interrupt: Callable[[], None],
@@ -34,6 +36,7 @@ class SqlResult:
         self.schema: pa.Schema = reader.schema
         self.cancel = interrupt
         self._reader = reader
+        self._worker = worker
         self._translate = translate
         self._peeked: list[pa.RecordBatch] = []
         self._is_taken = False
@@ -124,13 +127,16 @@ class SqlResult:
         if not self._closing.alive:
             return None
         try:
-            return self._reader.read_next_batch()
+            return self._worker.call(self._reader.read_next_batch, self.cancel)
         except StopIteration:
             self._closing()
             return None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             self._closing()
             raise self._translate(error) from None
+        except BaseException:  # Ctrl-C: the query was interrupted
+            self._closing()
+            raise
 
 
 def _not_installed(library: str) -> Unsupported:

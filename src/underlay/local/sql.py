@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 
 import duckdb
 import pyarrow as pa
 
 from underlay.errors import InvalidRequest
-from underlay.local.dataset import TableDataset
 from underlay.local.engine import Engine, give_back, take_engine
-from underlay.local.failure import from_duckdb, no_table
+from underlay.local.failure import from_duckdb
 from underlay.local.result import SqlResult
+from underlay.local.sources import Resolve, Source, Sources
 from underlay.local.statement import check_statement, is_pushed_right
-from underlay.local.time_travel import Rewritten, Travel, dotted_names, quoted, rewrite_time_travel
+from underlay.local.time_travel import Rewritten, quoted, rewrite_time_travel
 from underlay.table.catalog import split_name
 
-Resolve = Callable[[str, int | None, datetime | None], TableDataset | None]
-"""A table's snapshot by its name: the newest, or a version, or as of a moment. None when there is no such table."""
 Parameters = Sequence[object] | Mapping[str, object]
 
-_PUSHDOWN = "Arrow Scan Pushdown Filter"
+_PUSHDOWN = ("Arrow Scan Pushdown Filter", "Arrow Filter Pushdown")
 """In what DuckDB says when it cannot hand over a filter that it could apply itself, such as some IS DISTINCT FROM."""
 _BATCH_ROWS = 1 << 17
 _COUNT = ["select", "count", "(", "*", ")", "from"]
-_CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_columns", "pg_catalog", "duckdb_schemas")
 
 
 def run_sql(
@@ -43,11 +39,12 @@ def run_sql(
     later, while rows are read. `external_access` lets SQL reach files and the network as this process can.
     """
     rewritten = rewrite_time_travel(text)
+    sources = Sources(rewritten, resolve, tables)
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
     def run(*, pushdown: bool) -> SqlResult:
         engine = take_engine(external_access=external_access, pushdown=pushdown)
-        query = _Query(engine, engine.begin(), rewritten, resolve, tables)
+        query = _Query(engine, engine.begin(), rewritten, sources)
         try:
             return query.run(parameters)
         except duckdb.Error as error:
@@ -61,27 +58,22 @@ def run_sql(
     try:
         return run(pushdown=is_pushed_right(rewritten.tokens, values))
     except InvalidRequest as error:
-        if not isinstance(error.__cause__, duckdb.NotSupportedError) or _PUSHDOWN not in error.problem:
+        is_refused = isinstance(error.__cause__, duckdb.NotSupportedError)
+        if not is_refused or not any(words in error.problem for words in _PUSHDOWN):
             raise
     return run(pushdown=False)
 
 
 class _Query:
     def __init__(
-        self,
-        engine: Engine,
-        connection: duckdb.DuckDBPyConnection,
-        rewritten: Rewritten,
-        resolve: Resolve,
-        tables: Callable[[], Iterable[str]],
+        self, engine: Engine, connection: duckdb.DuckDBPyConnection, rewritten: Rewritten, sources: Sources
     ) -> None:
         self._engine = engine
         self._connection = connection
         self._text = rewritten.text
-        self._travels = rewritten.travels
-        self._resolve = resolve
-        self._list_tables = tables
         self._tokens = rewritten.tokens
+        self._has_travels = bool(rewritten.travels)
+        self._sources = sources
         self._failures: list[Exception] = []
 
     def run(self, parameters: Parameters | None) -> SqlResult:
@@ -91,16 +83,15 @@ class _Query:
         if shown is not None:
             self._connection.register("shown tables", shown)
             return self._result('SELECT * FROM "shown tables"', None)
+        named = self._sources.named
         counted = self._count()
         if counted is not None:
             self._connection.register("count", counted)
             return self._result('SELECT * FROM "count"', None)
-        for travel in self._travels:
-            self._add_version(travel)
-        for name in self._named_tables():
-            found = self._resolve(name, None, None)
-            if found is not None:
-                self._add_view(*split_name(name), found)
+        if self._engine.is_pushing and not self._sources.are_pushed_right:
+            self._stop_pushing()
+        for source in named:
+            self._add_view(source)
         return self._result(self._text, parameters)
 
     def close(self) -> None:
@@ -111,57 +102,47 @@ class _Query:
         """What a scan raised, or else what DuckDB says."""
         if self._failures:
             return self._failures[0]
-        named = [f"{dataset}.{table}" for dataset, table in dotted_names(self._tokens)]
-        return from_duckdb(error, self._tables, named)
+        return from_duckdb(error, self._sources.tables, self._sources.pairs)
 
-    @cached_property
-    def _tables(self) -> list[str]:
-        return sorted(self._list_tables())
+    def _stop_pushing(self) -> None:
+        """Another engine, before anything was done on this one."""
+        engine = take_engine(external_access=self._engine.is_open, pushdown=False)
+        connection = engine.begin()
+        self.close()
+        self._engine, self._connection = engine, connection
 
     def _result(self, text: str, parameters: Parameters | None) -> SqlResult:
-        reader = self._connection.execute(text, parameters).to_arrow_reader(_BATCH_ROWS)
+        connection = self._connection
+        reader = self._engine.worker.call(
+            lambda: connection.execute(text, parameters).to_arrow_reader(_BATCH_ROWS), connection.interrupt
+        )
         return SqlResult(
             reader,
-            close=partial(give_back, self._engine, self._connection),
+            worker=self._engine.worker,
+            close=partial(give_back, self._engine, connection),
             translate=self.translate,
-            interrupt=self._connection.interrupt,
+            interrupt=connection.interrupt,
         )
 
-    def _named_tables(self) -> list[str]:
-        """The tables whose names stand in the text, or all when it asks the catalog. A few may be columns' names."""
-        words = {token.text.lower() for token in self._tokens}
-        if not words.isdisjoint(_CATALOGS):
-            return self._tables
-        pairs = {f"{dataset}.{table}".lower() for dataset, table in dotted_names(self._tokens)}
-        return [name for name in self._tables if name.lower() in pairs] if pairs else []
-
-    def _add_version(self, travel: Travel) -> None:
-        name = f"{travel.dataset}.{travel.table}"
-        written = next((one for one in self._tables if one.lower() == name.lower()), None)
-        found = None if written is None else self._resolve(written, travel.version, travel.as_of)
-        if found is None:
-            raise no_table(name, self._tables)
-        self._add_view(travel.schema, travel.table, found)
-
-    def _add_view(self, schema: str, table: str, found: TableDataset) -> None:
+    def _add_view(self, source: Source) -> None:
         """A view over the dataset keeps the pushdown of columns and filters."""
-        view = f"{quoted(schema)}.{quoted(table)}"
-        scanned = f"scan of {schema}.{table}"
-        self._connection.register(scanned, found.watched(self._failures.append))
+        schema = quoted(source.schema)
+        scanned = f"scan of {source.schema}.{source.table}"
+        self._connection.register(scanned, source.dataset.watched(self._failures.append))
         self._connection.execute(
-            f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}; CREATE VIEW {view} AS SELECT * FROM {quoted(scanned)}"
+            f"CREATE SCHEMA IF NOT EXISTS {schema}; "
+            f"CREATE VIEW {schema}.{quoted(source.table)} AS SELECT * FROM {quoted(scanned)}"
         )
 
     def _count(self) -> pa.Table | None:
         """What SELECT count(*) FROM dataset.table answers, from metadata: DuckDB would read a column to count it."""
         words = [token.text for token in self._tokens if token.text != ";"]
-        if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._travels:
+        if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._has_travels:
             return None
-        name = next((one for one in self._tables if one.lower() == f"{words[6]}.{words[8]}".lower()), None)
-        found = None if name is None else self._resolve(name, None, None)
-        if found is None:
+        source = self._sources.find_named(words[6], words[8])
+        if source is None:
             return None
-        rows = found.watched(self._failures.append).count_rows()
+        rows = source.dataset.watched(self._failures.append).count_rows()
         return pa.table({"count_star()": pa.array([rows], pa.int64())})
 
     def _shown_tables(self) -> pa.Table | None:
@@ -172,7 +153,7 @@ class _Query:
         if words[:2] != ["show", "tables"] or len(words) not in (2, 4) or words[2:3] not in ([], ["from"]):
             return None
         wanted = words[3] if len(words) == 4 else None
-        pairs = [split_name(name) for name in self._tables]
+        pairs = [split_name(name) for name in self._sources.tables]
         kept = [pair for pair in pairs if wanted is None or pair[0].lower() == wanted]
         names = [pa.array([pair[at] for pair in kept], pa.string()) for at in (0, 1)]
         return pa.table(names, names=["dataset", "table"])

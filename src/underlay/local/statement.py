@@ -18,7 +18,7 @@ _READ_WORDS = frozenset((
     "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "(",
 ))  # fmt: skip
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP", "TRUNCATE", "COPY", "REPLACE"))
-_CHANGE_HINT = "SQL here reads only. Tables change by create_table, append, upsert, update, delete and evolve."
+_CHANGE_HINT = "SQL here reads only. Tables change by append, register and rollback."
 _READ_HINT = "Write SELECT, WITH, FROM, VALUES, EXPLAIN, DESCRIBE, SHOW or SUMMARIZE."
 
 HARMLESS_FUNCTIONS = frozenset((

@@ -1,0 +1,68 @@
+"""Calls into C++ that Ctrl-C can stop: the main thread waits in Python meanwhile, which a signal ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from threading import current_thread, main_thread
+from typing import TypeVar
+
+_INTERRUPT_SECONDS = 0.1
+_T = TypeVar("_T")
+
+
+class Worker:
+    """One thread, begun at its first call, that makes the main thread's calls; other threads make theirs themselves."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="underlay-sql")
+
+    def call(self, function: Callable[[], _T], interrupt: Callable[[], None]) -> _T:
+        """What the function returns or raises. When a signal ends the wait, it is interrupted, and over before that."""
+        if current_thread() is not main_thread():
+            return function()
+        future: Future[_T] = Future()  # ours: a signal that ends submit would lose the executor's
+        try:
+            if not self._begin(future, function):
+                return function()
+            wait([future])
+        except BaseException:
+            _stop(future, interrupt)
+            raise
+        try:
+            return future.result()
+        finally:
+            del future  # its error holds this frame
+
+    def close(self) -> None:
+        """End the thread after its call."""
+        self._executor.shutdown(wait=False)
+
+    def _begin(self, future: Future[_T], function: Callable[[], _T]) -> bool:
+        try:
+            self._executor.submit(_fulfil, future, function)
+        except RuntimeError:  # the interpreter ends: no thread begins any more
+            return False
+        return True
+
+
+def _fulfil(future: Future[_T], function: Callable[[], _T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = function()
+    except BaseException as error:  # noqa: BLE001  # not caught: the thread that waits raises it
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _stop(future: Future[_T], interrupt: Callable[[], None]) -> None:
+    """Returns when the call is over. An interrupt that comes before the query begins is lost, hence again and again."""
+    future.cancel()
+    while not future.done():
+        try:
+            interrupt()
+            wait([future], timeout=_INTERRUPT_SECONDS)
+        except KeyboardInterrupt:  # the one that is raised already says it
+            continue
