@@ -97,3 +97,14 @@ def test_a_range_beyond_the_end_takes_no_memory(tmp_path):
     store.put("a", b"hello")
     with pytest.raises(Truncated):
         store.get_ranges("a", [ByteRange(0, 1 << 50)])
+
+
+def test_a_plan_tells_the_bytes_and_who_reads_them(memory: World):
+    table = memory.lake.create_table("a.n", ROWS.schema, properties={"block_rows": 1})
+    table.append(ROWS)
+    plan = table.plan(where="n >= 2")
+    ((begin, end),) = next(iter(plan.ranges().values()))
+    assert 0 < begin < end
+    assigned = plan.assign({"a": 1, "b": 1})
+    assert len(assigned) == 2
+    assert all({first, second} == {"a", "b"} for first, second in assigned.values())

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from underlay.plan import answers, explain
+from underlay.plan.assign import assign
+from underlay.plan.chunks import all_ranges, block_identities
 from underlay.plan.plan import Plan as Choices
 from underlay.plan.plan import Totals
 from underlay.scan.scan import Query
@@ -53,6 +55,16 @@ class Plan:
     def maximum(self, column: str) -> Any:  # noqa: ANN401  # a value of the column
         """The greatest value of a column in matching rows as an Arrow scalar, None when only a scan can tell."""
         return answers.maximum(self.choices, find_leaf(self._query.table_schema, parse_path(column)).id)
+
+    def ranges(self) -> dict[str, list[tuple[int, int]]]:
+        """The bytes that a scan fetches: for each file, by its location, begins and ends, neighbours joined."""
+        return {file.location: [(one.begin, one.end) for one in ranges] for file, ranges in all_ranges(self.choices)}
+
+    def assign(self, workers: Mapping[str, float]) -> dict[str, tuple[str, str | None]]:
+        """A first and a second worker for each block, by weight: those that had a block have it again, whoever comes
+        or goes. A block is named by its file's content and its first row."""
+        blocks = block_identities(self.choices)
+        return dict(zip(blocks, assign(blocks, workers), strict=True))
 
     def __str__(self) -> str:
         return self.explain()

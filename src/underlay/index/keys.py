@@ -73,10 +73,6 @@ class RevisionKeys:
         """The sidecar of one of our own files."""
         return f"{self.folder}/_pm/{location.removesuffix(_SUFFIX)}"
 
-    def foreign_sidecar(self, digest: str) -> str:
-        """The sidecar of a registered file, named by a digest of its location."""
-        return f"{self.folder}/_pm/r-{digest}"
-
 
 def in_lake(key: str) -> str:
     """The location of a registered file in the lake's own store."""
