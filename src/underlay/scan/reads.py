@@ -76,13 +76,15 @@ def slab_reads(
     shape_of: Callable[[str], FileShape],
     locate: Callable[[str], Place],
     cache: DecodedCache | None = None,
+    *,
+    is_far: bool = False,
 ) -> Iterator[SlabRead]:
     """The reads of a plan, in its order. `shape_of` knows a layout's shape by its id.
 
-    Fetches where the plan's columns lie in its files: one batch of requests for each segment, or, with a cache, the
-    footers of few files of a large one; nothing that was fetched before.
+    Fetches where the plan's columns lie in its files: one batch of requests for each segment, or, with a cache and a
+    store that `is_far`, the footers of few files of a large one; nothing that was fetched before.
     """
-    footers = _prefetch(plan, locate, cache)
+    footers = _prefetch(plan, locate, cache, is_far=is_far)
     for file in plan.files():
         shape = shape_of(file.layout)
         by_footer = None if footers is None else footers.blocks(file, shape)
@@ -102,12 +104,14 @@ def slab_reads(
             )
 
 
-def _prefetch(plan: Plan, locate: Callable[[str], Place], cache: DecodedCache | None) -> FooterPlaces | None:
+def _prefetch(
+    plan: Plan, locate: Callable[[str], Place], cache: DecodedCache | None, *, is_far: bool
+) -> FooterPlaces | None:
     by_footers = []
     for number, choice in enumerate(plan.choices):
         if not len(choice.blocks):
             continue
-        if cache is not None and is_cheaper_by_footers(choice, plan.columns):
+        if cache is not None and is_far and is_cheaper_by_footers(choice, plan.columns):
             by_footers.append(number)
         else:
             choice.part.segment.prefetch(statistics=plan.columns, places=plan.columns)

@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from underlay.cache.decoded import DecodedCache
+from underlay.cache.pieces import is_remote
 from underlay.errors import BadPredicate
 from underlay.plan.plan import Plan
 from underlay.prune import TRUE, Predicate, columns_of, matches
@@ -97,7 +98,8 @@ class Query:
 
     def _tasks(self) -> Iterator[Task[pa.Table]]:
         row_filter = self._row_filter()
-        for slab in slab_reads(self.plan, self._shape, self._locate, self.cache):
+        is_far = is_remote(self.snapshot.store)
+        for slab in slab_reads(self.plan, self._shape, self._locate, self.cache, is_far=is_far):
             yield Task(slab.size_bytes * _SPREAD, partial(self._rows, slab, row_filter))
 
     def _rows(self, slab: SlabRead, row_filter: RowFilter | None) -> pa.Table:
