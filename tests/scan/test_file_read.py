@@ -154,3 +154,27 @@ def test_errors_of_a_scan_end_it_and_leave_the_table_usable(store: Store):
         table.to_arrow()
     store.put(victim, data)
     assert ids(table) == [*NUMBERS, *range(1_000, 1_010)]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_no_flipped_bit_moves_rows_from_one_block_to_another(codec: str):
+    """A page's header is under no checksum: one that claims more values must not take them from the next block."""
+    store = memory()
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("s", pa.string(), nullable=False)])
+    given = pa.table({"a": list(range(12)), "s": list("abcdefghijkl")}, schema)
+    table = quick(store).create_table(NAME, given.schema, properties={"block_rows": 6, "codec": codec})
+    table.append(given)
+    key = key_of(store)
+    data = bytes(store.get(key)[0])
+    chunk = pq.read_metadata(io.BytesIO(data)).row_group(0).column(1)
+    refused = 0
+    for at in range(4, chunk.data_page_offset + chunk.total_compressed_size):
+        for bit in (0, 1, 3, 5):
+            broken = bytearray(data)
+            broken[at] ^= 1 << bit
+            store.put(key, broken)
+            try:
+                assert table.to_arrow().equals(given), f"bit {bit} of byte {at} changes the answer"
+            except Damaged:
+                refused += 1
+    assert refused > 100

@@ -30,7 +30,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(0) from None
         except typer.Exit:
             raise
-        except Exception:
+        except Exception:  # any fault: shown as it is, then passed on to become a message
             if ctx.params["debug"]:
                 traceback.print_exc()
             raise

@@ -89,8 +89,6 @@ class FileRead:
             column.field.id for column in self.shape.columns if column.leaves and null_leaves.issuperset(column.leaves)
         }
         decoded = self._decode_leaves(leaves, blocks, fetch, buffer) if leaves else pa.table({})
-        if leaves and decoded.num_rows != row_count:
-            raise Damaged("the file has another number of rows", expected=row_count, found=decoded.num_rows)
         return self.shape.adapt(decoded, row_count, null_columns)
 
     def _decode_leaves(
@@ -123,7 +121,7 @@ def _decode_chunks(
     footer = shape.select(leaves).footer([block.row_count for block in blocks], rows)
     try:
         with _open(buffer, seal(footer), int96_unit) as file:
-            return file.read(use_threads=False)
+            return _read_blocks(file, [block.row_count for block in blocks])
     except pa.ArrowNotImplementedError as error:
         raise Unsupported(f"Arrow cannot read it: {error}") from error
     except (pa.ArrowException, OSError) as error:
@@ -142,6 +140,16 @@ def _open(chunks: pa.Buffer, footer: bytes, int96_unit: Int96Unit) -> pq.Parquet
         page_checksum_verification=True,
         coerce_int96_timestamp_unit=int96_unit,
     )
+
+
+def _read_blocks(file: pq.ParquetFile, row_counts: Sequence[int]) -> pa.Table:
+    """All blocks, each by itself: no checksum covers a page's header, and one that claims too many values would go on
+    in the next block of its column, whose rows would then stand beside those of others."""
+    parts = [file.read_row_group(number, use_threads=False) for number in range(len(row_counts))]
+    for part, row_count in zip(parts, row_counts, strict=True):
+        if part.num_rows != row_count:
+            raise Damaged("a block has another number of rows", expected=row_count, found=part.num_rows)
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
 
 def _by_null_leaves(blocks: Sequence[BlockChunks]) -> Iterator[Sequence[BlockChunks]]:
