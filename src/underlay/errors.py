@@ -15,10 +15,13 @@
     │   ├── Malformed
     │   ├── ChecksumMismatch
     │   └── Inconsistent
-    │       └── Replaced
+    │       ├── Replaced
+    │       └── RegistryRefused
     ├── Unsupported       use another writer or a newer Underlay: the object is fine, this release cannot use it
     ├── Busy              try again later: another writer holds it
     │   ├── CommitConflict
+    │   │   └── JobTakenOver
+    │   ├── LeaseHeld
     │   └── RevisionClosed
     ├── Unavailable       mend the environment: permission, disk, network
     └── CommitUnknown     find out, by the commit id, whether it happened, before doing it again
@@ -173,6 +176,12 @@ class Replaced(Inconsistent):
     code = "replaced"
 
 
+class RegistryRefused(Inconsistent):
+    """The registry tells of another lake, or of a history that the store does not have. Nothing of it is believed."""
+
+    code = "registry_refused"
+
+
 class Unsupported(UnderlayError):
     """A feature that this release does not have; the object itself may be fine."""
 
@@ -199,6 +208,18 @@ class CommitConflict(Busy):
         """The same error, naming both commits."""
         self.mine, self.theirs = mine, theirs
         return self
+
+
+class JobTakenOver(CommitConflict):
+    """Another process took over the job that this one held. Nothing was changed, and nothing more can be."""
+
+    code = "job_taken_over"
+
+
+class LeaseHeld(Busy):
+    """Another process holds the job, and is alive."""
+
+    code = "lease_held"
 
 
 class RevisionClosed(Busy):

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 import msgspec
 
 from underlay.cache.fork import start_afresh_after_fork
-from underlay.errors import Busy, CommitConflict, RevisionClosed
+from underlay.errors import Busy, CommitConflict, JobTakenOver, RevisionClosed
 from underlay.index.change import Attachments, Change
 from underlay.index.keys import is_own
 from underlay.index.root import Root, Sources
@@ -135,7 +135,19 @@ class _Attempt:
                 hint="Open the table again." if terminal.successor else "The table was dropped.",
             ).by(terminal.successor)
         if is_fenced_off(self.head, self.transaction.held):
-            raise self.conflict(Refuse("another process took the job over", self.head))
+            raise self._taken_over()
+
+    def _taken_over(self) -> JobTakenOver:
+        job, epoch = self.transaction.held or ("", 0)
+        error = JobTakenOver(
+            f"another process took over the job {job}",
+            place=self.revision.place,
+            expected=f"epoch {epoch}",
+            found=f"epoch {self.head.fences.get(job, 0)}",
+            hint="Nothing was changed. Begin the job again if it is still wanted.",
+        )
+        error.between(self.commit_id, self.head.commit_id)
+        return error
 
     def _tidy(self) -> None:
         """Work out once what to tidy; always when types change, since a tail's bounds have the table's types."""

@@ -1,0 +1,1 @@
+"""What keeps a lake sound: verify what is there, and rebuild what is derived."""
