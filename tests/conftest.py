@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests import genuine
+from tests.registry.servers import postgres as postgres
+from tests.registry.servers import registry_url as registry_url
 from tests.store.servers import moto as moto
 from tests.store.servers import seaweedfs as seaweedfs
 
+os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
 settings.register_profile("underlay", deadline=None)  # machines are noisy: no test asserts on time
 settings.load_profile("underlay")
 

@@ -21,7 +21,7 @@ from underlay.cli import pm_inspect
 SIDECAR_COMMANDS = ["build", "show", "dump", "versions", "verify", "read", "prune"]
 VERBS = [
     *["init", "create", "append", "register", "tables", "show", "scan", "sql", "plan"],
-    *["history", "tag", "rollback", "revisions", "rename", "drop"],
+    *["history", "tag", "rollback", "revisions", "rename", "drop", "jobs", "leases"],
 ]
 COMMANDS = [*VERBS, *(f"pm {command}" for command in SIDECAR_COMMANDS)]
 

@@ -48,10 +48,15 @@ def serve() -> None:
 class Writers:
     """Such a process, as a test drives it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, registry: str = "none") -> None:
         self.root = root
         self._host = Popen(
-            [sys.executable, "-m", "tests.end_to_end.writer"], cwd=REPOSITORY, stdin=PIPE, stdout=PIPE, text=True
+            [sys.executable, "-m", "tests.end_to_end.writer"],
+            cwd=REPOSITORY,
+            stdin=PIPE,
+            stdout=PIPE,
+            text=True,
+            env={**os.environ, "UNDERLAY_REGISTRY": registry},
         )
 
     def __enter__(self) -> Writers:

@@ -21,7 +21,15 @@ from tests.table.entries import (
     replacing,
     source,
 )
-from underlay.errors import CommitConflict, CommitUnknown, Inconsistent, InvalidRequest, NotFound, Unavailable
+from underlay.errors import (
+    CommitConflict,
+    CommitUnknown,
+    Inconsistent,
+    InvalidRequest,
+    JobTakenOver,
+    NotFound,
+    Unavailable,
+)
 from underlay.index import deletes as bitmaps
 from underlay.index.root import Definition, PartitionFieldRecord, Root, encode_root
 from underlay.schema.record import FieldRecord, SchemaRecord
@@ -398,7 +406,7 @@ def test_a_taken_over_job_cannot_commit():
     takeover = Transaction(other_client(revision), revision.head(), "take over")
     assert takeover.take_over("ingest") == 1
     commit(takeover)
-    with pytest.raises(CommitConflict, match="took the job over"):
+    with pytest.raises(JobTakenOver, match="took over the job ingest"):
         commit(mine)
     new = appending(revision, "b")
     new.hold("ingest", 1)

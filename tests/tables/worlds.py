@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 import underlay
+from underlay.errors import Damaged
 from underlay.index.root import Definition
 from underlay.schema.record import FieldRecord
 from underlay.store import Store
@@ -21,13 +23,28 @@ from underlay.table.transaction import Transaction
 class World:
     """A lake that a test works with. `store` is where its objects lie."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, registry: str = "none") -> None:
         self.store = store
-        self.lake = underlay.connect(store)
+        self.registry = registry
+        self._lakes: list[underlay.Lake] = []
+        self.lake = self.again()
 
     def again(self) -> underlay.Lake:
         """The same lake as another process sees it, with nothing in memory."""
-        return underlay.connect(self.store)
+        lake = underlay.connect(self.store, registry=self.registry)
+        self._lakes.append(lake)
+        return lake
+
+    def close(self) -> None:
+        """Check that the registry tells what the store does, unless the test damaged that; and let go of it."""
+        registries = [lake.registry for lake in self._lakes if lake.registry is not None]
+        is_applied = all([registry.wait(30) for registry in registries])
+        with suppress(Damaged):
+            if registries and self.lake.exists():
+                assert registries[0].differences() == []
+                assert is_applied, "the registry did not follow"
+        for registry in registries:
+            registry.close()
 
     def create(self, schema: object, name: str = "shop.sales", *, block_rows: int | None = None, **options: object):
         """A new table, by default with blocks of many rows."""

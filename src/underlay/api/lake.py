@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
+from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from underlay.api.job import JobInfo, list_jobs
+from underlay.api.lease import LeaseInfo, list_leases
 from underlay.api.moment import show_moment
 from underlay.api.table import Table
 from underlay.api.table_info import RevisionInfo, TableInfo
@@ -18,13 +22,15 @@ from underlay.errors import InvalidRequest, NotFound
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import SegmentRef
 from underlay.index.segment import Segment
+from underlay.registry.registry import Registry, open_registry
 from underlay.scan.locate import FileStores
 from underlay.store import Store, open_store
 from underlay.table import succession
-from underlay.table.catalog import find_table
+from underlay.table.catalog import Catalog, find_table
 from underlay.table.catalog_changes import rename_table
 from underlay.table.lake import Lake as Catalogued
 from underlay.table.opened import OpenTable
+from underlay.table.opening import open_catalog, open_revision
 from underlay.table.revision import Revision
 from underlay.table.surroundings import Surroundings
 
@@ -37,18 +43,21 @@ def connect(
     url: str | os.PathLike[str] | Store,
     *,
     options: Mapping[str, str] | None = None,
+    registry: str | None = None,
     max_staleness_seconds: float = 0.0,
 ) -> Lake:
     """The lake at a path or URL (`s3://bucket/lake`, `gs://…`, `az://…`, `memory://name`).
 
     Makes no request: a lake that is not there yet is made with its first table. `options` are the store's, such as
-    endpoint and region; credentials also come from the usual environment variables. Within `max_staleness_seconds` a
-    table's newest version is not looked for again.
+    endpoint and region; credentials also come from the usual environment variables. `registry` is the metadata
+    database: `postgresql://…`, `sqlite:////path`, `none`; else UNDERLAY_REGISTRY, else SQLite, in a local lake's folder
+    or in the user's state directory. Within `max_staleness_seconds` a table's newest version is not looked for again.
     """
     if not isinstance(url, str | os.PathLike | Store) or not url:
         raise InvalidRequest("a lake is at a path or URL", found=repr(url), hint="Write data/lake or s3://bucket/lake.")
     store = url if isinstance(url, Store) else open_store(url, options)
-    return Lake(store, options=options, max_staleness_seconds=max_staleness_seconds)
+    known = open_registry(registry, store)
+    return Lake(store, options=options, max_staleness_seconds=max_staleness_seconds, registry=known)
 
 
 class Lake:
@@ -61,9 +70,14 @@ class Lake:
         options: Mapping[str, str] | None = None,
         max_staleness_seconds: float = 0.0,
         surroundings: Surroundings | None = None,
+        registry: Registry | None = None,
     ) -> None:
-        self._lake = Catalogued(store, surroundings)
-        self._cache = DecodedCache(memory=memory_cache(), disk=disk_cache())
+        self.registry = registry
+        """The metadata database, None without one."""
+        self._lake = Catalogued(store, replace(surroundings or Surroundings(), registry=registry))
+        self._cache = DecodedCache(
+            memory=memory_cache(), disk=disk_cache(), shared=registry.pieces if registry is not None else None
+        )
         self._stores = FileStores(store, options)
         self._max_staleness_seconds = max_staleness_seconds
         self._lock = Lock()
@@ -77,7 +91,7 @@ class Lake:
     def exists(self) -> bool:
         """Whether the lake is there. One request."""
         try:
-            self._lake.catalog(self._max_staleness_seconds)
+            self._catalog()
         except NotFound:
             return False
         return True
@@ -131,7 +145,7 @@ class Lake:
     def tables(self) -> list[TableInfo]:
         """All tables by name. One request. A lake that is not there has none."""
         try:
-            catalog = self._lake.catalog(self._max_staleness_seconds)
+            catalog = self._catalog()
         except NotFound:
             return []
         return [
@@ -155,6 +169,14 @@ class Lake:
         """The table goes; its files stay until they are swept. Raises TableNotFound."""
         succession.drop(self._lake, name)
 
+    def jobs(self, name: str | None = None) -> list[JobInfo]:
+        """Jobs that write, of a table or of all."""
+        return list_jobs(self._lake, name)
+
+    def leases(self, name: str | None = None) -> list[LeaseInfo]:
+        """Leases of readers, of a table or of all."""
+        return list_leases(self._lake, name)
+
     def sql(self, text: str, parameters: Sequence[object] | Mapping[str, object] | None = None) -> SqlResult:
         """Run a query on DuckDB: tables by their two-part names, each in one version for the whole query.
 
@@ -165,15 +187,25 @@ class Lake:
 
         return run_sql(text, self._dataset, lambda: [table.name for table in self.tables()], parameters)
 
+    def _catalog(self) -> Catalog:
+        """The newest entry of the catalog. Raises NotFound without a lake."""
+        if self._lake.is_open:
+            return self._lake.catalog(self._max_staleness_seconds)
+        open_catalog(self._lake)
+        return self._lake.catalog(inf)  # it was looked for just now, or nothing is known
+
     def _open(self, name: str) -> OpenTable:
         """The table that has this name now; what this process knows of it is kept as long as it is the same one."""
-        record = find_table(self._lake.catalog(self._max_staleness_seconds), name)
         with self._lock:
             known = self._opened.get(name)
+        staleness = self._max_staleness_seconds if self._lake.is_open else inf
+        revision = open_revision(self._lake, name) if known is None else None
+        record = find_table(self._lake.catalog(staleness), name)
         if known is None or known[0] != record.active:
-            revision = Revision(self._lake.store, record.folder, record.active, self._lake.surroundings)
+            if revision is None or revision.id != record.active:
+                revision = Revision(self._lake.store, record.folder, record.active, self._lake.surroundings)
             opened = OpenTable(self._lake, name, self._load_segment, revision)
-            known = (opened.head(self._max_staleness_seconds).revision.id, opened)
+            known = (opened.head(inf).revision.id, opened)
             with self._lock:
                 self._opened[name] = known
         return known[1]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from underlay.api.job import Job
+from underlay.api.lease import Lease
 from underlay.api.moment import read_moment
 from underlay.api.plan import Plan
 from underlay.api.scan import Scan
@@ -26,6 +28,8 @@ from underlay.prune.where import parse_where
 from underlay.scan.locate import FileStores
 from underlay.scan.scan import Query
 from underlay.schema.arrow import to_arrow
+from underlay.table import job as jobs
+from underlay.table import lease as leases
 from underlay.table import travel
 from underlay.table.catalog import find_table
 from underlay.table.catalog_changes import untag_version
@@ -151,11 +155,36 @@ class Table:
 
     def rollback(self, version: int) -> Version:
         """A new version that has what this older one had."""
-        return describe(travel.rollback(self._writable().head().revision, version))
+        opened = self._writable()
+        return describe(travel.rollback(opened.head().revision, version, opened.held))
 
     def comment(self, text: str | None, column: str | None = None) -> Version:
         """Say what the table, or one of its columns, is."""
         return describe(set_comment(self._writable(), text, column))
+
+    def job(
+        self,
+        name: str,
+        *,
+        ttl_seconds: float = jobs.TTL_SECONDS,
+        exclusive: bool = False,
+        take_over: bool = False,
+        note: str = "",
+    ) -> Job:
+        """Take a job, so that no other process does it too: `with trips.job("nightly") as job: job.table.append(rows)`.
+
+        Raises LeaseHeld while its holder counts as alive, which is until `ttl_seconds` after it was last heard of,
+        unless `take_over`, which shuts that one out. Of `exclusive` jobs a table has one at a time.
+        """
+        opened = self._writable()
+        held = jobs.acquire(opened, name, ttl_seconds=ttl_seconds, exclusive=exclusive, take_over=take_over, note=note)
+        return Job(held, Table(held.table, self._stores, self._cache, self._max_staleness_seconds))
+
+    def lease(self, name: str | None = None, *, ttl_seconds: float = leases.TTL_SECONDS) -> Lease:
+        """Keep the version that is read from being expired: `with trips.lease() as held: held.table.to_arrow()`."""
+        head = self._head()
+        held = leases.take_lease(head, name=name, ttl_seconds=ttl_seconds)
+        return Lease(held, Table(self._opened, self._stores, self._cache, self._max_staleness_seconds, head))
 
     def at(
         self, *, version: int | None = None, as_of: str | date | datetime | None = None, tag: str | None = None

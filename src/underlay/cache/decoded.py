@@ -15,7 +15,7 @@ from deflate import crc32
 
 from underlay.cache.disk import DiskCache
 from underlay.cache.memory import Key, MemoryCache
-from underlay.cache.pieces import piece_fetcher
+from underlay.cache.pieces import SharedPieces, piece_fetcher
 from underlay.errors import ChecksumMismatch, UnderlayError
 from underlay.index.root import Root, SegmentRef, decode_root
 from underlay.index.segment import Segment
@@ -46,10 +46,11 @@ class _Decoded(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedCache:
-    """Objects in `memory`; their bytes come through `disk` where the store is remote."""
+    """Objects in `memory`; where the store is remote, their bytes come through `disk`, and then `shared`."""
 
     memory: MemoryCache
     disk: DiskCache | None
+    shared: SharedPieces | None = None
 
     def segment(self, store: Store, key: str, ref: SegmentRef) -> Segment:
         """The opened segment; nothing of it is fetched before it is asked for. Weighed again at every call."""
@@ -57,7 +58,7 @@ class DecodedCache:
 
         def load() -> Segment:
             crcs = {piece.range: piece.crc for piece in decode_directory(ref.pieces, ref.size_bytes).values()}
-            fetch = piece_fetcher(store, key, f"{ref.crc:08x}", self.disk, crcs=crcs)
+            fetch = piece_fetcher(store, key, f"{ref.crc:08x}", self.disk, self.shared, crcs=crcs)
             return Segment.open(ref, fetch, store.place_of(key))
 
         segment = self.memory.get(name, _placed(load, store.place_of(key)), _weigh_segment)
@@ -70,7 +71,9 @@ class DecodedCache:
 
         def load() -> _Decoded[Sidecar]:
             version = f"{crc:08x}-{size_bytes}"
-            (data,) = piece_fetcher(store, key, version, self.disk)([ByteRange(0, size_bytes)])
+            whole = ByteRange(0, size_bytes)
+            fetch = piece_fetcher(store, key, version, self.disk, self.shared, crcs={whole: crc}, checksum=identity)
+            (data,) = fetch([whole])
             _check(identity(data), crc)
             return _Decoded(decode_sidecar(_kept(data), parquet_size=file_bytes), size_bytes)
 
@@ -106,7 +109,8 @@ class DecodedCache:
     def _checked(
         self, store: Store, key: str, wanted: ByteRange, crc: int, version: str, *, if_match: str | None = None
     ) -> memoryview:
-        (data,) = piece_fetcher(store, key, version, self.disk, crcs={wanted: crc}, if_match=if_match)([wanted])
+        fetch = piece_fetcher(store, key, version, self.disk, self.shared, crcs={wanted: crc}, if_match=if_match)
+        (data,) = fetch([wanted])
         _check(crc32(data), crc)
         return _kept(data)
 

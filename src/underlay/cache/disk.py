@@ -29,6 +29,9 @@ from underlay.errors import ChecksumMismatch
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
+Fetch = Callable[[Sequence[ByteRange]], Sequence[memoryview]]
+"""The bytes of each range of one object."""
+
 _TEMPORARY = ".tmp-"
 _FOLDER_NAME = re.compile("[0-9a-f]{2}")
 _FILE_NAME = re.compile(r"[0-9a-f]{38}|\.tmp-[0-9a-f]{16}")
@@ -75,21 +78,24 @@ class DiskCache:
         ranges: Sequence[ByteRange],
         crcs: Sequence[int] | None = None,
         *,
-        if_match: str | None = None,
+        checksum: Callable[[memoryview], int] = crc32,
+        fetch: Fetch | None = None,
     ) -> list[memoryview]:
         """The bytes of each range of the object, whose state `version` names. What is not here is fetched in one call
-        of `store.get_ranges` and kept. Where `crcs` are given, the bytes have them, or ChecksumMismatch is raised."""
+        of `fetch`, or of `store.get_ranges`, and kept. Where `crcs` are given, the bytes have them by `checksum`, or
+        ChecksumMismatch is raised."""
         keys = [PieceKey.of(store.url, key, version, wanted) for wanted in ranges]
         found = [self.read(piece) for piece in keys]
         if crcs is not None:
-            found = [v if v is None or crc32(v) == crc else None for v, crc in zip(found, crcs, strict=True)]
+            found = [v if v is None or checksum(v) == crc else None for v, crc in zip(found, crcs, strict=True)]
         missing = [i for i, view in enumerate(found) if view is None]
         if missing:
-            fetched = store.get_ranges(key, [ranges[i] for i in missing], if_match=if_match)
+            wanted = [ranges[i] for i in missing]
+            fetched = fetch(wanted) if fetch is not None else store.get_ranges(key, wanted)
             for i, view in zip(missing, fetched, strict=True):
-                if crcs is not None and crc32(view) != crcs[i]:
+                if crcs is not None and (found_crc := checksum(view)) != crcs[i]:
                     place = f"{store.place_of(key)}: bytes {ranges[i].begin} to {ranges[i].end}"
-                    raise ChecksumMismatch("damaged", place=place, expected=crcs[i], found=crc32(view))
+                    raise ChecksumMismatch("damaged", place=place, expected=crcs[i], found=found_crc)
                 self.write(keys[i], view)
                 found[i] = view
         return [view for view in found if view is not None]

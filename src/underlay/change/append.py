@@ -41,9 +41,7 @@ def append(table: OpenTable, data: object, *, token: str | None = None) -> Appen
         try:
             return _append(table, head, rows, token)
         except RevisionClosed as closed:
-            if closed.successor is None:
-                raise
-            table.forget()
+            table.follow(closed)
 
 
 def _append(table: OpenTable, head: Head, rows: Rows, token: str | None) -> Appended:
@@ -69,7 +67,7 @@ def _append(table: OpenTable, head: Head, rows: Rows, token: str | None) -> Appe
 
 
 def _prepare(table: OpenTable, head: Head, rows: Rows, token: str | None) -> Transaction:
-    transaction = Transaction(head.revision, head.root, "append", load_segment=table.load_segment)
+    transaction = table.begin(head, "append")
     if token is not None:
         transaction.set_token(token)
     blocks = sum(ref.block_count for ref in head.root.segments) + len(head.root.tail)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from underlay.index.root import Root
 from underlay.schema.record import from_record
 from underlay.table.commit import commit
-from underlay.table.opened import OpenTable
+from underlay.table.opened import Head, OpenTable
 from underlay.table.transaction import Transaction
 
 
@@ -25,7 +25,7 @@ def set_comment(table: OpenTable, text: str | None, column: str | None = None) -
                 replace(field, comment=text) if field.name == column else field for field in definition.schema.fields
             )
             definition = replace(definition, schema=replace(definition.schema, fields=fields))
-        transaction = Transaction(revision, base, "comment", load_segment=table.load_segment)
+        transaction = table.begin(Head(revision, base), "comment")
         transaction.set_definition(definition)
         return transaction
 

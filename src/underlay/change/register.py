@@ -87,9 +87,7 @@ def register(
         try:
             root = commit(prepare(head.root), redo=prepare)
         except RevisionClosed as closed:
-            if closed.successor is None:
-                raise
-            table.forget()
+            table.follow(closed)
             continue
         counts = root.counts
         return Registered(version=root.version, file_count=counts["files_added"], row_count=counts.get("rows_added", 0))
@@ -190,7 +188,7 @@ def _prepare(table: OpenTable, head: Head, reads: Sequence[_Read], ignore_surplu
         reasons = [f"{reads[index].place.location}: {' '.join(problems[index].reasons)}" for index in sorted(problems)]
         raise _refused(reasons, len(reads))
     _check_new(table, head, reads)
-    transaction = Transaction(head.revision, head.root, "register", load_segment=table.load_segment)
+    transaction = table.begin(head, "register")
     add_segment_files(transaction, files, read.layouts)
     return transaction
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from underlay import __version__
-from underlay.cli import lake, rows, table
+from underlay.cli import jobs, lake, rows, table, verify
 from underlay.cli.pm import app as pm
 from underlay.errors import Unavailable, UnderlayError, exit_code
 
@@ -60,6 +60,9 @@ _VERBS = (
     lake.revisions,
     lake.rename,
     lake.drop,
+    verify.verify,
+    jobs.jobs,
+    jobs.leases,
 )
 """In the order in which help lists them."""
 for _verb in _VERBS:

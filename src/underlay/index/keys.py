@@ -63,6 +63,32 @@ class RevisionKeys:
         """A page of the source tree."""
         return f"{self.folder}/_index/sources/{page_id}.arrow"
 
+    @property
+    def intents(self) -> str:
+        """The folder of the intents: what jobs that write keep alive."""
+        return f"{self.folder}/_index/intents"
+
+    def intent(self, job: str) -> str:
+        """The intent of a job."""
+        return f"{self.intents}/{job}"
+
+    def job_of(self, key: str) -> str | None:
+        """The job whose intent has this key, None for any other key."""
+        return _directly_in(self.intents, key)
+
+    @property
+    def leases(self) -> str:
+        """The folder of the leases: what readers of a version keep alive."""
+        return f"{self.folder}/_index/leases"
+
+    def lease(self, reader: str) -> str:
+        """The lease of a reader."""
+        return f"{self.leases}/{reader}"
+
+    def reader_of(self, key: str) -> str | None:
+        """The reader whose lease has this key, None for any other key."""
+        return _directly_in(self.leases, key)
+
     def file(self, location: str) -> str | None:
         """The key of a file in the lake's own store, None when it lies elsewhere (its location is then a URL)."""
         if "/" not in location:
@@ -82,3 +108,8 @@ def in_lake(key: str) -> str:
 def is_own(location: str) -> bool:
     """Whether a file was written by Underlay into the revision's folder."""
     return "/" not in location
+
+
+def _directly_in(folder: str, key: str) -> str | None:
+    parent, _, name = key.rpartition("/")
+    return name if parent == folder and name else None

@@ -14,7 +14,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    String,
     Table,
     Text,
     text,
@@ -203,11 +202,11 @@ FOOTER_CACHE = Table(
     Column("state", Text, primary_key=True, comment="which content of the object: a checksum, an etag"),
     Column("first_byte", BigInteger, primary_key=True),
     Column("end_byte", BigInteger, primary_key=True),
-    Column("kind", String(16), nullable=False, comment="footer, sidecar or segment"),
+    Column("crc", BigInteger, nullable=False, comment="CRC-32 of the data"),
     Column("data", LargeBinary, nullable=False),
     Column("added_us", BigInteger, nullable=False),
     Index("ix_footer_cache_added_us", "added_us"),
-    comment="Bytes of immutable objects, for machines that have not read them yet. Mirrors nothing.",
+    comment="Footers, sidecars and pieces of segments, for machines that have not read them yet. Mirrors nothing.",
 )
 
 MIRRORED = tuple(table for table in METADATA.sorted_tables if table is not FOOTER_CACHE)

@@ -16,8 +16,10 @@ import msgspec
 
 from underlay.errors import Inconsistent, NotFound, UnderlayError, VersionNotFound
 from underlay.store.store import Store
+from underlay.table.known import Known
 from underlay.table.publish import Lost, Published, publish
 from underlay.table.surroundings import Surroundings
+from underlay.table.threads import REQUESTS
 
 HINT_EVERY = 8
 NONE = -1
@@ -61,6 +63,25 @@ class Chain:
         if known != NONE:
             return self._remember(self._gallop(known), begun_at)
         return self._remember(self._checked(self._gallop(self._lower_bound())), begun_at)
+
+    def start_at(self, bound: Known, read_id: Callable[[memoryview], str]) -> Callable[[], memoryview | None]:
+        """Begin at an object that is said to be there. Asks for it and for the one after it side by side, and returns
+        at once; what is returned waits, and gives the object, or None when it is not there or another one is."""
+        begun_at = self.surroundings.monotonic()
+        getting = REQUESTS.submit(self.store.get, self.keys.object(bound.number))
+        is_followed = REQUESTS.submit(self._exists, bound.number + 1)
+
+        def finish() -> memoryview | None:
+            try:
+                data = getting.result()[0]
+            except NotFound:
+                return None
+            if read_id(data) != bound.commit_id:
+                return None
+            self._remember(self._gallop(bound.number + 1) if is_followed.result() else bound.number, begun_at)
+            return data
+
+        return finish
 
     def get(self, number: int) -> memoryview:
         """The object of this number. Raises VersionNotFound."""

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import wait
 
 import msgspec
 
-from underlay.cache.fork import start_afresh_after_fork
 from underlay.errors import Busy, CommitConflict, JobTakenOver, RevisionClosed
 from underlay.index.change import Attachments, Change
 from underlay.index.keys import is_own
@@ -24,31 +23,12 @@ from underlay.table.conflicts import Done, Mine, Redo, Refuse, Winner, conflicts
 from underlay.table.revision import Revision, check_parent
 from underlay.table.snapshot import Snapshot
 from underlay.table.surroundings import uuid7
+from underlay.table.threads import REQUESTS
 from underlay.table.tidy import tidy
 from underlay.table.transaction import Transaction
 
 Redoing = Callable[[Root], Transaction]
 """Does a transaction's work again, on this version."""
-
-
-class _Uploaders:
-    """Threads that put objects, kept from commit to commit: to start one takes longer than a small put."""
-
-    def __init__(self) -> None:
-        self.start_afresh()
-        start_afresh_after_fork(self)
-
-    def start_afresh(self) -> None:
-        """Start with no thread: none outlives a fork."""
-        self._pool = ThreadPoolExecutor(_MOST_UPLOADERS, thread_name_prefix="underlay-put")
-
-    def submit(self, put: Callable[[str, Data], None], key: str, data: Data) -> Future[None]:
-        """Have a thread put the object."""
-        return self._pool.submit(put, key, data)
-
-
-_MOST_UPLOADERS = 32
-_UPLOADERS = _Uploaders()
 
 
 def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
@@ -74,7 +54,7 @@ def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
 def put_all(store: Store, objects: Mapping[str, Data]) -> None:
     """Put the objects side by side; returns when all are there, or raises when none is on its way any more."""
     items = list(objects.items())
-    puttings = [_UPLOADERS.submit(store.put, key, data) for key, data in items[1:]]
+    puttings = [REQUESTS.submit(store.put, key, data) for key, data in items[1:]]
     try:
         for key, data in items[:1]:
             store.put(key, data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf
 from threading import Lock
 
 from msgspec.structs import replace
@@ -13,6 +15,7 @@ from underlay.store.store import Store
 from underlay.table.catalog import FORMAT, Catalog, decode_catalog, encode_catalog
 from underlay.table.catalog_changes import CatalogChange
 from underlay.table.chain import NONE, Chain, ChainKeys
+from underlay.table.known import Known, Registry
 from underlay.table.publish import Lost
 from underlay.table.surroundings import Surroundings, uuid7
 
@@ -27,6 +30,31 @@ class Lake:
         self._chain = Chain(store, keys, self.surroundings)
         self._lock = Lock()
         self._newest: Catalog | None = None
+
+    @property
+    def registry(self) -> Registry | None:
+        """The lake's metadata database, if it has one."""
+        return self.surroundings.registry
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process knows an entry of the catalog."""
+        with self._lock:
+            return self._newest is not None
+
+    def start_at(self, bound: Known) -> Callable[[], Catalog | None]:
+        """Look for the newest entry from one that is said to be there. Returns at once; what is returned waits, and
+        gives None when the store does not have that one."""
+        finish_chain = self._chain.start_at(bound, _read_id)
+
+        def finish() -> Catalog | None:
+            data = finish_chain()
+            if data is None:
+                return None
+            self._keep(self._decode(data, bound.number))
+            return self.catalog(inf)
+
+        return finish
 
     def initialise(self) -> Catalog:
         """Make a lake here unless there is one. Raises Unsupported on a store where commits would not be safe."""
@@ -76,18 +104,21 @@ class Lake:
             result = self._chain.publish(entry.number, encode_catalog(entry), own_id, _read_id)
             if not isinstance(result, Lost):
                 # Whoever helps another one's change to its end may find that one's own bytes there.
-                return self._keep(
-                    entry if commit_id is None else self._decode(self._chain.get(entry.number), entry.number)
-                )
+                published = entry if commit_id is None else self._decode(self._chain.get(entry.number), entry.number)
+                return self._keep(published, is_own=True)
             head = self._keep(self._decode(result.winner, entry.number))
             self.surroundings.back_off(min(attempt, 4))
         raise Busy("the catalog changes all the time", place=self.store.url, hint="Try again later.")
 
-    def _keep(self, catalog: Catalog) -> Catalog:
+    def _keep(self, catalog: Catalog, *, is_own: bool = False) -> Catalog:
         with self._lock:
-            if self._newest is None or catalog.number > self._newest.number:
-                self._newest = catalog
-            return self._newest
+            known = self._newest
+            if known is not None and catalog.number <= known.number:
+                return known
+            self._newest = catalog
+        if self.registry is not None:
+            self.registry.saw_catalog(catalog, is_own=is_own)
+        return catalog
 
     def _decode(self, data: memoryview, number: int) -> Catalog:
         try:

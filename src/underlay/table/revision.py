@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf
 from threading import Lock
 
 from underlay.errors import Inconsistent, NotFound, UnderlayError
@@ -10,6 +12,7 @@ from underlay.index.root import Definition, Root, decode_root, encode_root
 from underlay.index.state import first_root
 from underlay.store.store import Store
 from underlay.table.chain import NONE, Chain, ChainKeys
+from underlay.table.known import Known
 from underlay.table.publish import Lost
 from underlay.table.surroundings import Surroundings, uuid7
 
@@ -20,6 +23,7 @@ class Revision:
     def __init__(self, store: Store, table_folder: str, revision_id: str, surroundings: Surroundings) -> None:
         self.store = store
         self.id = revision_id
+        self.table_folder = table_folder
         self.surroundings = surroundings
         self.keys = RevisionKeys.of(table_folder, revision_id)
         folder = self.keys.root(0).rsplit("/", 1)[0]
@@ -44,6 +48,20 @@ class Revision:
         newest = self.root(version)
         self._keep(newest)
         return newest
+
+    def start_at(self, bound: Known) -> Callable[[], Root | None]:
+        """Look for the newest root from one that is said to be there. Returns at once; what is returned waits, and
+        gives None when the store does not have that one."""
+        finish_chain = self.chain.start_at(bound, _read_id)
+
+        def finish() -> Root | None:
+            data = finish_chain()
+            if data is None:
+                return None
+            self._keep(self.decode(data, bound.number))
+            return self.head(inf)
+
+        return finish
 
     def root(self, version: int) -> Root:
         """The root of this version. One request. Raises VersionNotFound."""
@@ -70,13 +88,16 @@ class Revision:
         result = self.chain.publish(root.version, encode_root(root), root.commit_id, _read_id)
         if isinstance(result, Lost):
             return self.decode(result.winner, root.version)
-        self._keep(root)
+        self._keep(root, is_own=True)
         return None
 
-    def _keep(self, root: Root) -> None:
+    def _keep(self, root: Root, *, is_own: bool = False) -> None:
         with self._lock:
-            if self._newest is None or root.version > self._newest.version:
-                self._newest = root
+            if self._newest is not None and root.version <= self._newest.version:
+                return
+            self._newest = root
+        if self.surroundings.registry is not None:
+            self.surroundings.registry.saw_root(self.table_folder, self.id, root, is_own=is_own)
 
     def decode(self, data: memoryview, version: int) -> Root:
         """The root in `data`. Errors name its place."""

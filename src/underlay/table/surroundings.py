@@ -11,7 +11,11 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Thread
+from typing import TYPE_CHECKING
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from underlay.table.known import Registry
 
 _EXIT_WAIT_SECONDS = 0.5
 _running: WeakSet[Thread] = WeakSet()
@@ -55,7 +59,7 @@ atexit.register(wait_for_background, _EXIT_WAIT_SECONDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Clocks, chance, patience, and how a writer signs."""
+    """Clocks, chance, patience, how a writer signs, and where it tells what it saw."""
 
     now_us: Callable[[], int] = now_us
     """Wall clock, in microseconds."""
@@ -71,6 +75,8 @@ class Surroundings:
     """How often one object is tried to be created before its fate is called unknown."""
     rebase_attempts: int = 1000
     """How many races a commit may lose."""
+    registry: Registry | None = None
+    """The lake's metadata database, if it has one."""
 
     def back_off(self, attempt: int) -> None:
         """Wait before attempt number `attempt`: up to 10 ms at first, doubling, up to 2 s."""

@@ -84,11 +84,14 @@ def history(revision: Revision, limit: int | None = None, newest: int | None = N
         yield from roots
 
 
-def rollback(revision: Revision, version: int) -> Root:
-    """A new version with all that an older one consisted of. Raises CommitConflict when others changed the table."""
+def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:
+    """A new version with all that an older one consisted of. Raises CommitConflict when others changed the table, or
+    took over the job that is held."""
     old = at_version(revision, version)
     transaction = Transaction(revision, revision.head(), "rollback")
     transaction.restore(old)
+    if held is not None:
+        transaction.hold(*held)
     return commit(transaction)
 
 

@@ -1,0 +1,119 @@
+"""Jobs that write a table: one holder at a time, whose commits are refused once another took over."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from underlay.api.moment import show_moment
+from underlay.table.catalog import TableRecord, find_table
+from underlay.table.intent import list_intents
+from underlay.table.job import HeldJob
+from underlay.table.lake import Lake
+from underlay.table.revision import Revision
+
+if TYPE_CHECKING:
+    from underlay.api.table import Table
+
+TABLES_AT_ONCE = 16
+
+
+class Job:
+    """A job that is held until it is released, which a `with` does. Made by `Table.job`.
+
+    A thread renews it. `table` is the table to write to: its commits raise JobTakenOver once another has the job.
+    """
+
+    def __init__(self, held: HeldJob, table: Table) -> None:
+        self._held = held
+        self.table = table
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._held.intent.job
+
+    @property
+    def epoch(self) -> int:
+        """How often the job was taken until now. Each holder has another one."""
+        return self._held.intent.epoch
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another took it over, or may have since the store did not answer in time. As of the last renewal."""
+        return self._held.is_lost
+
+    def renew(self) -> bool:
+        """Say now that it is held; False when it is so no more. Raises Unavailable."""
+        return self._held.renew()
+
+    def release(self) -> None:
+        """Let others have it at once. Nothing happens the second time."""
+        self._held.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"Job({self.table.name!r}, {self.name!r}, epoch={self.epoch})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobInfo:
+    """A job as its intent in the store tells. Times are by the store's clock."""
+
+    table: str
+    job: str
+    owner: str
+    epoch: int
+    started: datetime
+    renewed: datetime
+    ttl: timedelta
+    note: str
+    is_exclusive: bool
+    is_alive: bool
+    """Whether it was renewed within its time to live."""
+    is_fenced: bool
+    """Whether another took it over: the root has a newer epoch, so it can no longer commit."""
+
+
+def list_jobs(lake: Lake, name: str | None = None) -> list[JobInfo]:
+    """The jobs of a table, or of all: those that are being done and those that were left. One request for a table
+    without any, tables side by side. Raises TableNotFound."""
+    catalog = lake.catalog()
+    records = catalog.tables if name is None else {name: find_table(catalog, name)}
+    if not records:
+        return []
+    with ThreadPoolExecutor(min(TABLES_AT_ONCE, len(records))) as pool:
+        found = pool.map(lambda table: _jobs_of(lake, *table), sorted(records.items()))
+        return [job for jobs in found for job in jobs]
+
+
+def _jobs_of(lake: Lake, name: str, record: TableRecord) -> list[JobInfo]:
+    revision = Revision(lake.store, record.folder, record.active, lake.surroundings)
+    seen = list_intents(lake.store, revision.keys)
+    fences = revision.head().fences if seen else {}
+    return [
+        JobInfo(
+            table=name,
+            job=one.record.job,
+            owner=one.record.owner,
+            epoch=one.record.epoch,
+            started=one.modified if one.record.started_us is None else show_moment(one.record.started_us),
+            renewed=one.modified,
+            ttl=timedelta(microseconds=one.record.ttl_us),
+            note=one.record.note,
+            is_exclusive=one.record.is_exclusive,
+            is_alive=one.is_alive,
+            is_fenced=fences.get(one.record.lock, 0) > one.record.epoch,
+        )
+        for one in seen
+    ]

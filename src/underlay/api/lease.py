@@ -1,0 +1,110 @@
+"""Leases: versions that stay readable for as long as somebody says so."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from underlay.api.job import TABLES_AT_ONCE
+from underlay.api.moment import show_moment
+from underlay.index.keys import RevisionKeys
+from underlay.table import lease as leases
+from underlay.table.catalog import TableRecord, find_table
+from underlay.table.lake import Lake
+
+if TYPE_CHECKING:
+    from underlay.api.table import Table
+
+
+class Lease:
+    """A version that is kept until it is released, which a `with` does. Made by `Table.lease`.
+
+    A thread renews it. `table` is the table at that version.
+    """
+
+    def __init__(self, held: leases.HeldLease, table: Table) -> None:
+        self._held = held
+        self.table = table
+
+    @property
+    def reader(self) -> str:
+        """What the lease is called in the store."""
+        return self._held.lease.reader
+
+    @property
+    def version(self) -> int:
+        """The version that is kept."""
+        return self._held.lease.version
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the version may go, since the lease could not be renewed in time. As of the last renewal."""
+        return self._held.is_lost
+
+    def renew(self) -> bool:
+        """Say now that it is held; False when it is so no more. Raises Unavailable."""
+        return self._held.renew()
+
+    def release(self) -> None:
+        """The version is needed no more. Nothing happens the second time."""
+        self._held.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"Lease({self.table.name!r}, version={self.version}, reader={self.reader!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseInfo:
+    """A lease as the store has it. `renewed` is by the store's clock, `started` by the reader's."""
+
+    table: str
+    revision: str
+    reader: str
+    owner: str
+    version: int
+    started: datetime
+    renewed: datetime
+    ttl: timedelta
+    is_alive: bool
+    """Whether it was renewed within its time to live."""
+
+
+def list_leases(lake: Lake, name: str | None = None) -> list[LeaseInfo]:
+    """The leases on a table's versions, or on those of all tables, older revisions included. One request for a revision
+    without any, tables side by side. Raises TableNotFound."""
+    catalog = lake.catalog()
+    records = catalog.tables if name is None else {name: find_table(catalog, name)}
+    if not records:
+        return []
+    with ThreadPoolExecutor(min(TABLES_AT_ONCE, len(records))) as pool:
+        found = pool.map(lambda table: _leases_of(lake, *table), sorted(records.items()))
+        return [lease for leases in found for lease in leases]
+
+
+def _leases_of(lake: Lake, name: str, record: TableRecord) -> list[LeaseInfo]:
+    return [
+        LeaseInfo(
+            table=name,
+            revision=revision,
+            reader=one.record.reader,
+            owner=one.record.owner,
+            version=one.record.version,
+            started=show_moment(one.record.started_us),
+            renewed=one.modified,
+            ttl=timedelta(microseconds=one.record.ttl_us),
+            is_alive=one.is_alive,
+        )
+        for revision in record.revisions
+        for one in leases.list_leases(lake.store, RevisionKeys.of(record.folder, revision))
+    ]

@@ -1,0 +1,89 @@
+"""Where two registries differ, or a registry and the store: row by row, over all that mirrors the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, Table, Text, collate, select
+
+from underlay.registry.database import Database, open_database
+from underlay.registry.restore import OnProgress, rebuild
+from underlay.registry.schema import METADATA, MIRRORED
+from underlay.store.store import Store
+
+_FETCHED_AT_ONCE = 1000
+_FOUND, _EXPECTED = 0, 1
+Key = tuple[str | int, ...]
+
+
+class Kind(StrEnum):
+    """What is wrong with a row of the registry that was looked at."""
+
+    MISSING = "missing"
+    SURPLUS = "surplus"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One row. `fields` holds the columns that differ, each with what was found and what was expected."""
+
+    table: str
+    key: Key
+    kind: Kind
+    fields: dict[str, tuple[object, object]] = field(default_factory=dict)
+
+
+def compare(database: Database, store: Store, *, progress: OnProgress | None = None) -> list[Difference]:
+    """Where the registry differs from what a restore would make of it. Changes nothing; reads what a restore reads."""
+    with TemporaryDirectory(prefix="underlay-registry-") as folder:
+        truth = open_database(f"sqlite:///{Path(folder) / 'truth.sqlite'}")
+        try:
+            with truth.write() as connection:
+                METADATA.create_all(connection)
+                rebuild(connection, store, progress=progress)
+            with database.read() as found, truth.read() as expected:
+                return differences(found, expected)
+        finally:
+            truth.close()
+
+
+def differences(found: Connection, expected: Connection) -> list[Difference]:
+    """What must be done to `found` to make it `expected`. Reads both in the order of keys, some rows at a time."""
+    return [difference for table in MIRRORED for difference in _differences(table, found, expected)]
+
+
+def _differences(table: Table, found: Connection, expected: Connection) -> Iterator[Difference]:
+    both = merge(_rows(table, found, _FOUND), _rows(table, expected, _EXPECTED), key=itemgetter(0))
+    for key, group in groupby(both, key=itemgetter(0)):
+        rows = {side: row for _, side, row in group}
+        if len(rows) == 1:
+            yield Difference(table=table.name, key=key, kind=Kind.SURPLUS if _FOUND in rows else Kind.MISSING)
+        elif rows[_FOUND] != rows[_EXPECTED]:
+            pairs = zip(table.c.keys(), rows[_FOUND], rows[_EXPECTED], strict=True)
+            fields = {name: (ours, theirs) for name, ours, theirs in pairs if ours != theirs}
+            yield Difference(table=table.name, key=key, kind=Kind.DIFFERENT, fields=fields)
+
+
+def _rows(table: Table, connection: Connection, side: int) -> Iterator[tuple[Key, int, tuple[object, ...]]]:
+    """The rows with their keys, ascending as Python compares keys, and the side that they are of."""
+    places = [table.c.keys().index(column.name) for column in table.primary_key]
+    order = [_ordered(column, connection) for column in table.primary_key]
+    options = {"yield_per": _FETCHED_AT_ONCE}
+    for row in connection.execute(select(table).order_by(*order), execution_options=options):
+        yield tuple(row[place] for place in places), side, tuple(row)
+
+
+def _ordered(column: Column[Any], connection: Connection) -> ColumnElement[Any]:  # of any type
+    """By bytes, which is by code points; PostgreSQL would order text by the language of the database."""
+    if isinstance(column.type, Text) and connection.dialect.name == "postgresql":
+        return collate(column, "C")
+    return column

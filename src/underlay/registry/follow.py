@@ -1,0 +1,30 @@
+"""The registry brought to what the store holds now, for all tables: what a person asks for."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, func, select
+
+from underlay.registry.application import check_history
+from underlay.registry.database import Database
+from underlay.registry.migration import prepare
+from underlay.registry.restore import catch_up
+from underlay.registry.schema import VERSIONS
+from underlay.store.store import Store
+
+
+def follow(database: Database, store: Store) -> int:
+    """Apply what the registry lacks; how many versions that were.
+
+    One request for each revision of which nothing is new. Raises RegistryRefused for a registry of another history.
+    """
+    prepare(database)
+    check_history(database, store)
+    with database.read() as connection:
+        before = _count(connection)
+    catch_up(database, store)
+    with database.read() as connection:
+        return _count(connection) - before
+
+
+def _count(connection: Connection) -> int:
+    return connection.execute(select(func.count()).select_from(VERSIONS)).scalar_one()

@@ -1,0 +1,49 @@
+"""Intents of jobs and leases of readers, as rows of the registry: what the objects say, whoever saw them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from underlay.registry.fold import Row
+from underlay.store.store import Store
+from underlay.table.alive import find_kept
+from underlay.table.intent import Intent, decode_intent
+from underlay.table.lease import Lease, decode_lease
+
+
+def read_jobs(store: Store, revision: str, keys: Iterable[str]) -> list[Row]:
+    """The rows of these intents, as far as they are there. One request for each."""
+    found = [find_kept(store, key, decode_intent) for key in keys]
+    return [job_row(revision, one[0]) for one in found if one is not None]
+
+
+def read_leases(store: Store, revision: str, keys: Iterable[str]) -> list[Row]:
+    """The rows of these leases, as far as they are there. One request for each."""
+    found = [find_kept(store, key, decode_lease) for key in keys]
+    return [lease_row(revision, one[0]) for one in found if one is not None]
+
+
+def job_row(revision: str, intent: Intent) -> Row:
+    """The row of an intent. It is known by what it locks, as the object is."""
+    return {
+        "revision": revision,
+        "job": intent.lock,
+        "owner": intent.owner,
+        "epoch": intent.epoch,
+        "started_us": intent.renewed_us if intent.started_us is None else intent.started_us,
+        "renewed_us": intent.renewed_us,
+        "ttl_us": intent.ttl_us,
+    }
+
+
+def lease_row(revision: str, lease: Lease) -> Row:
+    """The row of a lease."""
+    return {
+        "revision": revision,
+        "reader": lease.reader,
+        "owner": lease.owner,
+        "version": lease.version,
+        "started_us": lease.started_us,
+        "renewed_us": lease.renewed_us,
+        "ttl_us": lease.ttl_us,
+    }

@@ -1,0 +1,174 @@
+"""From an empty or older database to this release's schema.
+
+An empty database gets the newest tables in one transaction; Alembic, which takes long to import, is there only for
+those that hold something. Whoever prepares or migrates is alone at it: on SQLite by the transaction, on PostgreSQL by
+an advisory lock that ends with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, func, insert, inspect, select
+
+from underlay.errors import Inconsistent, RegistryRefused, UnderlayError, Unsupported
+from underlay.registry.database import UNCOUNTED, Database
+from underlay.registry.engine import Timeouts
+from underlay.registry.schema import METADATA
+
+REVISIONS = ("0001", "0002", "0003")
+"""Every schema there was, oldest first. The folder `migrations/versions` has one step for each."""
+
+NEWEST = REVISIONS[-1]
+
+SCHEMA_VERSION = Table(
+    "registry_schema",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="registry_schema_pkc"),
+)
+"""Alembic's own table, under a name that no other program's Alembic uses. One row: the revision of the schema."""
+
+_PREPARING = Timeouts(connect_s=2, lock_ms=5_000, statement_ms=10_000, pool_s=0.25)
+"""Creating tables is short, and another process that does so is worth waiting for."""
+_ADVISORY_LOCK = 0x756E6465726C6179
+"""The number of the advisory lock: the letters "underlay"."""
+_SCRIPTS = Path(__file__).parent / "migrations"
+
+_alembic = Lock()
+"""Alembic's `op` is one for the whole process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaState:
+    """The schema that a database has, None if it has none, and the one that this release needs."""
+
+    current: str | None
+    newest: str
+
+
+def prepare(database: Database) -> None:
+    """Make sure that the database has this release's tables: one statement when it has them.
+
+    An empty database gets them, also beside tables of others; an older SQLite file is migrated. Unsupported for an
+    older PostgreSQL database, which other machines may be using, and for a newer one; RegistryRefused when a table of
+    somebody else has a name that is needed.
+    """
+    if _recorded(database) == NEWEST:
+        return
+    preparing = database.waiting(_PREPARING)
+    try:
+        with preparing.write() as connection:
+            current = _current(connection, database)
+            if current is None:
+                _create(connection, database)
+            elif current != NEWEST and database.is_shared:
+                hint = 'Run "underlay registry migrate" when every machine has this release.'
+                raise Unsupported("the registry has an older schema", place=database.shown, **_both(current), hint=hint)
+            elif current != NEWEST:
+                _upgrade(connection)
+    finally:
+        preparing.close()
+
+
+def migrate(database: Database) -> tuple[str | None, str]:
+    """Bring the schema to this release's: what it was, None for an empty database, and what it is."""
+    patient = database.patient()
+    try:
+        with patient.write() as connection:
+            current = _current(connection, database)
+            if current is None:
+                _create(connection, database)
+            elif current != NEWEST:
+                _upgrade(connection)
+    finally:
+        patient.close()
+    return current, NEWEST
+
+
+def recreate(database: Database) -> None:
+    """Drop the registry's tables, as many as are left, and make them anew and empty, in one transaction.
+
+    Tables are dropped only where a schema is recorded: others may be somebody else's. Otherwise as `prepare`.
+    """
+    patient = database.patient()
+    try:
+        with patient.write() as connection:
+            if _current(connection, database) is not None:
+                METADATA.drop_all(connection)
+                SCHEMA_VERSION.drop(connection)
+            _create(connection, database)
+    finally:
+        patient.close()
+
+
+def schema_state(database: Database) -> SchemaState:
+    """What schema the database has, and what it should have. Changes nothing."""
+    return SchemaState(current=_recorded(database), newest=NEWEST)
+
+
+def _recorded(database: Database) -> str | None:
+    """The revision in the database, None without one: a single statement, that may find no table."""
+    try:
+        with database.read() as connection:
+            return connection.scalar(select(SCHEMA_VERSION.c.version_num))
+    except Inconsistent:
+        return None
+
+
+def _current(connection: Connection, database: Database) -> str | None:
+    """The revision in the database, once no other process is changing it. Unsupported if this release is too old."""
+    _wait_for_others(connection)
+    if not inspect(connection).has_table(SCHEMA_VERSION.name):
+        return None
+    current = connection.scalar(select(SCHEMA_VERSION.c.version_num))
+    if current is not None and current not in REVISIONS:
+        problem = "the registry was made by a newer release"
+        raise Unsupported(problem, place=database.shown, **_both(current), hint="Update Underlay.")
+    return current
+
+
+def _wait_for_others(connection: Connection) -> None:
+    connection.execution_options(**{UNCOUNTED: True})
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+
+
+def _create(connection: Connection, database: Database) -> None:
+    inspector = inspect(connection)
+    names = {*inspector.get_table_names(), *inspector.get_view_names()}
+    taken = sorted(names.intersection(METADATA.tables))
+    if taken:
+        raise _taken(taken, database)
+    METADATA.create_all(connection, checkfirst=False)
+    SCHEMA_VERSION.create(connection, checkfirst=True)
+    connection.execute(insert(SCHEMA_VERSION).values(version_num=NEWEST))
+
+
+def _taken(names: list[str], database: Database) -> UnderlayError:
+    return RegistryRefused(
+        "the database has tables of the registry's names, but they are not a registry's",
+        place=database.shown,
+        found=", ".join(names),
+        hint="Name an empty database, or one whose tables are called otherwise.",
+    )
+
+
+def _upgrade(connection: Connection) -> None:
+    from alembic.config import Config  # imports 0.4 s of libraries, for what happens once in a release
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory(str(_SCRIPTS))
+    with (
+        _alembic,
+        EnvironmentContext(Config(), scripts, fn=lambda current, _: scripts._upgrade_revs(NEWEST, current)) as context,
+    ):
+        context.configure(connection=connection, version_table=SCHEMA_VERSION.name)
+        context.run_migrations()
+
+
+def _both(current: str) -> dict[str, str]:
+    return {"expected": NEWEST, "found": current}

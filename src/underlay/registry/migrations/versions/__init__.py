@@ -1,0 +1,1 @@
+"""Alembic's revisions. A released one never changes."""

@@ -1,0 +1,71 @@
+"""Where a lake's registry is, when nobody says so.
+
+    file:///srv/lake                      /srv/lake/_registry/registry.sqlite
+    s3://bucket/lake, gs://…, az://…      ~/.local/state/underlay/s3-bucket-lake-0123456789abcdef.sqlite
+    memory://name                         nowhere
+
+A SQLite URL is `sqlite:///` and a path as it is, without escapes: any folder can be named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import xxhash
+
+from underlay.errors import InvalidRequest
+
+VARIABLE = "UNDERLAY_REGISTRY"
+"""The variable of the environment that names the registry."""
+
+ACCEPTED = "sqlite:///path, postgresql://user@host/database, or none"
+
+_READABLE_LENGTH = 48
+
+
+def choose_url(chosen: str | None, store_url: str, environment: Mapping[str, str], home: Path) -> str | None:
+    """`chosen`, else what the environment names, else the default; None when there shall be no registry.
+
+    InvalidRequest when what was chosen is no URL.
+    """
+    wanted = chosen or environment.get(VARIABLE)
+    if not wanted:
+        return default_url(store_url, environment, home)
+    if wanted.lower() == "none":
+        return None
+    if "://" not in wanted:
+        # Not repeated: what lacks a scheme may be a libpq string, with a password in it.
+        raise InvalidRequest(
+            "the registry is named by a URL, and this is none",
+            place=None if chosen else VARIABLE,
+            expected=ACCEPTED,
+            hint="For a SQLite file write sqlite:/// before its path: sqlite:///registry.sqlite is in this folder, "
+            "sqlite:////srv/registry.sqlite is absolute.",
+        )
+    return wanted
+
+
+def default_url(store_url: str, environment: Mapping[str, str], home: Path) -> str | None:
+    """Beside a local lake, else in the user's state folder; None for a lake in memory."""
+    parts = urlsplit(store_url)
+    if parts.scheme == "memory":
+        return None
+    if parts.scheme == "file":
+        return f"sqlite:///{Path(unquote(parts.path)) / '_registry' / 'registry.sqlite'}"
+    return f"sqlite:///{_state_folder(environment, home) / 'underlay' / _name_of(store_url)}"
+
+
+def _state_folder(environment: Mapping[str, str], home: Path) -> Path:
+    """The user's state folder. A relative one is to be ignored, says the XDG specification."""
+    named = Path(environment.get("XDG_STATE_HOME", ""))
+    return named if named.is_absolute() else home / ".local" / "state"
+
+
+def _name_of(store_url: str) -> str:
+    """A file name that people recognise and that no other lake of this user has."""
+    url = store_url.rstrip("/")
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", url).strip("-")[:_READABLE_LENGTH]
+    return f"{readable}-{xxhash.xxh3_64_hexdigest(url.encode())}.sqlite"

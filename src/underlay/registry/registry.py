@@ -1,0 +1,182 @@
+"""A lake's registry, as the rest of Underlay uses it: asked for a place to begin, told what was seen.
+
+SQLAlchemy takes a third of a second to load, so that it is loaded when the registry is first asked, or in the thread
+that follows: a process that only reads a local lake never loads it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from underlay.errors import RegistryRefused
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import Root
+from underlay.registry.asking import Asking
+from underlay.registry.follower import Follower, Write
+from underlay.registry.pieces import FooterCache
+from underlay.registry.place import choose_url
+from underlay.store.store import Store
+from underlay.table.catalog import Catalog
+from underlay.table.known import Opening
+
+if TYPE_CHECKING:
+    from underlay.registry.application import Application
+    from underlay.registry.database import Database
+    from underlay.registry.difference import Difference
+    from underlay.registry.restore import OnProgress, Restored
+    from underlay.registry.status import Status
+
+_CLOSE_SECONDS = 2.0
+
+
+def open_registry(url: str | None, store: Store) -> Registry | None:
+    """The registry of the lake in `store`; None when it shall have none. Connects to nothing."""
+    chosen = choose_url(url, store.url, os.environ, Path.home())
+    return Registry(chosen, store) if chosen is not None else None
+
+
+class Registry:
+    """One lake's metadata database. Whatever happens to it, tables can be read and written. Safe for many threads."""
+
+    def __init__(self, url: str, store: Store) -> None:
+        self._url = url
+        self._store = store
+        self._asking = Asking(lambda: self._database)
+        self._follower = Follower(lambda: self._application, self._asking)
+        self.pieces = FooterCache(self._asking, self._follower) if _is_server(url) else None
+        """What other machines fetched; None where there are no others."""
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a password."""
+        return self._database.shown
+
+    @property
+    def statement_count(self) -> int:
+        """Statements of this process so far."""
+        return self._database.statement_count
+
+    @property
+    def transaction_count(self) -> int:
+        """Transactions of this process so far, reading ones too."""
+        return self._database.transaction_count
+
+    def opening(self, name: str | None) -> Opening | None:
+        """What is known of the catalog, and of the table of this name. One statement."""
+        from underlay.registry.known import find_opening
+
+        found = self._asking.ask(lambda connection: find_opening(connection, name))
+        self._follower.poke()
+        return found
+
+    def saw_catalog(self, catalog: Catalog, *, is_own: bool) -> None:
+        """Apply it in the background."""
+        self._follower.saw_catalog(catalog, is_own=is_own)
+
+    def saw_root(self, folder: str, revision: str, root: Root, *, is_own: bool) -> None:
+        """Apply it in the background."""
+        self._follower.saw_root(folder, revision, root, is_own=is_own)
+
+    def saw_job(self, keys: RevisionKeys, revision: str, job: str) -> None:
+        """Mirror its intent in the background."""
+
+        def read() -> Write:
+            from underlay.registry.mirror import mirror_job
+
+            return mirror_job(self._store, keys, revision, job)
+
+        self._follower.add(read)
+
+    def saw_reader(self, keys: RevisionKeys, revision: str, reader: str) -> None:
+        """Mirror its lease in the background."""
+
+        def read() -> Write:
+            from underlay.registry.mirror import mirror_lease
+
+            return mirror_lease(self._store, keys, revision, reader)
+
+        self._follower.add(read)
+
+    def refuse(self, error: RegistryRefused) -> None:
+        """It does not tell of this store."""
+        self._asking.refuse(error)
+
+    def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until all that this process saw is applied. False when it was not, and when the registry is refused."""
+        return self._follower.wait(timeout_seconds)
+
+    def follow(self) -> int:
+        """Apply everything that the store has and the registry lacks; how many versions that were. Raises what is wrong
+        with the registry."""
+        from underlay.registry.follow import follow
+
+        with self._patient() as database:
+            return follow(database, self._store)
+
+    def restore(self, progress: OnProgress | None = None) -> Restored:
+        """Rebuild the registry from the store. It is as it was until that is done."""
+        from underlay.registry.rebuild import rebuild_registry
+
+        with self._patient() as database:
+            done = rebuild_registry(database, self._store, progress)
+        self._asking.accept()
+        return done
+
+    def differences(self) -> list[Difference]:
+        """What `restore` would change."""
+        from underlay.registry.difference import compare
+
+        with self._patient() as database:
+            return compare(database, self._store)
+
+    def migrate(self) -> tuple[str | None, str]:
+        """Bring the tables to what this release expects: the schema's version before and after."""
+        from underlay.registry.migration import migrate
+
+        with self._patient() as database:
+            return migrate(database)
+
+    def status(self) -> Status:
+        """Where it is, whether it answers, and how far it is behind the store."""
+        from underlay.registry.status import find_status
+
+        with self._patient() as database:
+            return find_status(database, self._store)
+
+    def close(self) -> None:
+        """Wait a little for what is to be applied, and close connections. It may be used again."""
+        self._follower.wait(_CLOSE_SECONDS)
+        self._database.close()
+
+    @cached_property
+    def _database(self) -> Database:
+        from underlay.registry.database import open_database
+
+        return open_database(self._url)
+
+    @cached_property
+    def _application(self) -> Application:
+        from underlay.registry.application import Application
+
+        return Application(self._database, self._store)
+
+    @contextmanager
+    def _patient(self) -> Iterator[Database]:
+        """The same database, for work that is about the registry and may wait for others."""
+        database = self._database.patient()
+        try:
+            yield database
+        finally:
+            database.close()
+
+    def __repr__(self) -> str:
+        return f"Registry({self.url!r})"
+
+
+def _is_server(url: str) -> bool:
+    return url.startswith("postgres")

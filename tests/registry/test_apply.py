@@ -1,0 +1,214 @@
+"""What is applied is applied once, in order, to the right lake, on both kinds of database."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import delete, select
+
+from tests.registry.databases import on_sqlite as on_sqlite
+from tests.registry.databases import registry as registry
+from tests.registry.servers import postgres as postgres
+from tests.table.entries import append, name, new_table, replacing
+from underlay.errors import RegistryRefused
+from underlay.index.outline import outline_of
+from underlay.index.root import Root
+from underlay.registry.apply import PREPARED, apply_batch, live_files, mirrored
+from underlay.registry.catalog import apply_catalog
+from underlay.registry.database import Database
+from underlay.registry.fetch import complete, steps_after
+from underlay.registry.fold import Mirrored, Step, fold
+from underlay.registry.forward import apply_steps, roll_forward
+from underlay.registry.schema import (
+    FILE_METADATA,
+    GC_MANIFEST,
+    LAKE,
+    NONE,
+    PHYSICAL_TABLES,
+    REVISIONS,
+    TAGS,
+    VERSIONS,
+)
+from underlay.store.counting import CountingStore
+from underlay.table.catalog import Catalog, TagRecord
+from underlay.table.commit import commit
+from underlay.table.lake import Lake
+from underlay.table.revision import Revision
+from underlay.table.succession import drop
+
+FOLDER = "taxi/trips"
+URL = "memory://lake"
+
+
+def step(revision: Revision, root: Root) -> Step:
+    return complete(revision.store, revision.keys, outline_of(root))
+
+
+def test_a_batch_is_applied_once(registry: Database) -> None:
+    lake, revision = new_table()
+    with registry.write() as connection:
+        apply_catalog(connection, lake.catalog(), URL)
+    batch = fold(revision.id, Mirrored(), [step(revision, revision.root(0))])
+    with registry.write() as connection:
+        assert apply_batch(connection, FOLDER, batch)
+    with registry.write() as connection:
+        assert not apply_batch(connection, FOLDER, batch)
+        assert len(connection.execute(select(VERSIONS)).all()) == 1
+
+
+def test_a_batch_on_another_commit_of_the_same_version_writes_nothing(registry: Database) -> None:
+    _, revision = new_table()
+    first, second = step(revision, revision.root(0)), step(revision, append(revision, name()))
+    with registry.write() as connection:
+        apply_batch(connection, FOLDER, fold(revision.id, Mirrored(), [first]))
+        other = Mirrored(head=0, head_id="another")
+        pretended = Step(outline=replace(second.outline, parent_id="another"), added=second.added)
+        assert not apply_batch(connection, FOLDER, fold(revision.id, other, [pretended]))
+        assert connection.execute(select(FILE_METADATA)).all() == []
+
+
+def test_a_revision_is_known_before_the_catalog_names_it(registry: Database) -> None:
+    lake, revision = new_table()
+    with registry.write() as connection:
+        apply_steps(connection, FOLDER, revision.id, [step(revision, revision.root(0))])
+        assert connection.execute(select(REVISIONS.c.state, REVISIONS.c.head)).one() == (PREPARED, 0)
+        assert apply_catalog(connection, lake.catalog(), URL)
+        assert connection.execute(select(REVISIONS.c.state, REVISIONS.c.head)).one() == ("active", 0)
+
+
+def test_what_is_mirrored_is_read_in_one_statement(registry: Database) -> None:
+    _, revision = new_table()
+    append(revision, *(name() for _ in range(150)))
+    head = append(revision, name())
+    assert head.segments
+    roll_forward(registry, revision.store, FOLDER, revision.id)
+    before = registry.statement_count
+    with registry.read() as connection:
+        found = mirrored(connection, revision.id)
+        assert registry.statement_count == before + 1
+        assert (found.head, found.head_id, found.file_count) == (2, head.commit_id, 151)
+        assert found.segments == {ref.id for ref in head.segments}
+        assert len(found.live_files()) == 151
+
+
+def test_of_an_unknown_revision_nothing_is_mirrored(registry: Database) -> None:
+    with registry.read() as connection:
+        assert mirrored(connection, "unknown") == Mirrored()
+        assert live_files(connection, "unknown") == {}
+
+
+def test_versions_that_were_applied_are_left_out(registry: Database) -> None:
+    _, revision = new_table()
+    steps = [step(revision, revision.root(0)), step(revision, append(revision, name()))]
+    with registry.write() as connection:
+        assert apply_steps(connection, FOLDER, revision.id, steps[:1]) == 0
+        assert apply_steps(connection, FOLDER, revision.id, steps) == 1
+        assert apply_steps(connection, FOLDER, revision.id, steps) == 1
+
+
+def test_versions_after_a_gap_wait(registry: Database) -> None:
+    _, revision = new_table()
+    with registry.write() as connection:
+        assert apply_steps(connection, FOLDER, revision.id, [step(revision, append(revision, name()))]) == NONE
+
+
+def test_another_history_is_refused(registry: Database) -> None:
+    _, revision = new_table()
+    known = step(revision, revision.root(0))
+    other = Step(outline=replace(known.outline, commit_id="another"), added=())
+    with registry.write() as connection:
+        apply_steps(connection, FOLDER, revision.id, [known])
+        with pytest.raises(RegistryRefused, match="another version 0"):
+            apply_steps(connection, FOLDER, revision.id, [other])
+
+
+def test_rows_that_should_be_there_and_are_not_are_missed(registry: Database) -> None:
+    _, revision = new_table()
+    old = name()
+    append(revision, old)
+    roll_forward(registry, revision.store, FOLDER, revision.id)
+    with registry.write() as connection:
+        connection.execute(delete(FILE_METADATA))
+    commit(replacing(revision, [old], name()))
+    with pytest.raises(RegistryRefused, match="lacks rows of file_metadata"):
+        roll_forward(registry, revision.store, FOLDER, revision.id)
+
+
+def test_nothing_new_costs_one_statement_and_one_request(registry: Database) -> None:
+    _, revision = new_table()
+    roll_forward(registry, revision.store, FOLDER, revision.id)
+    store, before = CountingStore(revision.store), registry.statement_count
+    assert roll_forward(registry, store, FOLDER, revision.id) == 0
+    assert (store.request_count(), registry.statement_count) == (1, before + 1)
+
+
+def test_a_known_head_is_read_up_to_and_no_further() -> None:
+    _, revision = new_table()
+    for _ in range(9):
+        append(revision, name())
+    store = CountingStore(revision.store)
+    (steps,) = steps_after(store, revision.keys, 2, until=7)
+    assert [one.outline.version for one in steps] == [3, 4, 5, 6, 7]
+    assert store.request_count() == 5
+
+
+def catalogs() -> tuple[Lake, list[Catalog]]:
+    lake, _ = new_table()
+    return lake, [lake.catalog()]
+
+
+def test_an_entry_is_applied_once_and_older_ones_never(registry: Database) -> None:
+    lake, found = catalogs()
+    drop(lake, "taxi.trips")
+    with registry.write() as connection:
+        assert apply_catalog(connection, lake.catalog(), URL)
+        assert not apply_catalog(connection, lake.catalog(), URL)
+        assert not apply_catalog(connection, found[0], URL)
+        assert connection.execute(select(LAKE.c.number)).scalar_one() == lake.catalog().number
+        assert connection.execute(select(PHYSICAL_TABLES)).all() == []
+        assert connection.execute(select(REVISIONS.c.state)).scalar_one() == "dropped"
+        assert connection.execute(select(GC_MANIFEST.c.name)).scalar_one() == "taxi.trips"
+
+
+def test_another_lake_is_refused(registry: Database) -> None:
+    _, found = catalogs()
+    with registry.write() as connection:
+        apply_catalog(connection, found[0], URL)
+        with pytest.raises(RegistryRefused, match="another lake"):
+            apply_catalog(connection, replace(found[0], lake_id="other", number=99), URL)
+
+
+@pytest.mark.parametrize("change", [{"commit_id": "other"}, {"number": 2, "parent_id": "other"}])
+def test_another_history_of_the_catalog_is_refused(registry: Database, change: dict[str, object]) -> None:
+    _, found = catalogs()
+    with registry.write() as connection:
+        apply_catalog(connection, found[0], URL)
+        with pytest.raises(RegistryRefused, match="another entry 1 of the catalog"):
+            apply_catalog(connection, replace(found[0], **change), URL)
+
+
+def test_tables_may_swap_their_names_and_tags_their_versions(registry: Database) -> None:
+    _, found = catalogs()
+    (table,) = found[0].tables.values()
+    tag = TagRecord(revision=table.active, version=0)
+    other = replace(table, folder="taxi/other", active="r2", revisions={"r2": table.revisions[table.active]}, tags={})
+    before = replace(found[0], tables={"a.x": replace(table, tags={"t": tag}), "a.y": other})
+    after = replace(before, number=7, tables={"a.y": replace(table, tags={"t": replace(tag, version=1)}), "a.x": other})
+    with registry.write() as connection:
+        apply_catalog(connection, before, URL)
+        apply_catalog(connection, after, URL)
+        named = connection.execute(select(PHYSICAL_TABLES.c.name, PHYSICAL_TABLES.c.folder)).all()
+        assert sorted(named) == [("a.x", "taxi/other"), ("a.y", FOLDER)]
+        assert connection.execute(select(TAGS.c.version)).scalar_one() == 1
+
+
+def test_a_revision_that_was_swept_takes_its_rows_with_it(registry: Database) -> None:
+    lake, revision = new_table()
+    append(revision, name())
+    with registry.write() as connection:
+        apply_catalog(connection, lake.catalog(), URL)
+    roll_forward(registry, revision.store, FOLDER, revision.id)
+    with registry.write() as connection:
+        apply_catalog(connection, replace(lake.catalog(), number=9, tables={}), URL)
+        for table in (REVISIONS, VERSIONS, FILE_METADATA):
+            assert connection.execute(select(table)).all() == []
