@@ -1,0 +1,172 @@
+"""What `underlay verify` prints: a line for each table that is sound, and what is lost of one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import typer
+
+from underlay.cli.lake_choice import LakeChoice
+from underlay.cli.output import print_json, printable, progress_bar, say, show_count
+from underlay.index.keys import CATALOG
+from underlay.maintain.finding import (
+    CatalogReport,
+    Counts,
+    Finding,
+    Report,
+    RevisionReport,
+    Severity,
+    TableReport,
+    show_versions,
+)
+from underlay.maintain.verify import RegistryCheck, verify
+from underlay.scan.locate import FileStores
+from underlay.store import open_store
+from underlay.table.lake import Lake
+
+_SHOWN = 10
+_NAMES = {
+    Severity.LOST: "LOST",
+    Severity.ANSWERS: "WRONG",
+    Severity.DERIVED: "REBUILD",
+    Severity.NOTE: "note",
+}
+
+
+def verify_lake(
+    choice: LakeChoice,
+    names: Sequence[str] | None,
+    *,
+    deep: bool,
+    repair: bool,
+    json: bool,
+    registry: RegistryCheck | None = None,
+) -> None:
+    """Verify the tables, print the report, and end with exit code 1 when something is wrong."""
+    store = open_store(choice.url, choice.options or None)
+    stores = FileStores(store, choice.options or None)
+    with progress_bar("verifying") as tell:
+        report = verify(Lake(store), stores, names or None, deep=deep, repair=repair, progress=tell, registry=registry)
+    if json:
+        print_json(as_json(report))
+    else:
+        for line in report_lines(report):
+            print(line)
+        say(_summary(report))
+    if not report.is_sound:
+        raise typer.Exit(1)
+
+
+def as_json(report: Report) -> dict[str, object]:
+    """The report, with what follows from it: `ok`, and for each revision the versions that cannot be read."""
+    found: dict[str, object] = msgspec.to_builtins(report)
+    tables = [
+        {
+            "name": table.name,
+            "ok": table.is_sound,
+            "revisions": [
+                {**msgspec.to_builtins(revision), "unreadable": msgspec.to_builtins(revision.unreadable)}
+                for revision in table.revisions
+            ],
+        }
+        for table in report.tables
+    ]
+    return {"ok": report.is_sound, **found, "tables": tables}
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """The report for people."""
+    yield from _catalog_lines(report.catalog)
+    for table in report.tables:
+        yield from _table_lines(table, is_deep=report.is_deep)
+    if report.registry:
+        is_repaired = all(finding.is_repaired for finding in report.registry)
+        yield f"registry: {'restored from the store' if is_repaired else 'it does not say what the store says'}"
+        yield from _finding_lines(report.registry)
+
+
+def _catalog_lines(catalog: CatalogReport) -> Iterator[str]:
+    if not catalog.findings:
+        return
+    if catalog.newest_intact is None:
+        yield "catalog: no entry can be read, so it is not known which tables there are"
+    elif catalog.newest_intact != catalog.newest:
+        yield (
+            f"catalog: the newest entry, {catalog.newest}, cannot be read; tables are checked as entry"
+            f" {catalog.newest_intact} has them"
+        )
+    else:
+        yield f"catalog: {show_count(catalog.entry_count, 'entry').replace('entrys', 'entries')}"
+    yield from _finding_lines(catalog.findings)
+
+
+def _table_lines(table: TableReport, *, is_deep: bool) -> Iterator[str]:
+    for revision in table.revisions:
+        name = table.name if revision.is_active else f"{table.name}, closed revision {revision.id}"
+        yield f"{name}: {show_counts(revision.counts)}: {_verdict(revision, is_deep=is_deep)}"
+        yield from _finding_lines(revision.findings)
+
+
+def show_counts(counts: Counts) -> str:
+    """`42 versions, 12 segments, 310 files, 310 sidecars`."""
+    parts = [
+        (counts.versions, "version"),
+        (counts.segments, "segment"),
+        (counts.pages, "source page"),
+        (counts.files, "file"),
+        (counts.sidecars, "sidecar"),
+    ]
+    shown = [show_count(count, noun) for count, noun in parts if count or noun in ("version", "file")]
+    return ", ".join(shown)
+
+
+def _verdict(revision: RevisionReport, *, is_deep: bool) -> str:
+    found = {finding.severity for finding in revision.findings if finding.is_open}
+    if Severity.LOST in found:
+        if revision.newest_intact is None:
+            return "something is lost, and no version is intact"
+        if revision.newest_intact == revision.newest_version:
+            return f"the newest version is intact; {show_versions(revision.unreadable)} cannot be read"
+        return (
+            f"something is lost; the newest intact version is {revision.newest_intact}"
+            f" (of {revision.newest_version}); {show_versions(revision.unreadable)} cannot be read"
+        )
+    if Severity.ANSWERS in found:
+        return "all there, and something contradicts it"
+    if Severity.DERIVED in found:
+        return "nothing is lost; something is to be rebuilt"
+    if any(finding.is_repaired for finding in revision.findings):
+        return "all there, after a repair"
+    return "all there, every row compared" if is_deep else "all there"
+
+
+def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """The gravest first, few of each severity."""
+    for severity in Severity:
+        alike = [finding for finding in findings if finding.severity is severity]
+        for finding in alike[:_SHOWN]:
+            word = "rebuilt" if finding.is_repaired else _NAMES[severity]
+            needed = f" ({show_versions(finding.versions)})" if finding.versions else ""
+            yield f"  {word:<8}{printable(finding.place)}{needed}"
+            yield f"          {printable(finding.problem)}"
+        for hint in dict.fromkeys(finding.hint for finding in alike if finding.hint and not finding.is_repaired):
+            yield f"          → {hint}"
+        if len(alike) > _SHOWN:
+            yield f"          … and {len(alike) - _SHOWN:,} more; --json has all of them"
+
+
+def _summary(report: Report) -> str:
+    sound = sum(table.is_sound for table in report.tables)
+    tables = show_count(len(report.tables), "table")
+    if report.is_sound:
+        return f"{tables}: nothing is wrong"
+    if any(finding.severity is Severity.LOST and finding.versions for finding in report.findings):
+        advice = (
+            'Read an intact version with "underlay scan NAME --version N"; "underlay rollback" makes it the newest.'
+        )
+    elif any(finding.place.startswith(f"{CATALOG}/") and finding.is_open for finding in report.findings):
+        advice = "Tables are read by the newest entry that is whole."
+    else:
+        advice = 'What is derived is rebuilt by "underlay verify --repair".'
+    return f"{sound} of {tables} sound. {advice}"

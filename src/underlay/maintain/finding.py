@@ -1,0 +1,177 @@
+"""What `verify` finds, as values: findings by object, reports by revision and table, and one for the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """What is wrong."""
+
+    MISSING = "missing"
+    """An object that others name is not there."""
+    DAMAGED = "damaged"
+    """An object is not what its writer wrote."""
+    INCONSISTENT = "inconsistent"
+    """Objects that are whole contradict each other."""
+    WRONG_STATISTICS = "wrong_statistics"
+    """The index says of a file what its footer or its rows do not."""
+    SIDECAR = "sidecar"
+    REGISTRY = "registry"
+
+
+class Severity(StrEnum):
+    """What it means for the table."""
+
+    LOST = "lost"
+    """The versions that need it cannot be read as they were."""
+    ANSWERS = "answers"
+    """Versions can be read, and a query may leave out rows or answer wrongly."""
+    DERIVED = "derived"
+    """Nothing is lost: what is wrong is rebuilt from what is there."""
+    NOTE = "note"
+    """Nothing is wrong."""
+
+
+class VersionRange(msgspec.Struct, frozen=True, order=True):
+    """Versions from `begin` up to, and without, `end`."""
+
+    begin: int
+    end: int
+
+    def __str__(self) -> str:
+        last = self.end - 1
+        return f"{self.begin}" if last == self.begin else f"{self.begin}–{last}"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong. `place` is the key of the object, or where it lies."""
+
+    kind: Kind
+    severity: Severity
+    place: str
+    problem: str
+    versions: tuple[VersionRange, ...] = ()
+    """Those that need the object; empty for what no version needs."""
+    hint: str | None = None
+    is_repaired: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is wrong and still is."""
+        return self.severity is not Severity.NOTE and not self.is_repaired
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was looked at in a revision."""
+
+    versions: int = 0
+    segments: int = 0
+    pages: int = 0
+    files: int = 0
+    sidecars: int = 0
+    unreferenced: int = 0
+    """Objects of the revision that none of its versions names: left by jobs that failed or still run."""
+
+
+class RevisionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One revision of a table. Versions are None where there is none."""
+
+    id: str
+    folder: str
+    is_active: bool
+    newest_version: int | None
+    newest_intact: int | None
+    """The newest version of which all that it consists of is there and whole."""
+    counts: Counts
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def unreadable(self) -> tuple[VersionRange, ...]:
+        """The versions that need something that is lost."""
+        lost = (finding for finding in self.findings if finding.severity is Severity.LOST)
+        return ranges_of(version for finding in lost for span in finding.versions for version in versions_in(span))
+
+
+class TableReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One table, all of its revisions, the active one first."""
+
+    name: str
+    revisions: tuple[RevisionReport, ...]
+
+    @property
+    def active(self) -> RevisionReport:
+        """The revision that is read."""
+        return self.revisions[0]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of all revisions."""
+        return tuple(finding for revision in self.revisions for finding in revision.findings)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with it, or is any more."""
+        return not any(finding.is_open for finding in self.findings)
+
+
+class CatalogReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The chain of the catalog's entries."""
+
+    entry_count: int
+    newest: int
+    newest_intact: int | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not any(finding.is_open for finding in self.findings)
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What `verify` found in a lake."""
+
+    url: str
+    is_deep: bool
+    catalog: CatalogReport
+    tables: tuple[TableReport, ...]
+    registry: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All of them."""
+        of_tables = (finding for table in self.tables for finding in table.findings)
+        return (*self.catalog.findings, *of_tables, *self.registry)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong, or is any more."""
+        return not any(finding.is_open for finding in self.findings)
+
+
+def versions_in(span: VersionRange) -> range:
+    """The versions of a range."""
+    return range(span.begin, span.end)
+
+
+def ranges_of(versions: Iterable[int]) -> tuple[VersionRange, ...]:
+    """The fewest ranges with these versions, ascending."""
+    return tuple(_ranges(sorted(set(versions))))
+
+
+def _ranges(versions: list[int]) -> Iterator[VersionRange]:
+    begin = 0
+    for at in range(1, len(versions) + 1):
+        if at == len(versions) or versions[at] != versions[at - 1] + 1:
+            yield VersionRange(versions[begin], versions[at - 1] + 1)
+            begin = at
+
+
+def show_versions(ranges: tuple[VersionRange, ...]) -> str:
+    """As people write it: `version 3`, `versions 3, 5–9`."""
+    is_one = len(ranges) == 1 and ranges[0].end == ranges[0].begin + 1
+    return f"version{'' if is_one else 's'} {', '.join(map(str, ranges))}"

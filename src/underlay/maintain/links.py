@@ -1,0 +1,50 @@
+"""A chain of numbered objects as a listing shows it: holes, and objects that do not belong where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+_MAX_HOLES = 10_000
+"""So many objects may be missing before the last that is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """What ties an object of a chain to its neighbours."""
+
+    commit_id: str
+    parent_id: str | None
+    committed_us: int
+
+
+def find_numbers(keys: Collection[str], key_of: Callable[[int], str]) -> tuple[list[int], list[int]]:
+    """The numbers whose keys are there, and those that are missing before the last of them."""
+    found: list[int] = []
+    missing: list[int] = []
+    number = 0
+    while len(found) < len(keys) and number < len(keys) + _MAX_HOLES:
+        (found if key_of(number) in keys else missing).append(number)
+        number += 1
+    return found, [hole for hole in missing if found and hole < found[-1]]
+
+
+def find_strangers(links: Mapping[int, Link]) -> set[int]:
+    """The numbers of objects that are not of this chain: the fewest that explain every link that does not hold.
+
+    Of two neighbours that contradict only each other the newer is the stranger, unless the older is the first and all
+    that follow hold together.
+    """
+    broken = [n for n in sorted(links) if n + 1 in links and links[n + 1].parent_id != links[n].commit_id]
+    strangers = {0} if 0 in links and links[0].parent_id is not None else set[int]()
+    for older in broken:
+        if older in strangers or older + 1 in strangers:
+            continue
+        is_first = older == 0 and older + 1 not in broken and older + 2 in links
+        strangers.add(older if is_first else older + 1)
+    return strangers
+
+
+def find_backward(links: Mapping[int, Link]) -> list[int]:
+    """The numbers of objects that say they are no newer than the one before."""
+    return [n for n in sorted(links) if n - 1 in links and links[n].committed_us <= links[n - 1].committed_us]

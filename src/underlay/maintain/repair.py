@@ -1,0 +1,46 @@
+"""What is derived, built again: the sidecars of our own files. Nothing else is ever written."""
+
+from __future__ import annotations
+
+from deflate import crc32
+
+from underlay.errors import ChecksumMismatch, Damaged, NotFound, Unsupported
+from underlay.index.keys import RevisionKeys
+from underlay.maintain.history import FileFacts
+from underlay.parquet.footer import Footer
+from underlay.parquet.tail import TAIL_BYTES
+from underlay.pm.build import bitsets_of, bloom_ranges
+from underlay.pm.checksum import identity
+from underlay.pm.convert import convert
+from underlay.store.store import Store
+from underlay.values.ranges import ByteRange
+
+
+def repair_sidecar(store: Store, keys: RevisionKeys, facts: FileFacts) -> bool:
+    """Build the sidecar of a file of ours and put it in its place, if it is the one that was there.
+
+    False when the file does not give that one; then nothing is written. Three requests.
+    """
+    try:
+        data = build_sidecar(store, keys, facts)
+    except (NotFound, Damaged, Unsupported):
+        return False
+    if len(data) != facts.sidecar_bytes or identity(data) != facts.sidecar_crc:
+        return False
+    store.put(keys.sidecar(facts.location), data)
+    return True
+
+
+def build_sidecar(store: Store, keys: RevisionKeys, facts: FileFacts) -> bytes:
+    """The sidecar that a file of ours gives. Raises NotFound, or Damaged when it is not the file that was written."""
+    key = keys.file(facts.location) or facts.location
+    end = facts.size_bytes - TAIL_BYTES
+    wanted = [ByteRange(end - facts.footer_bytes, end)]
+    (raw,) = store.get_ranges(key, wanted, size_bytes=facts.size_bytes)
+    if crc32(raw) != facts.footer_crc:
+        raise ChecksumMismatch("the footer is another one, or damaged", place=key)
+    footer = Footer.parse(bytes(raw))
+    places = bloom_ranges(footer, facts.size_bytes)
+    fetched = store.get_ranges(key, list(places.values()), size_bytes=facts.size_bytes)
+    bitsets = bitsets_of(dict(zip(places, fetched, strict=True)))
+    return convert(footer, end - facts.footer_bytes, blooms=bitsets)
