@@ -11,9 +11,12 @@ from bench.measured import Measured
 from bench.pm import run
 from bench.queries import check_same
 from bench.questions import make_questions
+from bench.registry import Size as RegistrySize
+from bench.registry import run as run_registry
+from bench.systems.placed import OWN
 from bench.tables import Size, describe_run
 from bench.tables import run as run_tables
-from bench.trips import BLOCKS
+from bench.trips import BLOCKS, write_file
 
 FILES = 24
 SIZE = Size.quick(FILES)
@@ -106,3 +109,19 @@ def test_the_result_says_what_was_compared(tables):
     assert result["files"] == FILES
     assert all(found["ratio"] > 0 and found["best_peer"] for found in result["cases"])
     assert all(one.lines() for one in tables)
+
+
+def test_a_cold_open_with_a_registry_asks_no_more_of_the_store_and_a_restore_reads_each_object_once(tmp_path):
+    size = RegistrySize(files=6, rounds=1, tables=3, versions=20)
+    files = tmp_path / str(size.files)
+    files.mkdir()
+    for number in range(size.files):  # here, for `write_files` forks and this process has threads by now
+        write_file(files, number)
+    empty, warm, restored = run_registry(size, source=tmp_path, only=("local", "restore"))
+    for measured in (empty, warm):
+        assert {"deltalake", "ducklake"} < measured.seconds.keys()
+        without, *with_registry = (measured.work[name].requests for name in OWN)
+        assert max(with_registry) <= without
+    lists_and_others, catalog = 10 * size.tables, 10
+    segments = 3 * size.tables
+    assert restored.work["underlay"].requests <= size.tables * size.versions + segments + lists_and_others + catalog

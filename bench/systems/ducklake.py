@@ -28,7 +28,7 @@ class DuckLake:
         self._folder = folder
         self._pattern = ""
         self._connection = duckdb.connect()
-        self._connection.execute(f"load '{_extension()}'")
+        self._connection.execute(f"load '{find_extension('ducklake')}'")
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -71,10 +71,11 @@ class DuckLake:
         self._connection.close()
 
 
-def _extension() -> Path:
-    """The extension for this DuckDB, from its wheel."""
-    wanted = f"v{duckdb.__version__}/ducklake.duckdb_extension"
-    found = [file for file in files_of("duckdb-extension-ducklake") or [] if str(file).endswith(wanted)]
+def find_extension(name: str) -> Path:
+    """An extension for this DuckDB, from its wheel."""
+    wheel = f"duckdb-extension-{name.replace('_', '-')}"
+    wanted = f"v{duckdb.__version__}/{name}.duckdb_extension"
+    found = [file for file in files_of(wheel) or [] if str(file).endswith(wanted)]
     if not found:
-        raise FileNotFoundError(f"the wheel duckdb-extension-ducklake has no {wanted}")
+        raise FileNotFoundError(f"the wheel {wheel} has no {wanted}")
     return Path(str(found[0].locate()))
