@@ -106,5 +106,5 @@ class Judge:
         self._connection.close()
 
     def rows(self, text: str) -> list[tuple[object, ...]]:
-        table = self._connection.execute(text).to_arrow_table()
+        table = self._connection.sql(text).to_arrow_table()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
-from underlay.errors import Damaged, InvalidRequest, NotFound, UnknownColumn, Unsupported
+import underlay
+from underlay.errors import BadPredicate, Damaged, InvalidRequest, NotFound, UnknownColumn, Unsupported
 
 from .lakes import SmallLake
 
@@ -93,6 +94,18 @@ def test_nan_is_greatest_beside_a_filter_that_only_arrow_can_apply(dataset):
 def test_a_filter_by_the_number_of_a_column(dataset, columns):
     found = dataset.to_table(columns=columns, filter=pc.field(0) == 5)
     assert (found.schema.names, found.column("f").to_pylist()) == (columns, [5.0])
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_scan_by_the_number_of_a_column(number):
+    table = underlay.connect(f"memory://by-number-{number}").create_table("a.b", "a int, b int, c int, d int")
+    table.append(pa.table({name: pa.array([at, 9], pa.int32()) for at, name in enumerate("abcd")}))
+    assert table.scan(["d"], where=pc.field(number) == number).to_arrow().to_pydict() == {"d": [3]}
+
+
+def test_a_filter_that_is_neither_true_nor_false_is_refused(dataset):
+    with pytest.raises(BadPredicate, match="Arrow cannot apply the condition"):
+        dataset.to_table(filter=INT.cast(pa.string()))
 
 
 def test_a_filtered_dataset_filters_every_scan(dataset):

@@ -68,6 +68,11 @@ def lake(tmp_path_factory):
         "update a.b set x = 1",
         "delete from a.b",
         "with a as (select 1) insert into b select * from a",
+        "with p as (pivot range(3) on range using sum(range)) insert into b select * from p",
+        "with p as (pivot range(3) on range using sum(range)) delete from b",
+        "explain analyze with p as (pivot range(3) on range using sum(range)) update b set x = 1",
+        "with a as (insert into b values (1) returning *) select * from a",
+        "with a as materialized (copy (select 1) to '{file}') select 1",
         "drop table a.b",
         "explain analyze create table x as select 1",
         "explain (format json) create table x as select 1",
@@ -107,9 +112,26 @@ def test_external_access_is_given_when_asked_for(lake, tmp_path):
         lake.sql(f"select * from read_csv('{file}')")
 
 
-def test_external_access_still_changes_nothing(lake, tmp_path):
-    with pytest.raises(InvalidRequest):
-        lake.sql(f"copy (select 1) to '{tmp_path}/x.csv'", external_access=True)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "copy (select 1) to '{file}'",
+        "with a as (copy (select 1) to '{file}') select 1",
+        "with a(n) as materialized (/* b */ Copy range to '{file}') from range(3)",
+        "with p as (pivot range(3) on range using sum(range)), a as (copy p to '{file}') from p",
+        "explain analyze with a as (copy (select 1) to '{file}') select 1",
+    ],
+)
+def test_external_access_still_changes_nothing(lake, tmp_path, text):
+    file = tmp_path / "x.csv"
+    with pytest.raises(InvalidRequest, match=r"not a statement that reads.*SQL here reads only"):
+        lake.sql(text.format(file=file), external_access=True).fetchall()
+    assert not file.exists()
+
+
+def test_a_column_with_the_name_of_a_change_is_quoted(lake):
+    with pytest.raises(InvalidRequest, match=r'written as "update"'):
+        lake.sql("select (update is null) from (select 1 as update)")
 
 
 def test_the_time_zone_is_utc(lake):

@@ -59,11 +59,10 @@ def append(
       underlay append taxi.trips january.csv february.csv.gz
       underlay scan old.trips --format arrow | underlay append taxi.trips - --token copy-1
     """
-    from underlay.cli.lake_choice import open_lake
-    from underlay.cli.table_choice import open_newest
+    from underlay.cli.table_choice import newest_table
     from underlay.cli.table_write import append_files
 
-    append_files(open_newest(open_lake(lake, option), name), files, token=token, nulls=null or (), json=json)
+    append_files(newest_table(lake, option, name), files, token=token, nulls=null or (), json=json)
 
 
 def register(
@@ -87,11 +86,10 @@ def register(
       underlay register taxi.trips 'data/2024-*.parquet'
       underlay register taxi.trips s3://nyc/yellow/ --ignore-surplus
     """
-    from underlay.cli.lake_choice import open_lake
-    from underlay.cli.table_choice import open_newest
+    from underlay.cli.table_choice import newest_table
     from underlay.cli.table_write import register_files
 
-    register_files(open_newest(open_lake(lake, option), name), patterns, ignore_surplus=ignore_surplus, json=json)
+    register_files(newest_table(lake, option, name), patterns, ignore_surplus=ignore_surplus, json=json)
 
 
 def scan(
@@ -117,11 +115,10 @@ def scan(
       underlay scan taxi.trips --columns pickup,fare --where "zone = 'JFK' and fare > 100"
       underlay scan taxi.trips --as-of 2026-01-31 --format csv > trips.csv
     """
-    from underlay.cli.lake_choice import open_lake
-    from underlay.cli.table_choice import At, open_table
+    from underlay.cli.table_choice import chosen_table
     from underlay.cli.table_query import scan_table
 
-    table = open_table(open_lake(lake, option), name, At(version=version, as_of=as_of, tag=tag))
+    table = chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag)
     scan_table(table, columns=columns, where=where, limit=limit, format=_format(format, json), count=count)
 
 
@@ -177,11 +174,10 @@ def plan(
       underlay plan taxi.trips --where "zone = 'JFK'"
       underlay plan taxi.trips --where "fare > 100" --columns fare,tip --json
     """
-    from underlay.cli.lake_choice import open_lake
-    from underlay.cli.table_choice import At, open_table
+    from underlay.cli.table_choice import chosen_table
     from underlay.cli.table_query import show_plan
 
-    table = open_table(open_lake(lake, option), name, At(version=version, as_of=as_of, tag=tag))
+    table = chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag)
     show_plan(table, columns=columns, where=where, json=json)
 
 

@@ -109,11 +109,10 @@ def show(
       underlay show taxi.trips
       underlay show taxi.trips@7 --json
     """
-    from underlay.cli.lake_choice import open_lake
-    from underlay.cli.table_choice import At, open_table
+    from underlay.cli.table_choice import chosen_table
     from underlay.cli.table_show import show_table
 
-    show_table(open_table(open_lake(lake, option), name, At(version=version, as_of=as_of, tag=tag)), json=json)
+    show_table(chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag), json=json)
 
 
 def history(
@@ -134,11 +133,10 @@ def history(
       underlay history taxi.trips
       underlay history taxi.trips --limit 5 --json
     """
-    from underlay.cli.lake_choice import open_lake
-    from underlay.cli.table_choice import open_table
+    from underlay.cli.table_choice import chosen_table
     from underlay.cli.table_versions import list_history
 
-    list_history(open_table(open_lake(lake, option), name), limit=limit, json=json)
+    list_history(chosen_table(lake, option, name), limit=limit, json=json)
 
 
 def tag(
@@ -161,11 +159,10 @@ def tag(
       underlay tag taxi.trips audit --version 7
       underlay tag taxi.trips audit --delete
     """
-    from underlay.cli.lake_choice import open_lake
-    from underlay.cli.table_choice import open_newest
+    from underlay.cli.table_choice import newest_table
     from underlay.cli.table_versions import tag_version
 
-    tag_version(open_newest(open_lake(lake, option), name), tag, version=version, delete=delete, json=json)
+    tag_version(newest_table(lake, option, name), tag, version=version, delete=delete, json=json)
 
 
 def rollback(
@@ -185,8 +182,7 @@ def rollback(
       underlay rollback taxi.trips 5
       underlay rollback taxi.trips 5 --yes
     """
-    from underlay.cli.lake_choice import open_lake
-    from underlay.cli.table_choice import open_newest
+    from underlay.cli.table_choice import newest_table
     from underlay.cli.table_versions import roll_back
 
-    roll_back(open_newest(open_lake(lake, option), name), version, yes=yes, json=json)
+    roll_back(newest_table(lake, option, name), version, yes=yes, json=json)

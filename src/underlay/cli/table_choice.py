@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
+from underlay.cli.lake_choice import open_lake
 from underlay.errors import InvalidRequest, TableNotFound, VersionNotFound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class At:
-    """A point in a table's history: one of the three, or none for the newest version."""
+def chosen_table(
+    url: str | None,
+    options: Sequence[str] | None,
+    name: str,
+    *,
+    version: int | None = None,
+    as_of: str | None = None,
+    tag: str | None = None,
+) -> Table:
+    """The table that a command reads, by its options; `name@7` and `name@audit` are a version and a tag.
 
-    version: int | None = None
-    as_of: str | None = None
-    tag: str | None = None
-
-
-def open_table(lake: Lake, name: str, at: At | None = None) -> Table:
-    """The table; `name@7` and `name@audit` are a version and a tag. Raises TableNotFound, VersionNotFound, NotFound."""
+    Raises InvalidRequest, TableNotFound, VersionNotFound, NotFound.
+    """
+    lake = open_lake(url, options)
     plain, separator, point = name.partition("@")
-    at = at or At()
-    chosen = sum(choice is not None for choice in (at.version, at.as_of, at.tag)) + bool(separator)
-    if chosen > 1:
+    if sum(choice is not None for choice in (version, as_of, tag)) + bool(separator) > 1:
         raise InvalidRequest("more than one version is asked for", hint="Give one of @, --version, --as-of and --tag.")
-    if separator:
-        at = At(version=int(point)) if point.isascii() and point.isdigit() else At(tag=point)
+    if separator and point.isascii() and point.isdigit():
+        version = int(point)
+    elif separator:
+        tag = point
     try:
-        return lake.table(plain, version=at.version, as_of=at.as_of, tag=at.tag)
+        return lake.table(plain, version=version, as_of=as_of, tag=tag)
     except TableNotFound as error:
         raise with_near_names(error, lake, plain) from None
     except VersionNotFound as error:
-        raise version_missing(error, plain, at.as_of) from None
+        raise version_missing(error, plain, as_of) from None
+
+
+def newest_table(url: str | None, options: Sequence[str] | None, name: str) -> Table:
+    """The table that a command changes. Raises InvalidRequest for a name with a version, and TableNotFound."""
+    return open_newest(open_lake(url, options), name)
 
 
 def open_newest(lake: Lake, name: str) -> Table:
-    """The table for a command that changes it. Raises InvalidRequest for a name with a version."""
+    """The same in a lake that is open."""
     if "@" in name:
         raise InvalidRequest("a version never changes", found=name, hint="Leave out the @ and what follows.")
-    return open_table(lake, name)
+    try:
+        return lake.table(name)
+    except TableNotFound as error:
+        raise with_near_names(error, lake, name) from None
 
 
 def version_missing(error: VersionNotFound, name: str, as_of: str | None = None) -> VersionNotFound:

@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 
 from underlay.cache.decoded import DecodedCache
 from underlay.errors import InvalidRequest, Unsupported
+from underlay.local.conjuncts import SplitFilter, named_columns
 from underlay.local.scanner import DEFAULT_BATCH_ROWS, Columns, FailureListener, TableScanner, not_possible
-from underlay.prune import Predicate
 from underlay.scan.locate import FileStores
 from underlay.scan.scan import Query
 from underlay.table.snapshot import Snapshot
@@ -136,13 +136,15 @@ class TableDataset(ds.Dataset):
     def _scan(self, columns: Columns | None, options: Mapping[str, object]) -> TableScanner:
         return self.scanner(columns, **options)  # type: ignore[arg-type]  # checked by scanner
 
-    def _query(self, columns: Sequence[str], predicate: Predicate) -> Query:
+    def _query(self, columns: Sequence[str], where: SplitFilter) -> Query:
         return Query(
             snapshot=self.snapshot,
             columns=tuple(columns),
             stores=self._stores,
             cache=self._cache,
-            predicate=predicate,
+            predicate=where.predicate,
+            rest=where.rest,
+            rest_columns=() if where.rest is None else tuple(named_columns(where.rest, self._schema)),
         )
 
     def _with(self, where: pc.Expression | None, on_failure: FailureListener | None) -> TableDataset:

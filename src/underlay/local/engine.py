@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
-import warnings
 from threading import RLock
 from uuid import uuid4
 
@@ -18,9 +17,6 @@ import duckdb
 
 from underlay.local.statement import HARMLESS_FUNCTIONS, WRITING_FUNCTIONS
 from underlay.local.worker import Worker
-
-# DuckDB 2 advises relations for Arrow output; they take no parameters in the way that statements do.
-warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
 
 MAX_IDLE = 4
 _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions() where function_type = 'table'"

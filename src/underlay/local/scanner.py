@@ -14,14 +14,15 @@ import pyarrow.dataset as ds
 from underlay.errors import UnknownColumn, Unsupported
 from underlay.local.conjuncts import SplitFilter, named_columns, split_filter
 from underlay.plan.answers import count_rows
-from underlay.prune import TRUE, Predicate
+from underlay.prune import TRUE
 from underlay.scan.scan import Query
 
 DEFAULT_BATCH_ROWS = 1 << 17
 Columns = Sequence[str] | Mapping[str, pc.Expression]
 """Names of columns, or what to call an expression over them."""
 FailureListener = Callable[[Exception], None]
-MakeQuery = Callable[[Sequence[str], Predicate], Query]
+MakeQuery = Callable[[Sequence[str], SplitFilter], Query]
+"""The query for these columns of the rows that match."""
 
 
 def not_possible(verb: str) -> Unsupported:
@@ -79,12 +80,7 @@ class TableScanner(ds.Scanner):
     @cached_property
     def query(self) -> Query:
         """What is read, with its plan."""
-        if self._split.rest is None:
-            return self._make_query(self._projection.names, self._split.predicate)
-        wanted = {*self._projection.names, *named_columns(self._split.rest, self._schema)}
-        # in the table's order: an expression may name a column by its number
-        columns = [name for name in self._schema.names if name in wanted]
-        return self._make_query(columns, self._split.predicate)
+        return self._make_query(self._projection.names, self._split)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, as they come."""
@@ -132,13 +128,11 @@ class TableScanner(ds.Scanner):
         return sum(batch.num_rows for batch in self.to_batches())
 
     def _finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        if self._split.rest is None and self._projection.expressions is None and batch.num_rows <= self._batch_rows:
+        if self._projection.expressions is None and batch.num_rows <= self._batch_rows:
             yield batch
             return
-        table = pa.Table.from_batches([batch])
-        if self._split.rest is not None:
-            table = table.filter(self._split.rest)
-        yield from self._projection.apply(table).to_batches(max_chunksize=self._batch_rows)
+        table = self._projection.apply(pa.Table.from_batches([batch]))
+        yield from table.to_batches(max_chunksize=self._batch_rows)
 
 
 def _projection(columns: Columns | None, schema: pa.Schema) -> _Projection:

@@ -22,6 +22,7 @@ Parameters = Sequence[object] | Mapping[str, object]
 _PUSHDOWN = ("Arrow Scan Pushdown Filter", "Arrow Filter Pushdown")
 """In what DuckDB says when it cannot hand over a filter that it could apply itself, such as some IS DISTINCT FROM."""
 _BATCH_ROWS = 1 << 17
+_IS_DUCKDB_1 = duckdb.__version__.startswith("1.")
 _COUNT = ["select", "count", "(", "*", ")", "from"]
 
 
@@ -62,6 +63,20 @@ def run_sql(
         if not is_refused or not any(words in error.problem for words in _PUSHDOWN):
             raise
     return run(pushdown=False)
+
+
+def _stream(connection: duckdb.DuckDBPyConnection, text: str, parameters: Parameters | None) -> pa.RecordBatchReader:
+    """Rows as they come: from DuckDB 1 those of a statement, as its relations hang over parameters and our scans; from
+    DuckDB 2 those of a relation, as its statements keep all rows first.
+    """
+    if _IS_DUCKDB_1:
+        return connection.execute(text, parameters).to_arrow_reader(_BATCH_ROWS)
+    try:
+        relation = connection.sql(text, params=parameters)
+    except duckdb.ProgrammingError:
+        connection.execute(text, parameters)  # fails alike, and says where in the text
+        raise
+    return relation.to_arrow_reader(_BATCH_ROWS)
 
 
 class _Query:
@@ -113,9 +128,7 @@ class _Query:
 
     def _result(self, text: str, parameters: Parameters | None) -> SqlResult:
         connection = self._connection
-        reader = self._engine.worker.call(
-            lambda: connection.execute(text, parameters).to_arrow_reader(_BATCH_ROWS), connection.interrupt
-        )
+        reader = self._engine.worker.call(lambda: _stream(connection, text, parameters), connection.interrupt)
         return SqlResult(
             reader,
             worker=self._engine.worker,
@@ -125,14 +138,12 @@ class _Query:
         )
 
     def _add_view(self, source: Source) -> None:
-        """A view over the dataset keeps the pushdown of columns and filters."""
-        schema = quoted(source.schema)
-        scanned = f"scan of {source.schema}.{source.table}"
-        self._connection.register(scanned, source.dataset.watched(self._failures.append))
-        self._connection.execute(
-            f"CREATE SCHEMA IF NOT EXISTS {schema}; "
-            f"CREATE VIEW {schema}.{quoted(source.table)} AS SELECT * FROM {quoted(scanned)}"
-        )
+        """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
+        schema = f"memory.{quoted(source.schema)}"
+        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
+        scan = self._connection.from_arrow(source.dataset.watched(self._failures.append))
+        scan.create_view(source.table, replace=False)
+        self._connection.execute("USE memory.main")
 
     def _count(self) -> pa.Table | None:
         """What SELECT count(*) FROM dataset.table answers, from metadata: DuckDB would read a column to count it."""

@@ -18,6 +18,7 @@ _READ_WORDS = frozenset((
     "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "(",
 ))  # fmt: skip
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP", "TRUNCATE", "COPY", "REPLACE"))
+_INNER_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY"))
 _CHANGE_HINT = "SQL here reads only. Tables change by append, register and rollback."
 _READ_HINT = "Write SELECT, WITH, FROM, VALUES, EXPLAIN, DESCRIBE, SHOW or SUMMARIZE."
 
@@ -46,11 +47,10 @@ def check_statement(
         raise InvalidRequest("more than one statement", hint="Run them one by one.")
     check_functions(tokens, refused_functions)
     first = _check_first(tokens)
-    statements = connection.extract_statements(text)
+    _check_inner(tokens)
+    _check_type(tokens, text, connection)
     if first == "EXPLAIN":
         _check_explained(tokens, text, connection)
-    if statements[-1].type not in _READ_TYPES or (len(statements) > 1 and not _has_pivot(tokens)):
-        raise InvalidRequest("not a statement that reads", found=statements[-1].type.name, hint=_CHANGE_HINT)
 
 
 def check_functions(tokens: Sequence[Token], refused: Collection[str]) -> None:
@@ -69,6 +69,30 @@ def _check_first(tokens: Sequence[Token]) -> str:
     return first
 
 
+def _check_inner(tokens: Sequence[Token]) -> None:
+    """Raise InvalidRequest for a change before or after the queries of WITH, which DuckDB 2 calls a SELECT or MULTI."""
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        word = token.text.upper()
+        if (
+            before.token_type in (TokenType.L_PAREN, TokenType.R_PAREN)
+            and token.token_type != TokenType.IDENTIFIER
+            and word in _INNER_CHANGES
+            and (is_name(after) or after.token_type == TokenType.L_PAREN)
+        ):
+            hint = f'{_CHANGE_HINT} A column of this name is written as "{token.text}".'
+            raise InvalidRequest("not a statement that reads", found=word, hint=hint)
+
+
+def _check_type(tokens: Sequence[Token], text: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB makes a type of the values that a pivot finds, then the query: two statements, or one of type MULTI."""
+    statements = connection.extract_statements(text)
+    kind = statements[-1].type
+    has_pivot = any(token.text.upper().startswith("PIVOT") for token in tokens)
+    is_read = kind in _READ_TYPES or (has_pivot and kind == duckdb.StatementType.MULTI)
+    if not is_read or (len(statements) > 1 and not has_pivot):
+        raise InvalidRequest("not a statement that reads", found=kind.name, hint=_CHANGE_HINT)
+
+
 def _check_explained(tokens: Sequence[Token], text: str, connection: duckdb.DuckDBPyConnection) -> None:
     """EXPLAIN ANALYZE runs what it explains."""
     at = 1
@@ -77,14 +101,7 @@ def _check_explained(tokens: Sequence[Token], text: str, connection: duckdb.Duck
     if at < len(tokens) and tokens[at].token_type == TokenType.L_PAREN:
         at = next((n for n in range(at, len(tokens)) if tokens[n].token_type == TokenType.R_PAREN), at) + 1
     if at < len(tokens) and _check_first(tokens[at:]) != "EXPLAIN":
-        inner = connection.extract_statements(text[tokens[at].start :])
-        if inner[-1].type not in _READ_TYPES:
-            raise InvalidRequest("not a statement that reads", found=inner[-1].type.name, hint=_CHANGE_HINT)
-
-
-def _has_pivot(tokens: Sequence[Token]) -> bool:
-    """DuckDB makes two statements of a pivot: a type with the values it finds, then the query."""
-    return any(token.text.upper().startswith("PIVOT") for token in tokens)
+        _check_type(tokens[at:], text[tokens[at].start :], connection)
 
 
 def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bool:

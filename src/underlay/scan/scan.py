@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from numpy.typing import NDArray
 
 from underlay.cache.decoded import DecodedCache
 from underlay.cache.pieces import is_remote
@@ -22,7 +20,7 @@ from underlay.scan.file_shape import FileShape
 from underlay.scan.locate import FileStores, Place
 from underlay.scan.parts import plan_snapshot
 from underlay.scan.pipeline import DEFAULT_BUDGET_BYTES, Task, run_in_order
-from underlay.scan.reads import RowFilter, SlabRead, keep_rows, slab_reads
+from underlay.scan.reads import RowFilter, SlabRead, slab_reads
 from underlay.scan.sidecars import Sidecars
 from underlay.schema.arrow import to_arrow_field
 from underlay.schema.table_schema import TableSchema
@@ -37,8 +35,9 @@ _SPREAD = 6
 class Query:
     """What to read of a snapshot.
 
-    `columns` are top-level columns in the order of the answer. `rest` is a condition beside `predicate` that
-    only Arrow can apply, and `rest_columns` are the columns that it names. Without a `cache` no bloom filter is asked.
+    `columns` are top-level columns in the order of the answer. `rest` is a condition beside `predicate` that only
+    Arrow can apply, and `rest_columns` are the columns that it names: all of them when it names one by its number.
+    Without a `cache` no bloom filter is asked.
     """
 
     snapshot: Snapshot
@@ -104,7 +103,11 @@ class Query:
 
     def _rows(self, slab: SlabRead, row_filter: RowFilter | None) -> pa.Table:
         rows = slab.rows(row_filter)
-        return rows if self.rest is None else keep_rows(rows, _arrow_mask(rows, self.rest))
+        if self.rest is None:
+            return rows
+        # in the table's order: a condition may name a column by its number
+        named = [column.name for column in self.table_schema.fields if column.name in self.rest_columns]
+        return _keep(rows, self.rest, named)
 
     def _row_filter(self) -> RowFilter | None:
         if self.predicate == TRUE:
@@ -137,10 +140,10 @@ def leaf_ids(column: Field) -> Sequence[int]:
     return [column.id]
 
 
-def _arrow_mask(table: pa.Table, expression: pc.Expression) -> NDArray[np.bool_]:
-    """Which rows an Arrow expression is true for."""
+def _keep(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> pa.Table:
+    """The rows that Arrow finds the condition on these columns true for. Raises BadPredicate."""
     try:
-        found = ds.dataset(table).to_table(columns={"is_match": expression}, use_threads=False).column("is_match")
+        found = ds.dataset(rows.select(columns)).to_table(columns={"is_match": condition}, use_threads=False)
+        return rows.filter(found.column("is_match"))
     except pa.ArrowException as error:
-        raise BadPredicate(f"Arrow cannot apply the condition: {error}", found=str(expression)) from error
-    return np.array(found.to_pylist(), dtype=np.bool_)  # None is false
+        raise BadPredicate(f"Arrow cannot apply the condition: {error}", found=str(condition)) from error
