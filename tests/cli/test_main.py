@@ -23,7 +23,12 @@ VERBS = [
     *["init", "create", "append", "register", "tables", "show", "scan", "sql", "plan"],
     *["history", "tag", "rollback", "revisions", "rename", "drop", "jobs", "leases"],
 ]
-COMMANDS = [*VERBS, *(f"pm {command}" for command in SIDECAR_COMMANDS)]
+REGISTRY_COMMANDS = ["status", "follow", "restore", "migrate"]
+COMMANDS = [
+    *VERBS,
+    *(f"registry {command}" for command in REGISTRY_COMMANDS),
+    *(f"pm {command}" for command in SIDECAR_COMMANDS),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -43,7 +48,9 @@ def test_each_option_states_its_default(command: str):
         assert re.search(r"default: |Default: |\[required\]|Show this message", " ".join(option.split())), option
 
 
-@pytest.mark.parametrize(("group", "commands"), [([], VERBS), (["pm"], SIDECAR_COMMANDS)])
+@pytest.mark.parametrize(
+    ("group", "commands"), [([], VERBS), (["registry"], REGISTRY_COMMANDS), (["pm"], SIDECAR_COMMANDS)]
+)
 def test_help_lists_the_commands_unshortened(group: list[str], commands: list[str]):
     text = underlay(*group, "--help").text
     assert all(f"\n  {command} " in text for command in commands)

@@ -14,6 +14,7 @@ from subprocess import PIPE, Popen
 from types import TracebackType
 
 import underlay
+import underlay.registry.application
 from tests.end_to_end.lakes import NAME, rows
 
 REPOSITORY = Path(__file__).parents[2]

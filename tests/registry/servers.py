@@ -111,6 +111,19 @@ class PostgresServer:
             self._process.wait()
             self._process = None
 
+    def freeze(self) -> None:
+        """Have the server accept connections and answer nothing, as a machine that hangs does."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        for pid in _working_in(self.folder / "data"):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def drop_connections(self) -> None:
         """End every connection to the server but this one."""
         self.execute(

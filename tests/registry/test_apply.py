@@ -8,7 +8,6 @@ from sqlalchemy import delete, select
 
 from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
-from tests.registry.servers import postgres as postgres
 from tests.table.entries import append, name, new_table, replacing
 from underlay.errors import RegistryRefused
 from underlay.index.outline import outline_of

@@ -9,7 +9,6 @@ from sqlalchemy import delete, insert, update
 from tests.registry.databases import empty_registry
 from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
-from tests.registry.servers import postgres as postgres
 from tests.registry.workload import Workload
 from underlay.registry.database import Database
 from underlay.registry.difference import Difference, Kind, compare, differences

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
 import pytest
 
 import underlay
@@ -10,7 +14,9 @@ from underlay.cache.settings import memory_cache
 from underlay.registry.registry import Registry
 from underlay.store.counting import CountingStore
 from underlay.store.store import Store
-from underlay.store.wrapper import Op
+from underlay.store.wrapper import Op, Request, StoreWrapper
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -55,12 +61,32 @@ def test_a_cold_open_is_one_statement_and_one_round_trip(filled):
     assert counting.request_count(Op.GET) == 2, "the catalog's entry and the root"
     assert counting.request_count(Op.HEAD) == 2, "that none is newer"
     assert counting.request_count() == 4
-    began = [served.began for served in counting.log]
-    ended = [served.ended for served in counting.log]
-    assert max(began) < min(ended), "all four are asked for side by side"
     counting.reset()
     assert table.version == 20
     assert counting.request_count() == 1
+
+
+class MeetingStore(StoreWrapper):
+    """Answers none of the first requests before all of them are there."""
+
+    def __init__(self, inner: Store, count: int) -> None:
+        super().__init__(inner)
+        self._left = count
+        self._all_there = Event()
+
+    def around(self, request: Request, call: Callable[[], T], received_bytes: Callable[[T], int]) -> T:
+        self._left -= 1
+        if not self._left:
+            self._all_there.set()
+        assert self._all_there.wait(60), "a request waits for another one"
+        return call()
+
+
+def test_the_requests_of_a_cold_open_wait_for_each_other_in_no_way(filled):
+    store, url = filled
+    memory_cache().start_afresh()
+    lake = underlay.connect(MeetingStore(store, 4), registry=url)
+    assert ids(lake.table(NAME)) == list(range(20))
 
 
 def test_a_plan_of_a_warm_table_is_one_request_and_no_statement(filled):

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, Table, or_, select
 from tests.registry.databases import follow
 from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
-from tests.registry.servers import postgres as postgres
 from tests.registry.workload import Workload
 from tests.table.entries import append, name, new_table
 from underlay.errors import ChecksumMismatch, Inconsistent

@@ -38,11 +38,11 @@ class World:
     def close(self) -> None:
         """Check that the registry tells what the store does, unless the test damaged that; and let go of it."""
         registries = [lake.registry for lake in self._lakes if lake.registry is not None]
-        is_applied = all([registry.wait(30) for registry in registries])
+        applied = [registry.wait(30) for registry in registries]
         with suppress(Damaged):
             if registries and self.lake.exists():
                 assert registries[0].differences() == []
-                assert is_applied, "the registry did not follow"
+                assert all(applied), "the registry did not follow"
         for registry in registries:
             registry.close()
 

@@ -14,6 +14,15 @@ def init(
     config: Annotated[
         bool, typer.Option(help="Write an underlay.toml into the current directory unless one is there.")
     ] = True,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The lake's metadata database: postgresql://user@host/database, sqlite:///path, or none. Written into"
+            " underlay.toml unless it holds a password. Default: UNDERLAY_REGISTRY, else a SQLite file, in a"
+            " directory's _registry or in the user's state directory.",
+        ),
+    ] = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
@@ -22,7 +31,7 @@ def init(
 
     LAKE is a directory or a URL (s3://bucket/lake, gs://…, az://…). A store on which commits would not be safe is
     refused; a lake that is there already is left as it is. An underlay.toml in the current directory then tells
-    commands which lake is meant; options that may be secrets are not written into it.
+    commands which lake is meant, and which registry; what may be a secret is not written into it.
 
     \b
     Examples:
@@ -31,7 +40,7 @@ def init(
     """
     from underlay.cli.lake_init import init_lake
 
-    init_lake(url, lake, option, config=config, json=json)
+    init_lake(url, lake, option, config=config, json=json, registry=registry)
 
 
 def tables(

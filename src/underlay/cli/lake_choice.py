@@ -1,6 +1,7 @@
 """Which lake a command means: `--lake`, else UNDERLAY_LAKE, else the nearest underlay.toml upward.
 
 lake = "data/lake"                # relative to the file, or a URL
+registry = "sqlite:///r.sqlite"   # relative to the file; or postgresql://…, or none. UNDERLAY_REGISTRY goes before it
 
 [options]                         # of the store
 endpoint = "http://localhost:9000"
@@ -17,21 +18,29 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from underlay.errors import InvalidRequest, NotFound, from_os_error
+from underlay.registry.place import ACCEPTED
+from underlay.registry.place import VARIABLE as REGISTRY_VARIABLE
 
 if TYPE_CHECKING:
     from underlay.api.lake import Lake
+    from underlay.registry.registry import Registry
 
 CONFIG_NAME = "underlay.toml"
 VARIABLE = "UNDERLAY_LAKE"
-_KNOWN = ("lake", "options")
+_KNOWN = ("lake", "registry", "options")
+_SQLITE = "sqlite:///"
+_opened: list[Registry] = []
+"""Those of the lakes that this command opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeChoice:
-    """A lake's place, and the options of its store. `config` is the file that says so, if one does."""
+    """A lake's place, the options of its store, and its registry, None for what the environment or else the lake's
+    place says. `config` is the file that says so, if one does."""
 
     url: str
     options: Mapping[str, str]
+    registry: str | None = None
     config: Path | None = None
 
 
@@ -48,15 +57,29 @@ def choose_lake(url: str | None, options: Sequence[str] | None) -> LakeChoice:
             hint=f'Give --lake, set {VARIABLE}, or run "underlay init DIRECTORY", which writes an {CONFIG_NAME}.',
         )
     known = read_config(config)
-    return LakeChoice(url=known.url, options={**known.options, **given}, config=config)
+    registry = None if os.environ.get(REGISTRY_VARIABLE) else known.registry
+    return LakeChoice(url=known.url, options={**known.options, **given}, registry=registry, config=config)
 
 
 def open_lake(url: str | None, options: Sequence[str] | None) -> Lake:
     """The lake that a command means. Makes no request."""
+    return connect_chosen(choose_lake(url, options))
+
+
+def connect_chosen(choice: LakeChoice) -> Lake:
+    """The lake of a choice. Makes no request."""
     from underlay.api.lake import connect  # loads Arrow
 
-    choice = choose_lake(url, options)
-    return connect(choice.url, options=choice.options or None)
+    lake = connect(choice.url, options=choice.options or None, registry=choice.registry)
+    if lake.registry is not None:
+        _opened.append(lake.registry)
+    return lake
+
+
+def finish_registries(timeout_seconds: float) -> None:
+    """Wait until what this command wrote is in the registries of the lakes that it opened, if they answer."""
+    while _opened:
+        _opened.pop().finish(timeout_seconds)
 
 
 def open_existing_lake(url: str | None, options: Sequence[str] | None) -> Lake:
@@ -85,15 +108,18 @@ def read_config(path: Path) -> LakeChoice:
         raise InvalidRequest(
             "there is no such setting", place=str(path), expected=" or ".join(_KNOWN), found=", ".join(unknown)
         )
-    url, options = content.get("lake"), content.get("options", {})
+    url, registry, options = content.get("lake"), content.get("registry"), content.get("options", {})
     if not isinstance(url, str) or not url:
         raise InvalidRequest("the file names no lake", place=str(path), hint='Write lake = "data/lake".')
+    if registry is not None and (not isinstance(registry, str) or not registry):
+        raise InvalidRequest("the registry is named by a text", place=str(path), expected=ACCEPTED)
     if not isinstance(options, dict) or not all(isinstance(value, str | int | bool) for value in options.values()):
         raise InvalidRequest("options have single values", place=str(path), hint='Write endpoint = "http://…".')
     is_path = "://" not in url
     return LakeChoice(
         url=str(path.parent / Path(url).expanduser()) if is_path else url,
         options={name: _option_text(value) for name, value in options.items()},
+        registry=_from_folder(registry, path.parent) if registry is not None else None,
         config=path,
     )
 
@@ -114,6 +140,12 @@ def split_pairs(pairs: Sequence[str] | None, name: str) -> dict[str, str]:
 def show_place(url: str) -> str:
     """A lake's URL as people read it: a directory's path without its scheme."""
     return unquote(url.removeprefix("file://")) if url.startswith("file://") else url
+
+
+def _from_folder(registry: str, folder: Path) -> str:
+    """A SQLite file's URL with its path from this folder; any other as it is."""
+    path = registry.removeprefix(_SQLITE)
+    return f"{_SQLITE}{folder / path}" if path and path != registry else registry
 
 
 def _option_text(value: str | int | bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from underlay.api.lake import connect
@@ -11,6 +12,7 @@ from underlay.cli.lake_choice import (
     CONFIG_NAME,
     LakeChoice,
     choose_lake,
+    connect_chosen,
     find_config,
     read_config,
     show_place,
@@ -18,21 +20,35 @@ from underlay.cli.lake_choice import (
 )
 from underlay.cli.output import print_json, say
 from underlay.errors import InvalidRequest, from_os_error
+from underlay.registry.place import VARIABLE
 
 _SECRET_PARTS = ("key", "secret", "token", "password", "credential", "sas")
 """What the names of options have that must not lie in a file that people commit."""
 
 
-def init_lake(url: str | None, lake: str | None, options: Sequence[str] | None, *, config: bool, json: bool) -> None:
+def init_lake(
+    url: str | None,
+    lake: str | None,
+    options: Sequence[str] | None,
+    *,
+    config: bool,
+    json: bool,
+    registry: str | None = None,
+) -> None:
     """Make a lake unless it is there, and the file by which commands in this directory find it."""
     if url is not None and lake is not None:
         raise InvalidRequest("the lake is named twice", hint="Leave --lake out.")
     given = url or lake
     choice = LakeChoice(url=given, options=split_pairs(options, "--option")) if given else choose_lake(None, options)
-    opened = connect(choice.url, options=choice.options or None)
+    choice = replace(choice, registry=registry or choice.registry)
+    opened = connect_chosen(choice)
+    if registry is not None and opened.registry is not None:
+        _ = opened.registry.url  # raises InvalidRequest before anything is made
     was_there = opened.exists()
     opened.initialise()
     written = write_config(choice) if config and choice.config is None else None
+    if registry is not None and written is None:
+        say(f"note: the registry is not written to a file; name it by {VARIABLE}, or in {CONFIG_NAME}")
     if json:
         print_json({"lake": opened.url, "is_new": not was_there, "config": str(written) if written else None})
         return
@@ -51,6 +67,8 @@ def write_config(choice: LakeChoice) -> Path | None:
     if path.exists():
         return None
     lines = [f"lake = {jsonlib.dumps(_relative(choice.url), ensure_ascii=False)}"]
+    if choice.registry is not None and not _has_password(choice.registry):
+        lines.append(f"registry = {jsonlib.dumps(choice.registry, ensure_ascii=False)}")
     public = _public(choice.options)
     if public:
         lines += [
@@ -65,7 +83,14 @@ def write_config(choice: LakeChoice) -> Path | None:
     secret = sorted(set(choice.options) - set(public))
     if secret:
         say(f"note: not written to {CONFIG_NAME}, since they may be secrets: {', '.join(secret)}")
+    if choice.registry is not None and _has_password(choice.registry):
+        say(f"note: not written to {CONFIG_NAME}, since it holds a password: the registry. Name it by {VARIABLE}")
     return path
+
+
+def _has_password(url: str) -> bool:
+    user, at, _ = url.partition("://")[2].rpartition("@")
+    return bool(at and ":" in user) or "password" in url.lower()
 
 
 def _public(options: Mapping[str, str]) -> dict[str, str]:
@@ -85,7 +110,7 @@ def _say_which_lake(url: str) -> None:
     if path is None:
         return
     named = read_config(path).url
-    named = named if "://" in named else connect(named).url
+    named = named if "://" in named else connect(named, registry="none").url
     if named == url:
         say(f"{path}: names this lake already")
     else:

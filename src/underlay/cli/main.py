@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
+from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -12,8 +14,25 @@ from typer.core import TyperGroup
 
 from underlay import __version__
 from underlay.cli import jobs, lake, rows, table, verify
+from underlay.cli.lake_choice import finish_registries
+from underlay.cli.output import say
 from underlay.cli.pm import app as pm
+from underlay.cli.registry import app as registry
 from underlay.errors import Unavailable, UnderlayError, exit_code
+
+_REGISTRY_SECONDS = 5.0
+"""How long a command that wrote waits, when it is done, until that is in the registry."""
+
+
+class _Notes(logging.Handler):
+    """What the library says of a registry that is not used, as commands say it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it."""
+        say(f"note: {record.getMessage()}")
+
+
+_NOTES = _Notes()
 
 
 class _Commands(TyperGroup):
@@ -67,6 +86,7 @@ _VERBS = (
 """In the order in which help lists them."""
 for _verb in _VERBS:
     app.command()(_verb)
+app.add_typer(registry, name="registry")
 app.add_typer(pm, name="pm")
 
 
@@ -105,8 +125,13 @@ def run() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         # A file name need not be text, and a terminal need not know every character.
         sys.stdout.reconfigure(errors="backslashreplace")
+    logging.getLogger("underlay.registry").addHandler(_NOTES)
     try:
-        app()
+        try:
+            app()
+        finally:
+            with suppress(KeyboardInterrupt):
+                finish_registries(_REGISTRY_SECONDS)
     except UnderlayError as error:
         _fail(str(error), exit_code(error))
     except OSError as error:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 import typer
 from rich.console import Console
@@ -23,6 +23,13 @@ UNKNOWN = "–"
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _LARGE = 1024
+
+
+class Tell(Protocol):
+    """Told how much of how much is done, and some words more to show beside it."""
+
+    def __call__(self, done: int, total: int, words: str = "", /) -> None:
+        """Show it."""
 
 
 def say(text: str) -> None:
@@ -137,13 +144,17 @@ def track(items: Sequence[T], what: str) -> Iterator[T]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str) -> Iterator[Tell]:
     """A function to be told how much of how much is done, which shows it on stderr when a person looks."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda done, total: None
+        yield lambda done, total, words="": None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
         task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+        def tell(done: int, total: int, words: str = "") -> None:
+            progress.update(task, completed=done, total=total, description=f"{what} {words}".rstrip())
+
+        yield tell

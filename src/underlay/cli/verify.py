@@ -25,6 +25,12 @@ def verify(
             "--repair", help="Rebuild sidecars and the registry where they are wrong, and nothing else. Default: no."
         ),
     ] = False,
+    no_registry: Annotated[
+        bool,
+        typer.Option(
+            "--no-registry", help="Leave the registry out, whose comparison reads every version again. Default: no."
+        ),
+    ] = False,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
@@ -33,7 +39,8 @@ def verify(
 
     Looks at the catalog and, for each table or the ones named, at every version: roots, segments, pages of the source
     tree, data files, sidecars. What is lost is named, with the versions that need it and the newest version that is
-    intact. Nothing is changed without --repair. Exit code 0 when nothing is wrong, 1 when something is.
+    intact. The registry is brought up to date, as by every command, and compared with all of the store. Nothing in the
+    lake is changed without --repair. Exit code 0 when nothing is wrong, 1 when something is.
 
     \b
     Examples:
@@ -44,4 +51,4 @@ def verify(
     from underlay.cli.lake_choice import choose_lake
     from underlay.cli.verify_report import verify_lake
 
-    verify_lake(choose_lake(lake, option), names, deep=deep, repair=repair, json=json)
+    verify_lake(choose_lake(lake, option), names, deep=deep, repair=repair, registry=not no_registry, json=json)

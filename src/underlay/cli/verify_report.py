@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import typer
 
-from underlay.cli.lake_choice import LakeChoice
+from underlay.cli.lake_choice import LakeChoice, connect_chosen
 from underlay.cli.output import print_json, printable, progress_bar, say, show_count
 from underlay.index.keys import CATALOG
 from underlay.maintain.finding import (
@@ -40,14 +40,15 @@ def verify_lake(
     *,
     deep: bool,
     repair: bool,
+    registry: bool,
     json: bool,
-    registry: RegistryCheck | None = None,
 ) -> None:
     """Verify the tables, print the report, and end with exit code 1 when something is wrong."""
     store = open_store(choice.url, choice.options or None)
     stores = FileStores(store, choice.options or None)
+    check = _registry_check(choice) if registry else None
     with progress_bar("verifying") as tell:
-        report = verify(Lake(store), stores, names or None, deep=deep, repair=repair, progress=tell, registry=registry)
+        report = verify(Lake(store), stores, names or None, deep=deep, repair=repair, progress=tell, registry=check)
     if json:
         print_json(as_json(report))
     else:
@@ -56,6 +57,16 @@ def verify_lake(
         say(_summary(report))
     if not report.is_sound:
         raise typer.Exit(1)
+
+
+def _registry_check(choice: LakeChoice) -> RegistryCheck | None:
+    """None for a lake without a registry."""
+    found = connect_chosen(choice).registry
+    if found is None:
+        return None
+    from underlay.cli.registry_check import VerifiedRegistry  # loads SQLAlchemy
+
+    return VerifiedRegistry(found)
 
 
 def as_json(report: Report) -> dict[str, object]:
@@ -82,7 +93,7 @@ def report_lines(report: Report) -> Iterator[str]:
         yield from _table_lines(table, is_deep=report.is_deep)
     if report.registry:
         is_repaired = all(finding.is_repaired for finding in report.registry)
-        yield f"registry: {'restored from the store' if is_repaired else 'it does not say what the store says'}"
+        yield f"registry: {'restored from the store' if is_repaired else 'it is not used, or is to be rebuilt'}"
         yield from _finding_lines(report.registry)
 
 

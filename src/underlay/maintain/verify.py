@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from underlay.errors import UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.maintain.finding import (
     Counts,
@@ -36,15 +37,17 @@ from underlay.scan.locate import FileStores
 from underlay.table.catalog import CLOSED, TableRecord, find_table
 from underlay.table.lake import Lake
 
+_REPAIR = 'Run "underlay verify --repair".'
+
 
 class RegistryCheck(Protocol):
     """The registry, compared with the store."""
 
     def differences(self) -> Sequence[object]:
-        """What it says that the store does not, in words."""
+        """What it says that the store does not, in words, or the error for which it is not used."""
 
     def restore(self) -> None:
-        """Make it say what the store says."""
+        """Make it say what the store says. Raises UnderlayError when that cannot be."""
 
 
 def verify(
@@ -81,17 +84,23 @@ def verify(
 
 
 def _verify_registry(registry: RegistryCheck, *, repair: bool) -> Iterable[Finding]:
-    differences = [str(one) for one in registry.differences()]
-    if differences and repair:
-        registry.restore()
-    for words in differences:
+    found = list(registry.differences())
+    is_repaired = False
+    if found and repair:
+        try:
+            registry.restore()
+            is_repaired = True
+        except UnderlayError as error:
+            found = [error]
+    for one in found:
+        problem = one if isinstance(one, UnderlayError) else UnderlayError(str(one), hint=_REPAIR)
         yield Finding(
             kind=Kind.REGISTRY,
             severity=Severity.DERIVED,
-            place="registry",
-            problem=words,
-            hint=None if repair else 'Run "underlay verify --repair".',
-            is_repaired=repair,
+            place=problem.place or "registry",
+            problem=problem.problem,
+            hint=None if is_repaired else problem.hint,
+            is_repaired=is_repaired,
         )
 
 

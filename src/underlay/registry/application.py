@@ -36,8 +36,11 @@ class Application:
         """Close connections; what is applied next opens new ones."""
         self._database.close()
 
-    def apply(self, pending: Pending) -> None:
-        """Apply it. Raises RegistryRefused when the registry tells of another history."""
+    def apply(self, pending: Pending) -> dict[str, Seen]:
+        """Apply it, but for what the registry lacks older versions of the first time: that is returned.
+
+        Raises RegistryRefused when the registry tells of another history.
+        """
         if not self._is_ready:
             prepare(self._database)
             check_history(self._database, self._store)
@@ -58,20 +61,24 @@ class Application:
                 write(connection)
         self._catalog = catalog
         self._unnamed = {name: one for name, one in waiting.items() if name not in named}
-        for one in seen:
-            self._catch_up(one, heads[one.revision])
+        return {one.revision: one for one in seen if not self._catch_up(one, heads[one.revision])}
 
     def _steps(self, seen: Seen) -> list[Step]:
         keys = RevisionKeys.of(seen.folder, seen.revision)
         return [complete(self._store, keys, outline_of(root)) for root in seen.roots]
 
-    def _catch_up(self, seen: Seen, head: int) -> None:
+    def _catch_up(self, seen: Seen, head: int) -> bool:
+        """Whether the registry, which has this head, has what was seen; the second time it is brought there."""
         newest = seen.roots[-1].version
         if head < newest:
+            if not seen.is_late:
+                seen.is_late = True
+                return False
             roll_forward(self._database, self._store, seen.folder, seen.revision, newest)
         elif head > newest and seen.revision not in self._proven:
             self._prove_head(seen)
         self._proven.add(seen.revision)
+        return True
 
     def _prove_head(self, seen: Seen) -> None:
         """Refuse a registry that is ahead of the store: the store was brought back from an older copy."""

@@ -45,11 +45,20 @@ class Asking:
         """Whether nothing of the registry is believed any more."""
         return self._is_refused
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether the registry did not answer, and is left alone for now."""
+        return self._clock() < self._rests_until
+
     def ask(self, question: Callable[[Connection], T]) -> T | None:
         """The answer; None when there is none in time, or the registry did not answer a moment ago."""
-        if self._is_refused or self._clock() < self._rests_until:
+        if self._is_refused or self.is_resting:
             return None
-        database = self._database()  # the first time loads libraries, for which a registry is not to blame
+        try:
+            database = self._database()  # the first time loads libraries, for which a registry is not to blame
+        except UnderlayError as error:
+            self.refuse(error)
+            return None
         answer: list[T] = []
         trouble: list[UnderlayError] = []
         done = Event()

@@ -50,7 +50,7 @@ def compare(database: Database, store: Store, *, progress: OnProgress | None = N
             with truth.write() as connection:
                 METADATA.create_all(connection)
                 rebuild(connection, store, progress=progress)
-            with database.read() as found, truth.read() as expected:
+            with truth.read() as expected, database.read() as found:
                 return differences(found, expected)
         finally:
             truth.close()

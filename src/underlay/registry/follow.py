@@ -7,12 +7,12 @@ from sqlalchemy import Connection, func, select
 from underlay.registry.application import check_history
 from underlay.registry.database import Database
 from underlay.registry.migration import prepare
-from underlay.registry.restore import catch_up
+from underlay.registry.restore import OnRevision, catch_up
 from underlay.registry.schema import VERSIONS
 from underlay.store.store import Store
 
 
-def follow(database: Database, store: Store) -> int:
+def follow(database: Database, store: Store, progress: OnRevision | None = None) -> int:
     """Apply what the registry lacks; how many versions that were.
 
     One request for each revision of which nothing is new. Raises RegistryRefused for a registry of another history.
@@ -21,7 +21,7 @@ def follow(database: Database, store: Store) -> int:
     check_history(database, store)
     with database.read() as connection:
         before = _count(connection)
-    catch_up(database, store)
+    catch_up(database, store, progress)
     with database.read() as connection:
         return _count(connection) - before
 

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
+from random import random
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ Work = Callable[[], Write]
 
 READER_DELAY_SECONDS = 1.0
 """What was only read is applied later than what was written: most processes that read are gone by then."""
+LATE_SECONDS = 5.0
+"""How long those who committed older versions have to apply them, at most."""
 IDLE_SECONDS = 5.0
 EXIT_SECONDS = 0.5
 """How long a process that ends waits for its followers."""
@@ -54,6 +57,8 @@ class Seen:
     folder: str
     revision: str
     roots: list[Root]
+    is_late: bool = False
+    """Whether the registry was found to lack versions before them, some time ago."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +111,7 @@ class Follower:
             elif known.roots[-1].version < root.version:
                 is_next = root.parent_id == known.roots[-1].commit_id
                 known.roots = [*known.roots, root] if is_next else [root]
-            self._start(is_own)
+            self._start(is_own and (known is None or not known.is_late))
 
     def add(self, work: Work) -> None:
         """Do this in the next transaction. It may be done twice, or never."""
@@ -114,19 +119,26 @@ class Follower:
             self._pending.extras.append(work)
             self._start(True)
 
-    def wait(self, timeout_seconds: float | None = None, *, also_seen: bool = True) -> bool:
-        """Wait until what is to be done is done, with `also_seen` also what is to be done later; whether it was."""
+    def wait(self, timeout_seconds: float | None = None, *, also_seen: bool = True, also_resting: bool = True) -> bool:
+        """Wait until what is to be done is done, with `also_seen` also what is to be done later; whether it was.
+
+        Without `also_resting`, not for a registry that does not answer.
+        """
         end = inf if timeout_seconds is None else self._clock() + timeout_seconds
         with self._changed:
-            if also_seen and self._pending.due_at < inf:
-                self._pending.due_at = -inf
-                self._changed.notify_all()
-            while not self._asking.is_refused and (self._is_busy or self._pending.due_at <= self._clock()):
+            while not self._asking.is_refused and self._has_work(also_seen):
                 left = end - self._clock()
-                if left <= 0:
+                if left <= 0 or (self._asking.is_resting and not also_resting):
                     return False
                 self._changed.wait(min(left, _LOOK_SECONDS))
             return not self._asking.is_refused
+
+    def _has_work(self, also_later: bool) -> bool:
+        """Whether something is to be done; with `also_later` what is due later becomes due. The lock is held."""
+        if also_later and self._pending.due_at < inf:
+            self._pending.due_at = -inf
+            self._changed.notify_all()
+        return self._is_busy or self._pending.due_at <= self._clock()
 
     def poke(self) -> None:
         """Have a thread, which closes connections that nobody uses."""
@@ -151,7 +163,8 @@ class Follower:
     def _run(self) -> None:
         while (taken := self._next()) is not None:
             self._apply(taken)
-        self._application().close()
+        if not self._asking.is_refused:
+            self._application().close()
 
     def _next(self) -> Pending | None:
         """What is to be done, when it is due; None after nothing was for a while."""
@@ -169,15 +182,16 @@ class Follower:
 
     def _apply(self, taken: Pending) -> None:
         failed: UnderlayError | None = UnderlayError("the registry's thread ended")
+        behind: dict[str, Seen] = {}
         try:
-            self._application().apply(taken)
+            behind = self._application().apply(taken)
             failed = None
         except UnderlayError as error:
             failed = error
         finally:
-            self._settle(taken, failed)
+            self._settle(taken, behind, failed)
 
-    def _settle(self, taken: Pending, failed: UnderlayError | None) -> None:
+    def _settle(self, taken: Pending, behind: dict[str, Seen], failed: UnderlayError | None) -> None:
         if failed is None:
             self._asking.wake()
         elif not isinstance(failed, Unavailable):
@@ -189,13 +203,16 @@ class Follower:
             self._failures = self._failures + 1 if failed is not None else 0
             if isinstance(failed, Unavailable):
                 self._put_back(taken)
+                self._retry_at = self._clock() + min(_FIRST_RETRY_SECONDS * 2**self._failures, _LAST_RETRY_SECONDS)
             else:
                 self._retry_at = -inf
+            if behind:
+                # Most of what the registry lacks is about to be applied by those who committed it.
+                self._put_back(Pending(seen=behind, due_at=self._clock() + random() * LATE_SECONDS))
             self._changed.notify_all()
 
     def _put_back(self, taken: Pending) -> None:
         """Try again later. The caller holds the lock."""
-        self._retry_at = self._clock() + min(_FIRST_RETRY_SECONDS * 2**self._failures, _LAST_RETRY_SECONDS)
         newer = self._pending
         self._pending = Pending(
             catalog=newer.catalog or taken.catalog, seen=taken.seen | newer.seen, due_at=min(taken.due_at, newer.due_at)

@@ -34,6 +34,7 @@ class FooterCache:
     def read(self, place: str, version: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview | None]:
         """The bytes of each range of the object, where they are known. One statement."""
         found = self._asking.ask(lambda connection: _select(connection, place, version, ranges))
+        self._follower.poke()
         known = found or {}
         return [known.get((wanted.begin, wanted.end)) for wanted in ranges]
 

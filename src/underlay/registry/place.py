@@ -23,6 +23,8 @@ VARIABLE = "UNDERLAY_REGISTRY"
 
 ACCEPTED = "sqlite:///path, postgresql://user@host/database, or none"
 
+_SERVER_SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
+_SCHEMES = ("sqlite:///", *_SERVER_SCHEMES)
 _READABLE_LENGTH = 48
 
 
@@ -45,7 +47,14 @@ def choose_url(chosen: str | None, store_url: str, environment: Mapping[str, str
             hint="For a SQLite file write sqlite:/// before its path: sqlite:///registry.sqlite is in this folder, "
             "sqlite:////srv/registry.sqlite is absolute.",
         )
+    if not wanted.startswith(_SCHEMES):
+        raise InvalidRequest("this names no registry", place=None if chosen else VARIABLE, expected=ACCEPTED)
     return wanted
+
+
+def is_server(url: str) -> bool:
+    """Whether the URL names a database that other machines use too."""
+    return url.startswith(_SERVER_SCHEMES)
 
 
 def default_url(store_url: str, environment: Mapping[str, str], home: Path) -> str | None:

@@ -10,16 +10,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from underlay.errors import RegistryRefused
+from underlay.errors import RegistryRefused, Unsupported
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Root
 from underlay.registry.asking import Asking
 from underlay.registry.follower import Follower, Write
 from underlay.registry.pieces import FooterCache
-from underlay.registry.place import choose_url
+from underlay.registry.place import choose_url, is_server
 from underlay.store.store import Store
 from underlay.table.catalog import Catalog
 from underlay.table.known import Opening
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from underlay.registry.application import Application
     from underlay.registry.database import Database
     from underlay.registry.difference import Difference
-    from underlay.registry.restore import OnProgress, Restored
+    from underlay.registry.restore import OnProgress, OnRevision, Restored
     from underlay.registry.status import Status
 
 _CLOSE_SECONDS = 2.0
@@ -37,7 +38,13 @@ _CLOSE_SECONDS = 2.0
 def open_registry(url: str | None, store: Store) -> Registry | None:
     """The registry of the lake in `store`; None when it shall have none. Connects to nothing."""
     chosen = choose_url(url, store.url, os.environ, Path.home())
-    return Registry(chosen, store) if chosen is not None else None
+    if chosen is None:
+        return None
+    if is_server(chosen) and find_spec("psycopg") is None:
+        raise Unsupported(
+            "the driver for PostgreSQL, psycopg, is not installed", hint="Run pip install 'underlay[postgres]'."
+        )
+    return Registry(chosen, store)
 
 
 class Registry:
@@ -48,7 +55,7 @@ class Registry:
         self._store = store
         self._asking = Asking(lambda: self._database)
         self._follower = Follower(lambda: self._application, self._asking)
-        self.pieces = FooterCache(self._asking, self._follower) if _is_server(url) else None
+        self.pieces = FooterCache(self._asking, self._follower) if is_server(url) else None
         """What other machines fetched; None where there are no others."""
 
     @property
@@ -110,13 +117,17 @@ class Registry:
         """Wait until all that this process saw is applied. False when it was not, and when the registry is refused."""
         return self._follower.wait(timeout_seconds)
 
-    def follow(self) -> int:
+    def finish(self, timeout_seconds: float) -> bool:
+        """Wait until what this process wrote is applied, as long as the registry answers; whether it was."""
+        return self._follower.wait(timeout_seconds, also_seen=False, also_resting=False)
+
+    def follow(self, progress: OnRevision | None = None) -> int:
         """Apply everything that the store has and the registry lacks; how many versions that were. Raises what is wrong
         with the registry."""
         from underlay.registry.follow import follow
 
         with self._patient() as database:
-            return follow(database, self._store)
+            return follow(database, self._store, progress)
 
     def restore(self, progress: OnProgress | None = None) -> Restored:
         """Rebuild the registry from the store. It is as it was until that is done."""
@@ -127,12 +138,12 @@ class Registry:
         self._asking.accept()
         return done
 
-    def differences(self) -> list[Difference]:
+    def differences(self, progress: OnProgress | None = None) -> list[Difference]:
         """What `restore` would change."""
         from underlay.registry.difference import compare
 
         with self._patient() as database:
-            return compare(database, self._store)
+            return compare(database, self._store, progress=progress)
 
     def migrate(self) -> tuple[str | None, str]:
         """Bring the tables to what this release expects: the schema's version before and after."""
@@ -176,7 +187,3 @@ class Registry:
 
     def __repr__(self) -> str:
         return f"Registry({self.url!r})"
-
-
-def _is_server(url: str) -> bool:
-    return url.startswith("postgres")

@@ -83,6 +83,8 @@ class _Chunk:
 
 
 OnProgress = Callable[[Progress], None]
+OnRevision = Callable[[int, int], None]
+"""Told how many of how many revisions are done."""
 
 
 def restore(database: Database, store: Store, *, progress: OnProgress | None = None) -> Restored:
@@ -98,7 +100,7 @@ def restore(database: Database, store: Store, *, progress: OnProgress | None = N
             return count_rows(connection)
 
 
-def catch_up(database: Database, store: Store) -> None:
+def catch_up(database: Database, store: Store, progress: OnRevision | None = None) -> None:
     """Apply what the store has and the registry lacks, of the catalog and of every revision that may still grow.
 
     One request for each such revision, and for each version that is new.
@@ -111,8 +113,10 @@ def catch_up(database: Database, store: Store) -> None:
     with ThreadPoolExecutor(READERS) as pool:
         tasks = [partial(_has_grown, store, row.folder, row.revision, row.head) for row in open_ones]
         grown = [row for row, has_grown in zip(open_ones, ahead(pool, tasks, _DEPTH), strict=True) if has_grown]
-    for row in grown:
+    for done, row in enumerate(grown, start=1):
         roll_forward(database, store, row.folder, row.revision)
+        if progress is not None:
+            progress(done, len(grown))
 
 
 def rebuild(connection: Connection, store: Store, *, progress: OnProgress | None = None) -> None:

@@ -24,9 +24,9 @@ class Task(Generic[T]):
     run: Callable[[], T]
 
 
-def default_workers() -> int:
-    """Threads for decoding: one for each core, and one more that waits for the store."""
-    return min((os.cpu_count() or 1) + 1, MAX_WORKERS)
+def default_workers(*, is_far: bool = False) -> int:
+    """Threads for decoding: one for each core, and one more that waits for the store; many that wait for a far one."""
+    return MAX_WORKERS if is_far else min((os.cpu_count() or 1) + 1, MAX_WORKERS)
 
 
 def run_in_order(

@@ -19,7 +19,7 @@ from underlay.scan.blooms import BloomLoader
 from underlay.scan.file_shape import FileShape
 from underlay.scan.locate import FileStores, Place
 from underlay.scan.parts import plan_snapshot
-from underlay.scan.pipeline import DEFAULT_BUDGET_BYTES, Task, run_in_order
+from underlay.scan.pipeline import DEFAULT_BUDGET_BYTES, Task, default_workers, run_in_order
 from underlay.scan.reads import RowFilter, SlabRead, slab_reads
 from underlay.scan.sidecars import Sidecars
 from underlay.schema.arrow import to_arrow_field
@@ -79,7 +79,8 @@ class Query:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the table's files."""
-        for table in run_in_order(self._tasks(), workers=self.workers, budget_bytes=self.budget_bytes):
+        workers = self.workers or default_workers(is_far=is_remote(self.snapshot.store))
+        for table in run_in_order(self._tasks(), workers=workers, budget_bytes=self.budget_bytes):
             yield from self._answer(table).to_batches()
 
     def reader(self) -> pa.RecordBatchReader:

@@ -1,0 +1,124 @@
+"""A registry that is down, locked, frozen or no registry at all: tables are read and written, and it is said once."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import underlay
+from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
+from tests.registry.far import far_store
+from underlay.errors import InvalidRequest
+from underlay.registry.registry import Registry
+
+
+def registry_of(lake: underlay.Lake) -> Registry:
+    assert lake.registry is not None
+    return lake.registry
+
+
+def warnings_in(caplog) -> list[str]:
+    return [record.message for record in caplog.records if record.name == "underlay.registry"]
+
+
+def use(store, url: str, first: int) -> underlay.Lake:
+    """Append three rows and read all, as a new process would."""
+    lake = underlay.connect(store, registry=url)
+    table = lake.table(NAME)
+    for number in range(first, first + 3):
+        table.append(rows([number]))
+    assert ids(table) == list(range(first + 3))
+    return lake
+
+
+@pytest.fixture
+def store():
+    found = far_store()
+    underlay.connect(found, registry="none").create_table(NAME, SCHEMA)
+    return found
+
+
+def test_a_locked_file_is_in_nobodys_way(store, tmp_path, caplog):
+    path = tmp_path / "registry.sqlite"
+    url = f"sqlite:///{path}"
+    assert registry_of(use(store, url, 0)).wait(30)
+    locking = sqlite3.connect(path, isolation_level=None)
+    locking.execute("BEGIN EXCLUSIVE")
+    lake = use(store, url, 3)
+    assert not registry_of(lake).wait(2)
+    locking.execute("ROLLBACK")
+    locking.close()
+    assert registry_of(lake).wait(60)
+    assert registry_of(lake).differences() == []
+
+
+def test_a_frozen_server_is_in_nobodys_way(store, postgres, caplog):
+    url = postgres.create_database()
+    assert registry_of(use(store, url, 0)).wait(30)
+    postgres.freeze()
+    try:
+        use(store, url, 3)
+    finally:
+        postgres.thaw()
+    assert any("no answer within" in message for message in warnings_in(caplog))
+    assert registry_of(use(store, url, 6)).wait(60)
+
+
+def test_a_folder_in_the_place_of_the_file_is_said_once(store, tmp_path: Path, caplog):
+    lake = use(store, f"sqlite:///{tmp_path}", 0)
+    assert not registry_of(lake).wait(3)
+    assert len(warnings_in(caplog)) == 1
+
+
+def test_a_server_that_is_not_there_is_said_once(store, caplog):
+    lake = use(store, "postgresql://nobody@127.0.0.1:1/nothing", 0)
+    assert not registry_of(lake).wait(3)
+    assert len(warnings_in(caplog)) == 1
+
+
+def test_a_file_that_is_no_database_is_refused_with_what_to_do(store, tmp_path: Path, caplog):
+    path = tmp_path / "registry.sqlite"
+    path.write_bytes(b"this is no database" * 1000)
+    lake = use(store, f"sqlite:///{path}", 0)
+    assert not registry_of(lake).wait(30)
+    assert ["underlay registry restore" in message for message in warnings_in(caplog)] == [True]
+    registry_of(lake).restore()
+    assert registry_of(lake).differences() == []
+    assert registry_of(use(store, f"sqlite:///{path}", 3)).wait(30)
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "registry.sqlite", "sqlite://", "s3://bucket/registry"])
+def test_what_names_no_registry_is_refused_at_once(store, url):
+    with pytest.raises(InvalidRequest):
+        underlay.connect(store, registry=url)
+
+
+def test_a_lake_without_a_registry_has_none(store):
+    assert underlay.connect(store, registry="none").registry is None
+
+
+def test_a_local_lake_has_one_beside_it(tmp_path: Path, monkeypatch):
+    monkeypatch.delenv("UNDERLAY_REGISTRY")
+    lake = underlay.connect(tmp_path / "lake")
+    lake.create_table(NAME, SCHEMA).append(rows([1]))
+    assert registry_of(lake).wait(30)
+    assert (tmp_path / "lake" / "_registry" / "registry.sqlite").is_file()
+    assert registry_of(lake).differences() == []
+    registry_of(lake).close()
+
+
+def test_jobs_and_leases_are_mirrored(store, registry_url):
+    lake = underlay.connect(store, registry=registry_url)
+    table = lake.table(NAME)
+    with table.job("nightly"), table.lease():
+        assert registry_of(lake).wait(30)
+        assert registry_of(lake).differences() == []
+        with registry_of(lake)._database.read() as connection:
+            assert connection.exec_driver_sql("select job, epoch from jobs").all() == [("nightly", 1)]
+            assert len(connection.exec_driver_sql("select reader from leases").all()) == 1
+    assert registry_of(lake).wait(30)
+    assert registry_of(lake).differences() == []
+    with registry_of(lake)._database.read() as connection:
+        assert connection.exec_driver_sql("select count(*) from jobs").scalar() == 0
