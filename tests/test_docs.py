@@ -87,7 +87,7 @@ def test_links_in_the_documentation_lead_somewhere():
 def test_every_module_in_the_architecture_page_exists():
     text = (DOCS / "architecture.md").read_text()
     package = ""
-    for row in re.findall(r"^\| (.*?) \| (`.*?) \|", text, re.MULTILINE):
+    for row in re.findall(r"^\|(.*?)\| (`.*?) \|", text, re.MULTILINE):
         package = row[0].strip("` ") or package
         for module in re.findall(r"`(\w+)`", row[1]):
             assert (ROOT / "src" / "underlay" / package / f"{module}.py").exists(), f"{package}.{module}"

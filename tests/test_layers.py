@@ -33,6 +33,7 @@ LAYERS = [
     "maintain",
     "local",
     "api",
+    "spark",
     "cli",
     "__main__",
 ]

@@ -6,6 +6,7 @@ Nothing here begins or ends a transaction: `connection` is in one.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Table, Update, and_, bindparam, delete, insert, select, update
 
