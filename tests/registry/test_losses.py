@@ -249,3 +249,15 @@ def test_another_history_after_an_older_copy_is_recognised(filled, caplog):
     assert "which the store does not have" in caplog.text
     with pytest.raises(RegistryRefused):
         registry_of(lake).follow()
+
+
+def test_what_was_dropped_while_the_registry_was_away_is_followed_to_its_end(filled):
+    store, url = filled
+    other = underlay.connect(store, registry="none")
+    table = other.table(NAME)
+    table.append(rows([50]))
+    other.drop_table(NAME)
+    other.create_table(NAME, SCHEMA).append(rows([51]))
+    registry = registry_of(underlay.connect(store, registry=url))
+    assert registry.follow() == 4, "an append, the end of the table, and the two versions of the new one"
+    assert registry.differences() == []

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
-from sqlalchemy import Connection, delete, func, or_, select, text
+from sqlalchemy import Connection, delete, func, select, text
 
 from underlay.index.keys import RevisionKeys
 from underlay.index.outline import FileFacts
@@ -28,7 +28,6 @@ from underlay.registry.schema import (
     JOBS,
     LEASES,
     MIRRORED,
-    NONE,
     PHYSICAL_TABLES,
     REVISIONS,
     SEGMENTS,
@@ -36,7 +35,7 @@ from underlay.registry.schema import (
     VERSIONS,
 )
 from underlay.store.store import Store
-from underlay.table.catalog import ACTIVE, Catalog
+from underlay.table.catalog import Catalog
 from underlay.table.chain import missing_object
 from underlay.table.lake import Lake
 
@@ -101,18 +100,17 @@ def restore(database: Database, store: Store, *, progress: OnProgress | None = N
 
 
 def catch_up(database: Database, store: Store, progress: OnRevision | None = None) -> None:
-    """Apply what the store has and the registry lacks, of the catalog and of every revision that may still grow.
+    """Apply what the store has and the registry lacks, of the catalog and of every revision that it names.
 
-    One request for each such revision, and for each version that is new.
+    One request for each revision, and for each version that is new.
     """
     catalog = Lake(store).catalog()
     with database.write() as connection:
         apply_catalog(connection, catalog, store.url)
-        may_grow = or_(REVISIONS.c.state == ACTIVE, REVISIONS.c.head == NONE)
-        open_ones = connection.execute(select(REVISIONS).where(may_grow)).all()
+        known = connection.execute(select(REVISIONS.c.folder, REVISIONS.c.revision, REVISIONS.c.head)).all()
     with ThreadPoolExecutor(READERS) as pool:
-        tasks = [partial(_has_grown, store, row.folder, row.revision, row.head) for row in open_ones]
-        grown = [row for row, has_grown in zip(open_ones, ahead(pool, tasks, _DEPTH), strict=True) if has_grown]
+        tasks = [partial(_has_grown, store, row.folder, row.revision, row.head) for row in known]
+        grown = [row for row, has_grown in zip(known, ahead(pool, tasks, _DEPTH), strict=True) if has_grown]
     for done, row in enumerate(grown, start=1):
         roll_forward(database, store, row.folder, row.revision)
         if progress is not None:
