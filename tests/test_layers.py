@@ -33,7 +33,6 @@ LAYERS = [
     "maintain",
     "local",
     "api",
-    "spark",
     "cli",
     "__main__",
 ]

@@ -66,10 +66,17 @@ def take(table: OpenTable, job: str = JOB, **given: object) -> HeldJob:
     return acquire(table, job, **given)  # type: ignore[arg-type]  # of many types
 
 
-def write(held: HeldJob, location: str) -> Root:
+def forgetful(held: HeldJob) -> OpenTable:
+    """The table of the job's holder, who does not know that it released it."""
+    assert held.table.held is not None
+    return held.table.holding(held.table.head().revision, *held.table.held)
+
+
+def write(held: HeldJob | OpenTable, location: str) -> Root:
     """Commit a made-up file under the job."""
-    head = held.table.head()
-    transaction = held.table.begin(head, "append")
+    table = held.table if isinstance(held, HeldJob) else held
+    head = table.head()
+    transaction = table.begin(head, "append")
     transaction.add_file(entry(location), LAYOUT)
     transaction.objects[key_of(head.revision.keys, location)] = location.encode()
     return commit(transaction)

@@ -85,6 +85,24 @@ def test_a_job_does_not_follow_a_dropped_table(trips: underlay.Table, store: Sto
             job.table.count()
 
 
+def test_nothing_is_changed_by_a_job_that_was_released(trips: underlay.Table, tmp_path: Path):
+    pq.write_table(ROWS, tmp_path / "more.parquet")
+    with trips.job("nightly") as job:
+        pass
+    version = trips.version
+    for change in (
+        lambda: job.table.append(ROWS),
+        lambda: job.table.register(str(tmp_path / "more.parquet")),
+        lambda: job.table.comment("cabs"),
+        lambda: job.table.rollback(1),
+    ):
+        with pytest.raises(InvalidRequest, match="the job nightly was released"):
+            change()
+    assert trips.version == version
+    assert job.table.count() == 2
+    trips.append(ROWS)
+
+
 def test_one_exclusive_job_at_a_time(trips: underlay.Table, store: Store):
     with trips.job("ingest", exclusive=True), pytest.raises(LeaseHeld):
         trips.job("compact", exclusive=True)
@@ -149,6 +167,47 @@ def test_a_job_that_was_taken_over_is_shown_as_such(trips: underlay.Table, store
             store.put(key, data)
             [listed] = list_jobs(Lake(store))
             assert (listed.epoch, listed.is_fenced) == (1, True)
+
+
+def test_an_intent_and_a_lease_that_cannot_be_read_are_listed_as_such(trips: underlay.Table, store: Store):
+    with trips.job("nightly"), trips.lease("report"):
+        for part, name in (("/intents/", "nightly"), ("/leases/", "report")):
+            key = next(found.key for found in store.list_objects() if part in found.key)
+            store.put(key.replace(name, f"x{name}"), b"garbage")
+        good_job, bad_job = list_jobs(Lake(store))
+        good_lease, bad_lease = list_leases(Lake(store))
+    assert (good_job.job, good_job.problem, good_lease.version, good_lease.problem) == ("nightly", None, 2, None)
+    assert (bad_job.job, bad_job.owner, bad_job.epoch, bad_job.started) == ("xnightly", None, None, None)
+    assert (bad_job.is_alive, bad_job.is_fenced) == (True, None)
+    assert "_index/intents/xnightly" in (bad_job.problem or "")
+    assert bad_lease.reader.startswith("xreport-")
+    assert (bad_lease.owner, bad_lease.version, bad_lease.started, bad_lease.is_alive) == (None, None, None, True)
+    assert "_index/leases/xreport-" in (bad_lease.problem or "")
+
+
+def test_jobs_are_listed_under_a_root_that_cannot_be_read(trips: underlay.Table, store: Store):
+    with trips.job("nightly"):
+        root = max(found.key for found in store.list_objects() if found.key.endswith(".root"))
+        store.put(root, b"garbage")
+        [listed] = list_jobs(Lake(store))
+    assert (listed.job, listed.is_alive, listed.is_fenced) == ("nightly", True, None)
+
+
+def test_the_registry_skips_what_cannot_be_read(tmp_path: Path):
+    lake = underlay.connect(tmp_path / "lake", registry=f"sqlite:///{tmp_path}/registry.sqlite")
+    trips = lake.create_table("taxi.trips", "id bigint")
+    assert lake.registry is not None
+    with trips.job("nightly") as job, trips.lease("report"):
+        for part in ("intents", "leases"):
+            for file in (tmp_path / "lake").rglob(f"_index/{part}/*"):
+                file.write_bytes(b"garbage")
+                file.with_name("other").write_bytes(b"garbage")
+        lake.registry.restore()
+        job.table.append(ROWS)
+        assert lake.registry.wait(10)
+        assert lake.registry.status().problem is None
+    assert lake.registry.wait(10)
+    assert lake.registry.differences() == []
 
 
 def test_jobs_of_a_table_that_is_not_there(store: Store, trips: underlay.Table):

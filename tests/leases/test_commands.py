@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.cli.command import underlay
 from tests.cli.conftest import lake as lake
 from tests.cli.conftest import place as place
@@ -43,6 +45,19 @@ def test_leases_are_listed(taxi: Table):
         [shown] = underlay("leases", "--json").objects
         assert (shown["table"], shown["version"], shown["reader"]) == ("taxi.trips", 1, held.reader)
         assert (shown["ttl_seconds"], shown["is_alive"], shown["revision"]) == (600, True, taxi.revision)
+
+
+def test_what_cannot_be_read_is_listed_as_such(taxi: Table, place: Path):
+    with taxi.job("nightly"), taxi.lease("report"):
+        for part in ("intents", "leases"):
+            [file] = place.rglob(f"_index/{part}/*")
+            file.write_bytes(b"garbage")
+        assert underlay("jobs").text.splitlines()[1].split()[:4] == ["taxi.trips", "nightly", "unreadable", "?"]
+        assert underlay("leases").text.splitlines()[1].split()[1] == "?"
+        [job], [lease] = underlay("jobs", "--json").objects, underlay("leases", "--json").objects
+        assert (job["owner"], job["is_alive"], lease["version"]) == (None, True, None)
+        assert "_index/intents/nightly" in job["problem"]
+        assert "_index/leases/report-" in lease["problem"]
 
 
 def test_a_table_that_is_not_there_is_said_with_near_names(taxi: Table):

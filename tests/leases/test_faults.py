@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.leases.owners import GONE, JOB, AheadStore, LaterStore, check_writers, files, opened, take, write
+from tests.leases.owners import GONE, JOB, AheadStore, LaterStore, check_writers, files, forgetful, opened, take, write
 from tests.table.checker import Checker
 from tests.table.entries import new_table
 from underlay.errors import JobTakenOver, LeaseHeld, Unavailable, UnderlayError
@@ -50,7 +50,7 @@ def test_a_fault_at_any_request(make: Callable[[], Store], fault: Fault):
         store.release()
         if taken and not store.is_crashed:
             with pytest.raises((JobTakenOver, Unavailable, Crashed)):
-                write(taken[0], f"a-{taken[0].intent.epoch}-late")
+                write(forgetful(taken[0]), f"a-{taken[0].intent.epoch}-late")
             with suppress(Unavailable, Crashed):
                 assert not taken[0].renew()
         assert next_one.renew()

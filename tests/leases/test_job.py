@@ -17,6 +17,7 @@ from tests.leases.owners import (
     LaterStore,
     check_writers,
     files,
+    forgetful,
     no_thread,
     opened,
     take,
@@ -24,11 +25,13 @@ from tests.leases.owners import (
 )
 from tests.table.checker import Checker
 from tests.table.entries import DEFINITION, memory, new_table
-from underlay.errors import ChecksumMismatch, InvalidRequest, JobTakenOver, LeaseHeld, RevisionClosed, UnderlayError
+from underlay.errors import InvalidRequest, JobTakenOver, LeaseHeld, RevisionClosed, UnderlayError
 from underlay.index.keys import RevisionKeys
+from underlay.index.sealed_json import seal
 from underlay.store.counting import CountingStore
 from underlay.store.store import Store
-from underlay.table.intent import Intent, decode_intent, encode_intent, list_intents, live_intents
+from underlay.table.alive import UNREADABLE_TTL
+from underlay.table.intent import Intent, decode_intent, encode_intent, list_intents
 from underlay.table.job import HeldJob
 from underlay.table.succession import activate, drop, prepare_successor
 from underlay.table.travel import rollback
@@ -81,7 +84,7 @@ def test_a_released_job_is_free_at_once(store: Store):
     assert second.intent.epoch == 2
     write(second, "b-2-x")
     with pytest.raises(JobTakenOver):
-        write(first, "a-1-y")
+        write(forgetful(first), "a-1-y")
     check_writers(store)
 
 
@@ -256,13 +259,88 @@ def test_a_job_is_not_taken_under_another_job(store: Store):
         take(held.table, "another")
 
 
-def test_a_damaged_intent_is_named_and_can_be_taken_over(store: Store):
+ANOTHER = Intent(job="another", owner="a:1", epoch=1, renewed_us=1, ttl_us=1)
+UNREADABLE = {
+    "empty": b"",
+    "text": b"garbage",
+    "octets": b"\xff" * 40,
+    "of a newer release": encode_intent(replace(ANOTHER, format=2)),
+    "without fields": seal(b'{"format":1}'),
+    "of another job": encode_intent(ANOTHER),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_an_intent_that_cannot_be_read_is_waited_for_and_then_replaced(store: Store, kind: str):
     take(opened(store))
-    key = keys(store).intent(JOB)
-    store.put(key, bytes(store.get(key)[0]).replace(b"nightly", b"nightlx"))
-    with pytest.raises(ChecksumMismatch, match=r"_index/intents/nightly.*take_over=True"):
-        take(opened(store, "b"))
-    assert take(opened(store, "b"), take_over=True).intent.epoch == 2
+    store.put(keys(store).intent(JOB), UNREADABLE[kind])
+    with pytest.raises(
+        LeaseHeld, match=r"_index/intents/nightly: the intent cannot be read.*free in 60\d s; take_over"
+    ):
+        take(opened(LaterStore(store, 0), "b"))
+    held = take(opened(LaterStore(store, UNREADABLE_TTL.total_seconds() + 1), "b"))
+    assert held.intent.epoch == 2
+    held.release()
+    assert list_intents(store, keys(store)) == []
+
+
+def test_an_intent_that_cannot_be_read_is_taken_over_when_asked_for(store: Store):
+    first = take(opened(store))
+    store.put(keys(store).intent(JOB), b"garbage")
+    second = take(opened(store, "b"), take_over=True)
+    assert second.intent.epoch == 2
+    assert not first.renew()
+    [seen] = list_intents(store, keys(store))
+    assert seen.record == replace(second.intent, started_us=None)
+
+
+def test_a_holder_renews_and_releases_over_an_intent_that_cannot_be_read(store: Store):
+    held = take(opened(store))
+    store.put(keys(store).intent(JOB), b"garbage")
+    assert held.renew()
+    [seen] = list_intents(store, keys(store))
+    assert seen.record == held.intent
+    store.put(keys(store).intent(JOB), b"garbage")
+    held.release()
+    assert list_intents(store, keys(store)) == []
+
+
+def test_who_was_taken_over_leaves_an_intent_that_cannot_be_read(store: Store):
+    first = take(opened(store))
+    take(opened(store, "b"), take_over=True)
+    store.put(keys(store).intent(JOB), b"garbage")
+    first.release()
+    assert [seen.record for seen in list_intents(store, keys(store))] == [None]
+
+
+def test_an_intent_that_cannot_be_read_hides_no_other(store: Store):
+    take(opened(store), "one")
+    store.put(keys(store).intent("two"), b"garbage")
+    first, second = list_intents(store, keys(store))
+    assert (first.record, first.found.problem) == (standing(store, "one"), None)
+    assert second.record is None
+    assert second.found.name == "two"
+    assert "_index/intents/two" in str(second.found.problem)
+    assert (second.ttl, second.is_alive) == (UNREADABLE_TTL, True)
+    assert not list_intents(LaterStore(store, UNREADABLE_TTL.total_seconds() + 2), keys(store))[1].is_alive
+
+
+def test_a_released_job_begins_nothing_more(store: Store):
+    held = take(opened(store))
+    head = held.table.head()
+    held.release()
+    with pytest.raises(InvalidRequest, match="the job nightly was released"):
+        held.table.begin(head, "append")
+    assert opened(store).head().root.version == head.root.version
+
+
+def test_a_lost_job_commits_until_it_is_taken_over_or_released(store: Store):
+    held = take(opened(store))
+    held.lose()
+    write(held, "a-1-x")  # nobody took it
+    held.release()
+    with pytest.raises(InvalidRequest, match="was released"):
+        held.table.begin(held.table.head(), "append")
 
 
 def test_epochs_never_decrease_over_takeovers_and_rollbacks(store: Store):
@@ -310,12 +388,12 @@ def test_a_job_begun_while_the_revision_is_replaced_is_taken_in_the_new_one(stor
     assert list_intents(store, old.keys) == []
 
 
-def test_live_intents_are_those_within_their_time_to_live(store: Store):
+def test_intents_are_alive_within_their_time_to_live(store: Store):
     take(opened(store, "a"), "one", ttl_seconds=60)
     take(opened(store, "b"), "two", ttl_seconds=600)
-    assert live_intents(memory(), keys(store)) == []
-    assert [seen.record.job for seen in list_intents(store, keys(store))] == ["one", "two"]
-    assert [seen.record.job for seen in live_intents(LaterStore(store, 100), keys(store))] == ["two"]
+    assert list_intents(memory(), keys(store)) == []
+    later = list_intents(LaterStore(store, 100), keys(store))
+    assert [(seen.found.name, seen.is_alive) for seen in later] == [("one", False), ("two", True)]
 
 
 def test_the_key_of_an_intent_is_taken_apart_again(store: Store):

@@ -6,11 +6,12 @@ import pytest
 
 from tests.leases.owners import LaterStore, no_thread, opened
 from tests.table.entries import append, new_table
-from underlay.errors import InvalidRequest, Malformed
+from underlay.errors import InvalidRequest
 from underlay.index.keys import RevisionKeys
 from underlay.store.counting import CountingStore
 from underlay.store.store import Store
-from underlay.table.lease import HeldLease, list_leases, live_leases, take_lease
+from underlay.table.alive import UNREADABLE_TTL
+from underlay.table.lease import HeldLease, list_leases, take_lease
 from underlay.table.opened import OpenTable
 
 
@@ -47,12 +48,12 @@ def test_readers_of_one_name_do_not_wait_for_each_other(store: Store):
     assert [seen.record.reader for seen in list_leases(store, keys(store))] == [first.lease.reader]
 
 
-def test_live_leases_are_those_within_their_time_to_live(store: Store):
+def test_leases_are_alive_within_their_time_to_live(store: Store):
     lease(opened(store), "short", ttl_seconds=10)
     lease(opened(store), "long", ttl_seconds=100)
     later = LaterStore(store, 50)
-    assert [seen.is_alive for seen in list_leases(later, keys(store))] == [True, False]
-    assert [seen.record.reader[:5] for seen in live_leases(later, keys(store))] == ["long-"]
+    found = [(seen.found.name[:5], seen.is_alive) for seen in list_leases(later, keys(store))]
+    assert found == [("long-", True), ("short", False)]
 
 
 def test_a_renewal_puts_the_lease_again_with_two_requests(store: Store):
@@ -80,10 +81,22 @@ def test_a_name_that_is_no_key_is_refused(store: Store):
         lease(opened(store), "a/b")
 
 
-def test_a_lease_that_is_none_is_named(store: Store):
+def test_a_lease_that_cannot_be_read_hides_no_other(store: Store):
+    held = lease(opened(store), "a")
     store.put(keys(store).lease("x"), b"{}")
-    with pytest.raises(Malformed, match="_index/leases/x"):
-        live_leases(store, keys(store))
+    good, bad = list_leases(store, keys(store))
+    assert good.record == held.lease
+    assert bad.record is None
+    assert "_index/leases/x" in str(bad.found.problem)
+    assert bad.is_alive
+    assert not list_leases(LaterStore(store, UNREADABLE_TTL.total_seconds() + 2), keys(store))[1].is_alive
+
+
+def test_a_reader_renews_over_a_lease_that_cannot_be_read(store: Store):
+    held = lease(opened(store))
+    store.put(keys(store).lease(held.lease.reader), b"{}")
+    assert held.renew()
+    assert [seen.record for seen in list_leases(store, keys(store))] == [held.lease]
 
 
 class Mirror:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, event, select
 
+from tests.registry.databases import empty_registry
 from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
+from tests.registry.servers import PostgresServer
 from tests.table.entries import append, name, new_table, replacing
-from underlay.errors import RegistryRefused
+from underlay.errors import RegistryRefused, UnderlayError
 from underlay.index.outline import outline_of
 from underlay.index.root import Root
 from underlay.registry.apply import PREPARED, apply_batch, live_files, mirrored
 from underlay.registry.catalog import apply_catalog
-from underlay.registry.database import Database
+from underlay.registry.database import Database, open_database
+from underlay.registry.failure import is_retryable
 from underlay.registry.fetch import complete, steps_after
 from underlay.registry.fold import Mirrored, Step, fold
 from underlay.registry.forward import apply_steps, roll_forward
@@ -34,6 +39,7 @@ from underlay.table.commit import commit
 from underlay.table.lake import Lake
 from underlay.table.revision import Revision
 from underlay.table.succession import drop
+from underlay.table.travel import rollback
 
 FOLDER = "taxi/trips"
 URL = "memory://lake"
@@ -131,6 +137,61 @@ def test_rows_that_should_be_there_and_are_not_are_missed(registry: Database) ->
     commit(replacing(revision, [old], name()))
     with pytest.raises(RegistryRefused, match="lacks rows of file_metadata"):
         roll_forward(registry, revision.store, FOLDER, revision.id)
+
+
+def test_another_follower_cannot_come_between_a_head_and_its_files(postgres: PostgresServer) -> None:
+    url = postgres.create_database()
+    first, second = empty_registry(url), open_database(url)
+    _, revision = new_table()
+    append(revision, name())
+    roll_forward(first, revision.store, FOLDER, revision.id)
+    rollback(revision, 0)
+    append(revision, name())
+    met: list[UnderlayError] = []
+    (steps,) = steps_after(revision.store, revision.keys, 1, until=3)
+    with first.write() as connection:
+
+        @event.listens_for(connection, "before_cursor_execute")
+        def come_between(_connection: Connection, _cursor: object, statement: str, *_: object) -> None:
+            if statement.startswith("SELECT file_metadata"):
+                try:
+                    roll_forward(second, revision.store, FOLDER, revision.id)
+                except UnderlayError as error:
+                    met.append(error)
+
+        assert apply_steps(connection, FOLDER, revision.id, steps) == 3
+    assert [is_retryable(error) for error in met] == [True]
+    assert roll_forward(second, revision.store, FOLDER, revision.id) == 3
+    first.close()
+    second.close()
+
+
+def test_a_follower_that_waited_for_another_sees_all_that_it_did(postgres: PostgresServer) -> None:
+    url = postgres.create_database()
+    first, second = empty_registry(url), open_database(url).patient()
+    _, revision = new_table()
+    append(revision, *(name() for _ in range(150)))
+    roll_forward(first, revision.store, FOLDER, revision.id)
+    append(revision, *(name() for _ in range(150)))
+    rollback(revision, 1)
+    (steps,) = steps_after(revision.store, revision.keys, 1, until=3)
+
+    def follow() -> int:
+        with second.write() as connection:
+            return apply_steps(connection, FOLDER, revision.id, steps)
+
+    with ThreadPoolExecutor(1) as thread, postgres.connect(url.rpartition("/")[2]) as watching:
+        with first.write() as connection:
+            apply_steps(connection, FOLDER, revision.id, steps[:1])
+            waiting = thread.submit(follow)
+            while not watching.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+                assert not waiting.done()
+        assert waiting.result() == 3
+    with first.read() as connection:
+        assert mirrored(connection, revision.id).segments == {ref.id for ref in revision.head().segments}
+        assert len(live_files(connection, revision.id)) == 150
+    first.close()
+    second.close()
 
 
 def test_nothing_new_costs_one_statement_and_one_request(registry: Database) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import delete, insert, update
 
 from tests.registry.databases import empty_registry
 from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
 from tests.registry.workload import Workload
+from tests.table.entries import append, name, new_table
 from underlay.registry.database import Database
 from underlay.registry.difference import Difference, Kind, compare, differences
-from underlay.registry.restore import restore
-from underlay.registry.schema import FILE_METADATA, FOOTER_CACHE, LAKE, TAGS, VERSIONS
+from underlay.registry.restore import Progress, catch_up, restore
+from underlay.registry.schema import FILE_METADATA, FOOTER_CACHE, LAKE, LEASES, TAGS, VERSIONS
 
 ROW = {"revision": "r", "version": 1}
 
@@ -72,6 +74,40 @@ def test_a_registry_that_was_tampered_with_is_found_out(on_sqlite: Database) -> 
         ("versions", Kind.MISSING),
         ("file_metadata", Kind.DIFFERENT),
     }
+
+
+def test_a_lake_that_was_moved_and_things_that_pass_are_no_difference(on_sqlite: Database) -> None:
+    workload = Workload(3)
+    workload.run(5)
+    restore(on_sqlite, workload.store)
+    lease = {"revision": "r", "reader": "me", "owner": "me", "version": 0, "started_us": 0, "renewed_us": 0}
+    with on_sqlite.write() as connection:
+        connection.execute(update(LAKE).values(url="file:///elsewhere"))
+        connection.execute(insert(LEASES), {**lease, "ttl_us": 1})
+    assert compare(on_sqlite, workload.store) == []
+
+
+@pytest.mark.parametrize("is_following", [True, False])
+def test_a_registry_that_moves_meanwhile_differs_only_where_it_stands_still(
+    on_sqlite: Database, is_following: bool
+) -> None:
+    """It is ahead of what was read of the store, or behind, at each look; a row that nobody touches differs."""
+    _, revision = new_table()
+    restore(on_sqlite, revision.store)
+    with on_sqlite.write() as connection:
+        connection.execute(update(LAKE).values(committed_us=1))
+    append(revision, name())
+
+    def write(progress: Progress) -> None:
+        append(revision, name())
+        if is_following:
+            catch_up(on_sqlite, revision.store)
+
+    found = [(one.table, one.kind) for one in compare(on_sqlite, revision.store, progress=write)]
+    behind = [("revisions", Kind.DIFFERENT), ("versions", Kind.MISSING), ("file_metadata", Kind.MISSING)]
+    assert found[0] == ("lake", Kind.DIFFERENT)
+    assert (set(found[1:]) == set(behind)) is not is_following
+    assert (found[1:] == []) is is_following
 
 
 def test_a_comparison_changes_nothing(on_sqlite: Database) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -130,6 +131,10 @@ class PostgresHarms:
 
     def drop_all(self) -> None:
         self._run("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+
+    @staticmethod
+    def empty(server, url: str) -> None:
+        server.execute(sql.SQL("DROP SCHEMA public CASCADE; CREATE SCHEMA public"), url.rpartition("/")[2])
 
     def drop_one(self) -> None:
         self._run(f"DROP TABLE IF EXISTS {self._chance.choice(['versions', 'lake', 'file_metadata', 'segments'])}")
@@ -261,3 +266,102 @@ def test_what_was_dropped_while_the_registry_was_away_is_followed_to_its_end(fil
     registry = registry_of(underlay.connect(store, registry=url))
     assert registry.follow() == 4, "an append, the end of the table, and the two versions of the new one"
     assert registry.differences() == []
+
+
+def test_a_process_whose_registry_is_emptied_fills_it_again(registry_url, tmp_path, postgres):
+    store = far_store()
+    lake = underlay.connect(store, registry=registry_url)
+    table = lake.create_table(NAME, SCHEMA)
+    table.append(rows([1]))
+    assert registry_of(lake).wait(30)
+    if registry_url.startswith("sqlite"):
+        Path(registry_url.removeprefix("sqlite:///")).unlink()
+    else:
+        PostgresHarms.empty(postgres, registry_url)
+    table.append(rows([2]))
+    assert registry_of(lake).wait(30)
+    assert registry_of(lake).differences() == []
+
+
+def test_a_store_that_grew_on_another_line_is_noticed_by_status_and_follow(filled):
+    store, url = filled
+    keys = sorted(found.key for found in store.list_objects("") if found.key.endswith(".root"))
+    store.delete(keys[-2:])
+    registry = registry_of(underlay.connect(store, registry=url))
+    assert registry.status().problem is not None, "ahead of the store"
+    with pytest.raises(RegistryRefused):
+        registry.follow()
+    table = underlay.connect(store, registry="none").table(NAME)
+    for number in range(10, 16):
+        table.append(rows([number]))
+    assert registry.status().problem is not None, "of another history"
+    with pytest.raises(RegistryRefused):
+        registry.follow()
+    registry.restore()
+    assert registry.status().problem is None
+
+
+def test_a_file_swapped_under_a_living_process_is_not_written_to(tmp_path, caplog):
+    urls = [f"sqlite:///{tmp_path / name}" for name in ("one.sqlite", "other.sqlite")]
+    lakes = [underlay.connect(far_store(), registry=url) for url in urls]
+    for lake in lakes:
+        lake.create_table(NAME, SCHEMA).append(rows([1]))
+        assert registry_of(lake).wait(30)
+    registry_of(lakes[1]).close()
+    shutil.copy(tmp_path / "other.sqlite", tmp_path / "new.sqlite")
+    for log in ("one.sqlite-wal", "one.sqlite-shm"):
+        (tmp_path / log).unlink(missing_ok=True)
+    (tmp_path / "new.sqlite").replace(tmp_path / "one.sqlite")
+    lakes[0].table(NAME).append(rows([2]))
+    assert not registry_of(lakes[0]).wait(30)
+    assert "belongs to another lake" in caplog.text or "does not have" in caplog.text
+    (tmp_path / "one.sqlite").replace(tmp_path / "other.sqlite")
+    assert registry_of(lakes[1]).differences() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE lake SET number = 'abc'",
+        "UPDATE lake SET number = x'00ff'",
+        "UPDATE lake SET number = -5",
+        "UPDATE lake SET commit_id = x'00'",
+        "UPDATE revisions SET head = 'abc'",
+        "UPDATE revisions SET folder = '../x'",
+        "UPDATE revisions SET folder = ''",
+        "UPDATE revisions SET head_id = 7",
+        "UPDATE physical_tables SET active = 'nothing'",
+        "DELETE FROM lake",
+        "DELETE FROM revisions",
+    ],
+)
+def test_whatever_is_written_into_a_registry_harms_no_reader(tmp_path, statement):
+    path = tmp_path / "registry.sqlite"
+    store, url = far_store(), f"sqlite:///{path}"
+    lake = underlay.connect(store, registry=url)
+    lake.create_table(NAME, SCHEMA).append(rows([1]))
+    assert registry_of(lake).wait(30)
+    registry_of(lake).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+    reader = underlay.connect(store, registry=url)
+    assert [table.name for table in reader.tables()] == [NAME]
+    table = underlay.connect(store, registry=url).table(NAME)
+    table.append(rows([2]))
+    assert ids(table) == [1, 2]
+    registry_of(reader).wait(30)
+    registry_of(reader).restore()
+    assert registry_of(reader).differences() == []
+
+
+def test_a_registry_that_was_refused_and_restored_follows_again(filled):
+    _, url = filled
+    other = underlay.connect(far_store(), registry=url)
+    table = other.create_table(NAME, SCHEMA)
+    assert not registry_of(other).wait(30)
+    registry_of(other).restore()
+    table.append(rows([1]))
+    table.append(rows([2]))
+    assert registry_of(other).wait(30)
+    assert registry_of(other).differences() == []

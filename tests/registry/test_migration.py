@@ -10,17 +10,18 @@ from threading import Barrier
 
 import pytest
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
+from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, inspect, select, text, update
 from sqlalchemy.engine.interfaces import ReflectedIndex
 
 from tests.registry.servers import PostgresServer
+from tests.registry.workload import Workload
 from underlay.errors import Inconsistent, RegistryRefused, Unsupported
 from underlay.registry import migration
 from underlay.registry.database import Database, open_database
+from underlay.registry.difference import compare
 from underlay.registry.migration import (
     NEWEST,
     REVISIONS,
@@ -31,7 +32,9 @@ from underlay.registry.migration import (
     recreate,
     schema_state,
 )
+from underlay.registry.restore import catch_up, restore
 from underlay.registry.schema import METADATA
+from underlay.table.succession import drop
 
 SCRIPTS = Path(migration.__file__).parent / "migrations"
 
@@ -45,15 +48,12 @@ def database(registry_url: str) -> Iterator[Database]:
 
 def upgrade_to(database: Database, revision: str) -> None:
     """Bring an empty database to an older schema, step by step, as an older release would have made it."""
-    scripts = ScriptDirectory(str(SCRIPTS))
-    with (
-        database.write() as connection,
-        EnvironmentContext(
-            Config(), scripts, fn=lambda current, _: scripts._upgrade_revs(revision, current)
-        ) as context,
-    ):
-        context.configure(connection=connection, version_table=SCHEMA_VERSION.name)
-        context.run_migrations()
+    newest_first = ScriptDirectory(str(SCRIPTS)).iterate_revisions(revision, "base")
+    with database.write() as connection, Operations.context(MigrationContext.configure(connection)):
+        for script in reversed(list(newest_first)):
+            script.module.upgrade()
+        SCHEMA_VERSION.create(connection)
+        connection.execute(insert(SCHEMA_VERSION).values(version_num=revision))
 
 
 def a_row(table: Table) -> dict[str, object]:
@@ -161,8 +161,31 @@ def test_migration_from_every_revision_keeps_every_row(database: Database, revis
     rows = fill(database)
     assert rows
     assert migrate(database) == (revision, NEWEST)
-    assert contents(database) == rows
+    assert contents(database) == without_lake(rows, revision)
     assert differences(database) == []
+
+
+def without_lake(rows: dict[str, dict[str, object]], revision: str) -> dict[str, dict[str, object]]:
+    """What a migration keeps: a catalog's entry that older tables could not hold in full is applied again."""
+    return {name: row for name, row in rows.items() if name != "lake" or revision != "0001"}
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_after_a_migration_the_registry_says_all_that_the_store_says(database: Database, revision: str):
+    workload = Workload(6)
+    workload.run(30)
+    drop(workload.lake, workload.tables()[0])
+    upgrade_to(database, NEWEST)
+    restore(database, workload.store)
+    with database.write() as connection:
+        for later in ("jobs", "leases", "gc_manifest")[: 3 * (revision < "0002")]:
+            METADATA.tables[later].drop(connection)
+        if revision < "0003":
+            METADATA.tables["footer_cache"].drop(connection)
+    stamp(database, revision)
+    migrate(database)
+    catch_up(database, workload.store)
+    assert compare(database, workload.store) == []
 
 
 def test_migrating_an_empty_database_creates_it(database: Database):
@@ -183,7 +206,7 @@ def test_an_older_file_is_migrated_when_it_is_prepared(tmp_path: Path):
     rows = fill(database)
     prepare(database)
     assert schema_state(database).current == NEWEST
-    assert contents(database) == rows
+    assert contents(database) == without_lake(rows, "0001")
 
 
 def test_an_older_server_is_left_to_who_runs_it(postgres: PostgresServer):

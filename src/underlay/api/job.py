@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,8 +10,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from underlay.api.moment import show_moment
+from underlay.errors import Damaged, Unsupported
+from underlay.table.alive import Seen
 from underlay.table.catalog import TableRecord, find_table
-from underlay.table.intent import list_intents
+from underlay.table.intent import EXCLUSIVE, Intent, list_intents
 from underlay.table.job import HeldJob
 from underlay.table.lake import Lake
 from underlay.table.revision import Revision
@@ -68,21 +71,26 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInfo:
-    """A job as its intent in the store tells. Times are by the store's clock."""
+    """A job as its intent in the store tells. Times are by the store's clock.
+
+    An intent that cannot be read is listed by its key: `problem` says why, and what only it tells is None.
+    """
 
     table: str
     job: str
-    owner: str
-    epoch: int
-    started: datetime
+    owner: str | None
+    epoch: int | None
+    started: datetime | None
     renewed: datetime
     ttl: timedelta
     note: str
     is_exclusive: bool
     is_alive: bool
     """Whether it was renewed within its time to live."""
-    is_fenced: bool
-    """Whether another took it over: the root has a newer epoch, so it can no longer commit."""
+    is_fenced: bool | None
+    """Whether another took it over: the root has a newer epoch, so it can no longer commit. None when the root or the
+    intent cannot be read."""
+    problem: str | None = None
 
 
 def list_jobs(lake: Lake, name: str | None = None) -> list[JobInfo]:
@@ -100,20 +108,45 @@ def list_jobs(lake: Lake, name: str | None = None) -> list[JobInfo]:
 def _jobs_of(lake: Lake, name: str, record: TableRecord) -> list[JobInfo]:
     revision = Revision(lake.store, record.folder, record.active, lake.surroundings)
     seen = list_intents(lake.store, revision.keys)
-    fences = revision.head().fences if seen else {}
-    return [
-        JobInfo(
-            table=name,
-            job=one.record.job,
-            owner=one.record.owner,
-            epoch=one.record.epoch,
-            started=one.modified if one.record.started_us is None else show_moment(one.record.started_us),
-            renewed=one.modified,
-            ttl=timedelta(microseconds=one.record.ttl_us),
-            note=one.record.note,
-            is_exclusive=one.record.is_exclusive,
-            is_alive=one.is_alive,
-            is_fenced=fences.get(one.record.lock, 0) > one.record.epoch,
+    fences = _fences(revision) if seen else None
+    return [_describe(name, one, fences) for one in seen]
+
+
+def _fences(revision: Revision) -> Mapping[str, int] | None:
+    """The epochs of jobs; None when the root that has them cannot be read."""
+    try:
+        return revision.head().fences
+    except (Damaged, Unsupported):
+        return None
+
+
+def _describe(table: str, seen: Seen[Intent], fences: Mapping[str, int] | None) -> JobInfo:
+    intent, found = seen.record, seen.found
+    if intent is None:
+        return JobInfo(
+            table=table,
+            job=found.name,
+            owner=None,
+            epoch=None,
+            started=None,
+            renewed=found.modified,
+            ttl=seen.ttl,
+            note="",
+            is_exclusive=found.name == EXCLUSIVE,
+            is_alive=seen.is_alive,
+            is_fenced=None,
+            problem=str(found.problem),
         )
-        for one in seen
-    ]
+    return JobInfo(
+        table=table,
+        job=intent.job,
+        owner=intent.owner,
+        epoch=intent.epoch,
+        started=found.modified if intent.started_us is None else show_moment(intent.started_us),
+        renewed=found.modified,
+        ttl=seen.ttl,
+        note=intent.note,
+        is_exclusive=intent.is_exclusive,
+        is_alive=seen.is_alive,
+        is_fenced=None if fences is None else fences.get(intent.lock, 0) > intent.epoch,
+    )

@@ -205,7 +205,7 @@ class Lake:
             if revision is None or revision.id != record.active:
                 revision = Revision(self._lake.store, record.folder, record.active, self._lake.surroundings)
             opened = OpenTable(self._lake, name, self._load_segment, revision)
-            known = (opened.head(inf).revision.id, opened)
+            known = (opened.active(inf).id, opened)
             with self._lock:
                 self._opened[name] = known
         return known[1]

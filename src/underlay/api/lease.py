@@ -12,6 +12,7 @@ from underlay.api.job import TABLES_AT_ONCE
 from underlay.api.moment import show_moment
 from underlay.index.keys import RevisionKeys
 from underlay.table import lease as leases
+from underlay.table.alive import Seen
 from underlay.table.catalog import TableRecord, find_table
 from underlay.table.lake import Lake
 
@@ -66,18 +67,22 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseInfo:
-    """A lease as the store has it. `renewed` is by the store's clock, `started` by the reader's."""
+    """A lease as the store has it. `renewed` is by the store's clock, `started` by the reader's.
+
+    One that cannot be read is listed by its key: `problem` says why, and what only it tells is None.
+    """
 
     table: str
     revision: str
     reader: str
-    owner: str
-    version: int
-    started: datetime
+    owner: str | None
+    version: int | None
+    started: datetime | None
     renewed: datetime
     ttl: timedelta
     is_alive: bool
     """Whether it was renewed within its time to live."""
+    problem: str | None = None
 
 
 def list_leases(lake: Lake, name: str | None = None) -> list[LeaseInfo]:
@@ -94,17 +99,23 @@ def list_leases(lake: Lake, name: str | None = None) -> list[LeaseInfo]:
 
 def _leases_of(lake: Lake, name: str, record: TableRecord) -> list[LeaseInfo]:
     return [
-        LeaseInfo(
-            table=name,
-            revision=revision,
-            reader=one.record.reader,
-            owner=one.record.owner,
-            version=one.record.version,
-            started=show_moment(one.record.started_us),
-            renewed=one.modified,
-            ttl=timedelta(microseconds=one.record.ttl_us),
-            is_alive=one.is_alive,
-        )
+        _describe(name, revision, one)
         for revision in record.revisions
         for one in leases.list_leases(lake.store, RevisionKeys.of(record.folder, revision))
     ]
+
+
+def _describe(table: str, revision: str, seen: Seen[leases.Lease]) -> LeaseInfo:
+    lease, found = seen.record, seen.found
+    return LeaseInfo(
+        table=table,
+        revision=revision,
+        reader=found.name,
+        owner=lease.owner if lease else None,
+        version=lease.version if lease else None,
+        started=show_moment(lease.started_us) if lease else None,
+        renewed=found.modified,
+        ttl=seen.ttl,
+        is_alive=seen.is_alive,
+        problem=str(found.problem) if found.problem else None,
+    )

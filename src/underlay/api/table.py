@@ -34,6 +34,7 @@ from underlay.table import travel
 from underlay.table.catalog import find_table
 from underlay.table.catalog_changes import untag_version
 from underlay.table.opened import Head, OpenTable
+from underlay.table.revision import Revision
 from underlay.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Table:
     @property
     def revision(self) -> str:
         """The id of the revision that is read."""
-        return self._head().revision.id
+        return self._read_revision().id
 
     def append(self, data: object, *, token: str | None = None) -> appending.Appended:
         """Add rows: an Arrow table, batch or reader, a pandas or Polars frame, a DuckDB relation; all or none.
@@ -139,8 +140,12 @@ class Table:
 
     def tag(self, name: str, version: int | None = None) -> None:
         """`name` stands for this version from now on."""
-        head = self._head()
-        travel.tag(self._opened.lake, self.name, name, head.revision, head.root.version if version is None else version)
+        if version is None:
+            revision, root = self._head()
+            version = root.version
+        else:
+            revision = self._read_revision()
+        travel.tag(self._opened.lake, self.name, name, revision, version)
 
     def untag(self, name: str) -> None:
         """`name` stands for nothing any more. Raises NotFound."""
@@ -150,13 +155,14 @@ class Table:
     def tags(self) -> dict[str, int]:
         """Tags of the revision that is read, with their versions."""
         record = find_table(self._opened.lake.catalog(), self.name)
-        revision = self._head().revision.id
+        revision = self.revision
         return {name: tag.version for name, tag in record.tags.items() if tag.revision == revision}
 
     def rollback(self, version: int) -> Version:
         """A new version that has what this older one had."""
         opened = self._writable()
-        return describe(travel.rollback(opened.head().revision, version, opened.held))
+        held = opened.held_now()
+        return describe(travel.rollback(opened.head().revision, version, held))
 
     def comment(self, text: str | None, column: str | None = None) -> Version:
         """Say what the table, or one of its columns, is."""
@@ -195,7 +201,7 @@ class Table:
         if tag is not None:
             revision, root = travel.at_tag(self._opened.lake, self.name, tag)
         else:
-            revision = self._opened.head().revision
+            revision = self._opened.active()
             root = (
                 travel.at_version(revision, version)
                 if version is not None
@@ -225,9 +231,15 @@ class Table:
         )
 
     def _head(self) -> Head:
+        """The version that is read and its revision, as the layers below know them."""
         return self._pinned or self._opened.head(self._max_staleness_seconds)
 
+    def _read_revision(self) -> Revision:
+        """The revision that is read, also when its newest root cannot be."""
+        return self._pinned.revision if self._pinned else self._opened.active(self._max_staleness_seconds)
+
     def _writable(self) -> OpenTable:
+        """The table as the layers below change it. Raises InvalidRequest when it is opened at one version."""
         if self._pinned is not None:
             raise InvalidRequest(
                 f"{self.name} was opened at version {self._pinned.root.version}, which never changes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
 from underlay.api.job import JobInfo
@@ -31,8 +32,8 @@ def show_jobs(lake: Lake, name: str | None, *, json: bool) -> None:
             ("table", "job", "state", "started (UTC)", "renewed (UTC)", "ttl (s)", "epoch", "owner", "note"),
             [
                 (job.table, f"{job.job} (exclusive)" if job.is_exclusive else job.job, _state(job),
-                 f"{job.started:{_TIME}}", f"{job.renewed:{_TIME}}", f"{job.ttl.total_seconds():g}", job.epoch,
-                 job.owner, job.note)
+                 _show_time(job.started), _show_time(job.renewed), f"{job.ttl.total_seconds():g}",
+                 _known(job.epoch), _known(job.owner), job.note)
                 for job in found
             ],
         )  # fmt: skip
@@ -50,8 +51,8 @@ def show_leases(lake: Lake, name: str | None, *, json: bool) -> None:
         print_table(
             ("table", "version", "reader", "state", "started (UTC)", "renewed (UTC)", "ttl (s)", "owner"),
             [
-                (lease.table, lease.version, lease.reader, "alive" if lease.is_alive else "expired",
-                 f"{lease.started:{_TIME}}", f"{lease.renewed:{_TIME}}", f"{lease.ttl.total_seconds():g}", lease.owner)
+                (lease.table, _known(lease.version), lease.reader, _state(lease), _show_time(lease.started),
+                 _show_time(lease.renewed), f"{lease.ttl.total_seconds():g}", _known(lease.owner))
                 for lease in found
             ],
         )  # fmt: skip
@@ -64,10 +65,24 @@ def _ask(listing: Callable[[str | None], list[T]], lake: Lake, name: str | None)
         raise with_near_names(error, lake, name or "") from None
 
 
-def _state(job: JobInfo) -> str:
-    if job.is_fenced:
+def _state(holder: JobInfo | LeaseInfo) -> str:
+    if holder.problem is not None:
+        return "unreadable"
+    if isinstance(holder, JobInfo) and holder.is_fenced:
         return "taken over"
-    return "alive" if job.is_alive else "expired"
+    return "alive" if holder.is_alive else "expired"
+
+
+def _known(value: int | str | None) -> int | str:
+    return "?" if value is None else value
+
+
+def _show_time(moment: datetime | None) -> str:
+    return "?" if moment is None else f"{moment:{_TIME}}"
+
+
+def _time_json(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 def _job_json(job: JobInfo) -> dict[str, object]:
@@ -76,13 +91,14 @@ def _job_json(job: JobInfo) -> dict[str, object]:
         "job": job.job,
         "owner": job.owner,
         "epoch": job.epoch,
-        "started": job.started.isoformat(),
+        "started": _time_json(job.started),
         "renewed": job.renewed.isoformat(),
         "ttl_seconds": job.ttl.total_seconds(),
         "note": job.note,
         "is_exclusive": job.is_exclusive,
         "is_alive": job.is_alive,
         "is_fenced": job.is_fenced,
+        "problem": job.problem,
     }
 
 
@@ -93,8 +109,9 @@ def _lease_json(lease: LeaseInfo) -> dict[str, object]:
         "reader": lease.reader,
         "owner": lease.owner,
         "version": lease.version,
-        "started": lease.started.isoformat(),
+        "started": _time_json(lease.started),
         "renewed": lease.renewed.isoformat(),
         "ttl_seconds": lease.ttl.total_seconds(),
         "is_alive": lease.is_alive,
+        "problem": lease.problem,
     }

@@ -117,6 +117,18 @@ def _table_lines(table: TableReport, *, is_deep: bool) -> Iterator[str]:
         name = table.name if revision.is_active else f"{table.name}, closed revision {revision.id}"
         yield f"{name}: {show_counts(revision.counts)}: {_verdict(revision, is_deep=is_deep)}"
         yield from _finding_lines(revision.findings)
+        if revision.is_active and not revision.is_head_intact and revision.newest_intact is not None:
+            yield from _way_out(table.name, revision.newest_intact)
+
+
+def _way_out(name: str, version: int) -> Iterator[str]:
+    """What can be done with a table whose newest root is lost: every commit, also a rollback, would follow that one."""
+    yield f"  The newest root is lost, so nothing can be committed, not even a rollback. Version {version} can be read:"
+    yield f"    underlay scan {name} --version {version}"
+    yield "  To write again, bring the root back from a copy; or make a new table of that version:"
+    yield f"    underlay scan {name} --version {version} --format arrow > rows.arrow"
+    yield f'    underlay create {name}_new --from rows.arrow    # and what "underlay show {name}@{version}" has'
+    yield f"    underlay append {name}_new rows.arrow"
 
 
 def show_counts(counts: Counts) -> str:
@@ -137,7 +149,7 @@ def _verdict(revision: RevisionReport, *, is_deep: bool) -> str:
     if Severity.LOST in found:
         if revision.newest_intact is None:
             return "something is lost, and no version is intact"
-        if revision.newest_intact == revision.newest_version:
+        if _is_newest_intact(revision):
             return f"the newest version is intact; {show_versions(revision.unreadable)} cannot be read"
         return (
             f"something is lost; the newest intact version is {revision.newest_intact}"
@@ -150,6 +162,10 @@ def _verdict(revision: RevisionReport, *, is_deep: bool) -> str:
     if any(finding.is_repaired for finding in revision.findings):
         return "all there, after a repair"
     return "all there, every row compared" if is_deep else "all there"
+
+
+def _is_newest_intact(revision: RevisionReport) -> bool:
+    return revision.newest_intact == revision.newest_version
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
@@ -172,10 +188,11 @@ def _summary(report: Report) -> str:
     tables = show_count(len(report.tables), "table")
     if report.is_sound:
         return f"{tables}: nothing is wrong"
-    if any(finding.severity is Severity.LOST and finding.versions for finding in report.findings):
-        advice = (
-            'Read an intact version with "underlay scan NAME --version N"; "underlay rollback" makes it the newest.'
-        )
+    if any(revision.unreadable for table in report.tables for revision in table.revisions):
+        advice = 'Read an intact version with "underlay scan NAME --version N"'
+        if any(table.active.is_head_intact and not _is_newest_intact(table.active) for table in report.tables):
+            advice = f'{advice}; "underlay rollback" makes it the newest'
+        advice += "."
     elif any(finding.place.startswith(f"{CATALOG}/") and finding.is_open for finding in report.findings):
         advice = "Tables are read by the newest entry that is whole."
     else:

@@ -86,6 +86,9 @@ class RevisionReport(msgspec.Struct, frozen=True, kw_only=True):
     newest_version: int | None
     newest_intact: int | None
     """The newest version of which all that it consists of is there and whole."""
+    is_head_intact: bool
+    """Whether the newest root can be read and is of this chain. When not, nothing can be committed, not even a
+    rollback."""
     counts: Counts
     findings: tuple[Finding, ...] = ()
 

@@ -18,15 +18,15 @@ class Link:
     committed_us: int
 
 
-def find_numbers(keys: Collection[str], key_of: Callable[[int], str]) -> tuple[list[int], list[int]]:
-    """The numbers whose keys are there, and those that are missing before the last of them."""
-    found: list[int] = []
-    missing: list[int] = []
-    number = 0
-    while len(found) < len(keys) and number < len(keys) + _MAX_HOLES:
-        (found if key_of(number) in keys else missing).append(number)
+def find_numbers(keys: Collection[str], key_of: Callable[[int], str]) -> range:
+    """All numbers up to the last one whose key is listed. One that is not listed may be missing, or have come while the
+    listing was made."""
+    end = found = number = 0
+    while found < len(keys) and number < len(keys) + _MAX_HOLES:
+        if key_of(number) in keys:
+            found, end = found + 1, number + 1
         number += 1
-    return found, [hole for hole in missing if found and hole < found[-1]]
+    return range(end)
 
 
 def find_strangers(links: Mapping[int, Link]) -> set[int]:

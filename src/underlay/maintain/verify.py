@@ -28,6 +28,7 @@ from underlay.maintain.repair import repair_sidecar
 from underlay.maintain.verify_catalog import check_hint, verify_catalog
 from underlay.maintain.verify_deep import verify_deep
 from underlay.maintain.verify_files import sidecar_finding, verify_files, verify_sidecars
+from underlay.maintain.verify_kept import verify_kept
 from underlay.maintain.verify_roots import verify_roots
 from underlay.maintain.verify_segments import verify_segments
 from underlay.maintain.verify_sources import verify_sources
@@ -136,12 +137,14 @@ def _verify_revision(work: Work, record: TableRecord, revision: str, *, deep: bo
         findings.append(sidecar_finding(history, facts, problem, repaired=repaired))
     if deep:
         findings += verify_deep(work, history, {facts.location: facts for facts in files.whole}, bad_sidecars)
+    findings += verify_kept(work, keys, listed)
     return RevisionReport(
         id=revision,
         folder=keys.folder,
         is_active=revision == record.active,
         newest_version=history.newest_version,
         newest_intact=_newest_intact(history, findings),
+        is_head_intact=history.newest_version in history.versions,
         counts=_counts(history, listed, pages),
         findings=tuple(findings),
     )

@@ -33,7 +33,7 @@ class CatalogCheck:
 def verify_catalog(work: Work) -> CatalogCheck:
     """Read every entry. Raises NotFound when there is no lake."""
     keys = {found.key for found in work.store.list_objects(CATALOG) if found.key.endswith(".json")}
-    numbers, missing = find_numbers(keys, catalog_key)
+    numbers = find_numbers(keys, catalog_key)
     if not numbers:
         raise NotFound("there is no lake here", place=work.store.url, hint='Make one with "underlay init".')
     read = dict(zip(numbers, work.each(lambda number: _read(work.store, number), numbers), strict=True))
@@ -42,12 +42,7 @@ def verify_catalog(work: Work) -> CatalogCheck:
     believed = {number: found for number, found in whole.items() if number not in strangers}
     newest = believed[max(believed)] if believed else None
     findings = [
-        *(_finding(number, "the entry is missing", Kind.MISSING, newest) for number in missing),
-        *(
-            _finding(number, str(found), Kind.DAMAGED, newest)
-            for number, found in read.items()
-            if isinstance(found, UnderlayError)
-        ),
+        *(_unread(number, found, newest) for number, found in read.items() if isinstance(found, UnderlayError)),
         *(
             _finding(
                 number, "the entry does not follow the one before, or is another lake's", Kind.INCONSISTENT, newest
@@ -58,7 +53,7 @@ def verify_catalog(work: Work) -> CatalogCheck:
         *check_hint(work.store, CATALOG_HINT, numbers[-1], catalog_key),
     ]
     report = CatalogReport(
-        entry_count=len(numbers),
+        entry_count=sum(not isinstance(found, NotFound) for found in read.values()),
         newest=numbers[-1],
         newest_intact=newest.number if newest is not None else None,
         findings=tuple(findings),
@@ -110,6 +105,12 @@ def _of_other_lakes(entries: Mapping[int, Catalog]) -> set[int]:
     ids = [entry.lake_id for entry in entries.values()]
     usual = max(ids, key=ids.count, default=None)
     return {number for number, entry in entries.items() if entry.lake_id != usual}
+
+
+def _unread(number: int, found: UnderlayError, newest: Catalog | None) -> Finding:
+    if isinstance(found, NotFound):
+        return _finding(number, "the entry is missing", Kind.MISSING, newest)
+    return _finding(number, str(found), Kind.DAMAGED, newest)
 
 
 def _finding(number: int, problem: str, kind: Kind, newest: Catalog | None) -> Finding:

@@ -25,12 +25,13 @@ def verify_roots(work: Work, keys: RevisionKeys, listed: Collection[str]) -> His
     history = History(keys=keys)
     folder = keys.root(0).rpartition("/")[0]
     roots = {key for key in listed if key.endswith(".root") and key.rpartition("/")[0] == folder}
-    numbers, missing = find_numbers(roots, keys.root)
+    numbers = find_numbers(roots, keys.root)
     history.newest_version = numbers[-1] if numbers else None
-    history.findings += [_lost(keys, hole, "the root is missing", Kind.MISSING) for hole in missing]
     walk = _Walk(history)
     for number, found in zip(numbers, work.each(lambda n: _read(work.store, keys, n), numbers), strict=True):
-        if isinstance(found, UnderlayError):
+        if isinstance(found, NotFound):
+            history.findings.append(_lost(keys, number, "the root is missing", Kind.MISSING))
+        elif isinstance(found, UnderlayError):
             history.findings.append(_lost(keys, number, str(found), Kind.DAMAGED))
         else:
             walk.take(found)
@@ -56,6 +57,7 @@ def _lost(keys: RevisionKeys, version: int, problem: str, kind: Kind) -> Finding
         place=keys.root(version),
         problem=problem,
         versions=(VersionRange(version, version + 1),),
+        hint="Bring it back from a copy, under the same key.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from underlay.errors import NotFound, RegistryRefused
+from underlay.errors import Damaged, Inconsistent, NotFound, RegistryRefused
 from underlay.index.keys import RevisionKeys, catalog_key
 from underlay.index.outline import decode_outline, outline_of
 from underlay.registry.apply import mirrored
@@ -18,6 +18,7 @@ from underlay.registry.migration import prepare
 from underlay.registry.schema import LAKE
 from underlay.store.store import Store
 from underlay.table.catalog import Catalog, decode_catalog
+from underlay.table.lake import Lake
 
 
 class Application:
@@ -29,39 +30,59 @@ class Application:
         self._is_ready = False
         self._catalog: Catalog | None = None
         self._proven: set[str] = set()
-        self._unnamed: dict[str, Seen] = {}
-        """Of revisions that no entry of the catalog names yet."""
-
-    def close(self) -> None:
-        """Close connections; what is applied next opens new ones."""
-        self._database.close()
 
     def apply(self, pending: Pending) -> dict[str, Seen]:
-        """Apply it, but for what the registry lacks older versions of the first time: that is returned.
+        """Apply it, but for what the registry or the catalog lacks something before the first time: that is returned.
 
         Raises RegistryRefused when the registry tells of another history.
         """
+        was_ready = self._is_ready
+        try:
+            return self._apply(pending)
+        except RegistryRefused:
+            raise
+        except Inconsistent:
+            if not was_ready:
+                raise
+        self._is_ready = False  # somebody deleted the file, or dropped the tables: they are made again
+        return self._apply(pending)
+
+    def _apply(self, pending: Pending) -> dict[str, Seen]:
         if not self._is_ready:
             prepare(self._database)
             check_history(self._database, self._store)
             self._is_ready = True
-        catalog = pending.catalog or self._catalog
-        named = _revisions_of(catalog) if catalog is not None else frozenset()
-        waiting = self._unnamed | pending.seen
-        seen = [one for one in waiting.values() if one.revision in named]
+        seen, unnamed, catalog = self._sort(pending)
         steps = {one.revision: self._steps(one) for one in seen}
         writes = [read() for read in pending.extras]
         with self._database.write() as connection:
-            if pending.catalog is not None:
-                apply_catalog(connection, pending.catalog, self._store.url)
+            # Also when the entry is known: the file may be another lake's since it was looked at last.
+            apply_catalog(connection, catalog, self._store.url)
             heads = {
                 one.revision: apply_steps(connection, one.folder, one.revision, steps[one.revision]) for one in seen
             }
             for write in writes:
                 write(connection)
         self._catalog = catalog
-        self._unnamed = {name: one for name, one in waiting.items() if name not in named}
-        return {one.revision: one for one in seen if not self._catch_up(one, heads[one.revision])}
+        behind = [one for one in seen if not self._catch_up(one, heads[one.revision])]
+        return {one.revision: one for one in (*behind, *unnamed)}
+
+    def _sort(self, pending: Pending) -> tuple[list[Seen], list[Seen], Catalog]:
+        """What can be applied, what may be named by an entry of the catalog that comes, and the newest entry.
+
+        A revision that the newest entry does not name the second time was never made part of a table.
+        """
+        catalog = pending.catalog or self._catalog
+        late = {one.revision for one in pending.seen.values() if one.is_late}
+        if catalog is None or not late <= _revisions_of(catalog):
+            catalog = Lake(self._store).catalog()
+        named = _revisions_of(catalog)
+        unnamed = [one for one in pending.seen.values() if one.revision not in named and not one.is_late]
+        for one in unnamed:
+            one.is_late = True
+        named_ones = (one for one in pending.seen.values() if one.revision in named)
+        # In one order everywhere, so that two followers do not lock rows against each other.
+        return sorted(named_ones, key=lambda one: one.revision), unnamed, catalog
 
     def _steps(self, seen: Seen) -> list[Step]:
         keys = RevisionKeys.of(seen.folder, seen.revision)
@@ -81,16 +102,9 @@ class Application:
         return True
 
     def _prove_head(self, seen: Seen) -> None:
-        """Refuse a registry that is ahead of the store: the store was brought back from an older copy."""
         with self._database.read() as connection:
             known = mirrored(connection, seen.revision)
-        key = RevisionKeys.of(seen.folder, seen.revision).root(known.head)
-        try:
-            found = decode_outline(self._store.get(key)[0]).commit_id
-        except NotFound:
-            found = None
-        if found != known.head_id:
-            raise _ahead(self._store.place_of(key), known.head_id, found)
+        check_head(self._store, seen.folder, seen.revision, known.head, known.head_id)
 
 
 def check_history(database: Database, store: Store) -> None:
@@ -104,8 +118,26 @@ def check_history(database: Database, store: Store) -> None:
         found = decode_catalog(store.get(key)[0]).commit_id
     except NotFound:
         found = None
+    except Damaged as error:
+        raise error.at(store.place_of(key)) from None
     if found != known.commit_id:
         raise _ahead(store.place_of(key), known.commit_id, found)
+
+
+def check_head(store: Store, folder: str, revision: str, head: int, head_id: str | None) -> None:
+    """Refuse a registry whose newest version of a revision is not in the store. One request.
+
+    The registry is ahead of a store that was brought back from an older copy, which may have grown again since.
+    """
+    key = RevisionKeys.of(folder, revision).root(head)
+    try:
+        found = decode_outline(store.get(key)[0]).commit_id
+    except NotFound:
+        found = None
+    except Damaged as error:
+        raise error.at(store.place_of(key)) from None
+    if found != head_id:
+        raise _ahead(store.place_of(key), head_id, found)
 
 
 def _revisions_of(catalog: Catalog) -> frozenset[str]:

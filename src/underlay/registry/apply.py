@@ -41,6 +41,16 @@ def mirrored(connection: Connection, revision: str) -> Mirrored:
     )
 
 
+def hold(connection: Connection, revision: str) -> None:
+    """Let nobody else move this revision until the transaction ends, so that several statements see one state of it.
+
+    A statement of its own: on PostgreSQL one that waited for a lock gives the row that it locked as it is then, and
+    rows that it joined as they were before.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(REVISIONS.c.head).where(REVISIONS.c.revision == revision).with_for_update())
+
+
 def live_files(connection: Connection, revision: str) -> Mapping[str, FileFacts]:
     """The files of the newest version that was applied, by location."""
     columns = [FILE_METADATA.c[name] for name in FileFacts._fields]

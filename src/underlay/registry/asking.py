@@ -9,7 +9,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from underlay.cache.fork import start_afresh_after_fork
-from underlay.errors import Inconsistent, UnderlayError
+from underlay.errors import Inconsistent, RegistryRefused, UnderlayError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -67,6 +67,8 @@ class Asking:
             try:
                 with database.read() as connection:
                     answer.append(question(connection))
+            except RegistryRefused as error:
+                self.refuse(error)
             except Inconsistent:
                 pass  # its tables are not there yet; whoever makes them says what is wrong
             except UnderlayError as error:

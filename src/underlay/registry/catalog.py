@@ -29,7 +29,8 @@ from underlay.registry.schema import (
 from underlay.table.catalog import Catalog
 
 DROPPED = "dropped"
-_OF_A_REVISION = (VERSIONS, SEGMENTS, FILE_METADATA, SOURCES, JOBS, LEASES, REVISIONS)
+_OF_A_REVISION = (REVISIONS, SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, LEASES)
+"""The revision's own row first: who applies a version of it holds that row."""
 
 
 def apply_catalog(connection: Connection, catalog: Catalog, lake_url: str) -> bool:

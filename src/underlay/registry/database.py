@@ -14,7 +14,8 @@ from weakref import finalize
 
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InvalidRequestError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from underlay.cache.fork import start_afresh_after_fork
 from underlay.errors import InvalidRequest, Malformed, Unavailable, UnderlayError, Unsupported
@@ -39,7 +40,8 @@ class Database:
 
     It connects when it is first used. Every error of a driver leaves as an UnderlayError with the URL, without its
     password, as its place: Unavailable when the database is down, locked, slow, full or read-only; Malformed when a
-    SQLite file is damaged; Inconsistent when a table is missing; see also `failure.is_retryable`.
+    SQLite file is damaged; Inconsistent when a table is missing, or holds what nobody wrote so; see also
+    `failure.is_retryable`. So does what comes of reading what a driver gave.
     """
 
     def __init__(self, source: Source, timeouts: Timeouts = QUICK) -> None:
@@ -113,7 +115,7 @@ class Database:
             with connection:
                 yield connection
                 connection.commit()
-        except DBAPIError as error:
+        except self._failures as error:
             raise self._understood(error) from error
 
     def _begun(self, begin: str) -> Connection:
@@ -130,7 +132,7 @@ class Database:
         connection = self._engine.connect().execution_options(**{_BEGIN: begin})
         try:
             connection.begin()
-        except SQLAlchemyError:
+        except (SQLAlchemyError, UnicodeError):
             connection.close()
             raise
         return connection
@@ -139,13 +141,20 @@ class Database:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except SQLAlchemyError as error:
+        except self._failures as error:
             raise self._understood(error) from error
         except OSError as error:
             hint = "See that the folder is there and that this user may write in it."
             raise Unavailable(error.strerror or str(error), place=self.shown, hint=hint) from error
 
-    def _understood(self, error: SQLAlchemyError) -> UnderlayError:
+    @property
+    def _failures(self) -> tuple[type[Exception], ...]:
+        """What depends on the database and on what is in it, not on how a statement is written: what the driver says,
+        more or fewer rows than there can be, values of another type, texts that are none."""
+        driver = self._engine.dialect.loaded_dbapi.Error
+        return DBAPIError, InvalidRequestError, DisconnectionError, PoolTimeout, driver, UnicodeError, OverflowError
+
+    def _understood(self, error: Exception) -> UnderlayError:
         meaning = understood(error, self.shown)
         if isinstance(meaning, Malformed):
             self._engine.dispose()  # what SQLite remembers of a damaged file must not be met again

@@ -113,6 +113,7 @@ class PostgresqlSource:
         """A new engine. What the URL says of the connection goes before what is said here."""
         query: dict[str, str | Sequence[str]] = {**_connection(timeouts), **self.url.query}
         query["options"] = self._options(timeouts)
+        query["client_encoding"] = "utf8"  # whatever the database's is: texts are any that the store holds
         return create_engine(
             self.url.set(query=query),
             connect_args={"autocommit": True},

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from collections.abc import Callable
+from random import random
+from typing import TypeVar
 
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InvalidRequestError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from underlay.errors import Inconsistent, Malformed, Unavailable, UnderlayError, Unsupported
@@ -13,6 +17,7 @@ _REBUILD = 'Run "underlay registry restore"; the lake itself is not affected.'
 _LATER = "Try again; another process is at work in it."
 _UNREACHABLE = "See that the server runs and that host, port, database, user and password are right."
 _ENVIRONMENT = "See that there is space and that this user may write there."
+_ENCODING = "Name a database whose encoding is UTF8."
 
 _SERIALISATION = {"40001", "40P01"}
 _LOCKED = {"55P03", "53300"}
@@ -20,6 +25,9 @@ _RESTARTING = {"57P01", "57P02", "57P03", "57P05"}
 _MISSING = {"42P01", "42703", "3F000"}
 _RIGHTS = {"25006", "42501", "28000", "28P01"}
 _TIMED_OUT = "57014"
+_UNTRANSLATABLE = {"22P05", "22021"}
+_TOO_LARGE = "54"
+"""How the states of a value that is too large for an index, and the like, begin."""
 
 _SQLITE_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -38,6 +46,9 @@ _PRIMARY_CODE = 0xFF
 """The bits of SQLite's extended codes that say the kind of error."""
 
 _RETRYABLE = "is_retryable"
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.2
+T = TypeVar("T")
 
 
 def is_retryable(error: UnderlayError) -> bool:
@@ -52,15 +63,34 @@ def retryable(error: UnderlayError) -> UnderlayError:
     return error
 
 
-def understood(error: SQLAlchemyError, place: str) -> UnderlayError:
-    """What a database at `place` said, as an error of the tree."""
+def patiently(work: Callable[[], T]) -> T:
+    """What `work`, a transaction or several, returns; it is done again a few times when it may then succeed."""
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return work()
+        except UnderlayError as error:
+            if not is_retryable(error):
+                raise
+        time.sleep(_PAUSE_SECONDS * attempt * random())  # those who met must not meet again
+    return work()
+
+
+def understood(error: Exception, place: str) -> UnderlayError:
+    """What a database at `place` said, or what came of reading what it said, as an error of the tree."""
+    said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    if isinstance(said, sqlite3.Error):
+        return _from_sqlite(said, place)
+    if isinstance(said, UnicodeError):
+        return Malformed("the database holds what is no text", place=place, hint=_REBUILD)
+    if isinstance(said, OverflowError):
+        return Unsupported(f"a number is too large for the database: {said}", place=place)
     if isinstance(error, PoolTimeout):
         return retryable(Unavailable("every connection to the registry is in use", place=place, hint=_LATER))
-    if not isinstance(error, DBAPIError) or error.orig is None:
-        return retryable(Unavailable(f"no connection was had: {error}", place=place, hint=_LATER))
-    if isinstance(error.orig, sqlite3.Error):
-        return _from_sqlite(error.orig, place)
-    return _from_postgresql(error, place)
+    if isinstance(error, InvalidRequestError):
+        return Inconsistent(f"the database holds rows that nobody wrote so: {error}", place=place, hint=_REBUILD)
+    if isinstance(error, DBAPIError):
+        return _from_postgresql(error, place)
+    return retryable(Unavailable(f"no connection was had: {error}", place=place, hint=_LATER))
 
 
 def _from_sqlite(error: sqlite3.Error, place: str) -> UnderlayError:
@@ -71,6 +101,8 @@ def _from_sqlite(error: sqlite3.Error, place: str) -> UnderlayError:
         return retryable(Unavailable(said, place=place, hint=_LATER))
     if code in _SQLITE_DAMAGED or extended == sqlite3.SQLITE_IOERR_SHORT_READ:
         return Malformed(said, place=place, hint=_REBUILD)
+    if said.startswith("Could not decode"):
+        return Malformed(f"the file holds what is no text: {said}", place=place, hint=_REBUILD)
     if code in _SQLITE_ENVIRONMENT:
         return Unavailable(said, place=place, hint=_ENVIRONMENT)
     if code == sqlite3.SQLITE_CONSTRAINT or said.startswith("no such") or "has no column" in said:
@@ -95,8 +127,9 @@ def _from_postgresql(error: DBAPIError, place: str) -> UnderlayError:
         return Inconsistent(said, place=place, hint=_REBUILD)
     if state.startswith("XX00"):
         return Malformed(said, place=place, hint=_REBUILD)
-    if isinstance(error, DataError):
-        return Unsupported(f"PostgreSQL cannot hold a value: {said}", place=place)
+    if isinstance(error, DataError) or state.startswith(_TOO_LARGE):
+        hint = _ENCODING if state in _UNTRANSLATABLE else None
+        return Unsupported(f"PostgreSQL cannot hold a value: {said}", place=place, hint=hint)
     if isinstance(error, OperationalError) or state.startswith("53"):
         return Unavailable(said, place=place, hint=_UNREACHABLE if not state else _ENVIRONMENT)
     return Unsupported(f"PostgreSQL refused a statement: {said}", place=place)

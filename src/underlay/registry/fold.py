@@ -11,6 +11,7 @@ import msgspec
 from underlay.errors import Inconsistent, RegistryRefused
 from underlay.index.outline import FileFacts, Outline, SegmentFacts
 from underlay.index.root import SourceRecord
+from underlay.registry.column import key_text, plain_text
 from underlay.registry.schema import NONE
 
 Row = dict[str, object]
@@ -194,7 +195,7 @@ class _Folding:
     def _take_everything(self, outline: Outline, everything: Everything | None) -> None:
         if everything is None:
             raise self._wrong(outline, "it goes back, and what it consists of was not read", outline.restored, None)
-        wanted = {file.location: file for file in everything.files}
+        wanted = {file.location: file for file in map(_as_stored, everything.files)}
         live = self._live
         self._remove(outline, [location for location, file in live.items() if wanted.get(location) != file])
         self._add(outline, [file for location, file in wanted.items() if live.get(location) != file])
@@ -202,7 +203,9 @@ class _Folding:
         self._replaces_sources = True
 
     def _source_rows(self, records: Iterable[SourceRecord]) -> dict[str, Row]:
-        return {record.uri: {"revision": self._revision, **msgspec.structs.asdict(record)} for record in records}
+        return {
+            key_text(record.uri): {"revision": self._revision, **msgspec.structs.asdict(record)} for record in records
+        }
 
     @cached_property
     def _files_before(self) -> Mapping[str, FileFacts]:
@@ -215,7 +218,7 @@ class _Folding:
         return old | {name: _facts_of(row) for name, row in self._new_files.items()}
 
     def _remove(self, outline: Outline, locations: Iterable[str]) -> None:
-        for location in locations:
+        for location in map(key_text, locations):
             row = self._new_files.pop(location, None)
             if row is not None:
                 row["removed"] = outline.version
@@ -226,7 +229,7 @@ class _Folding:
             self._file_count -= 1
 
     def _add(self, outline: Outline, files: Iterable[FileFacts]) -> None:
-        for file in files:
+        for file in map(_as_stored, files):
             if file.location in self._new_files:
                 raise self._wrong(outline, "it adds a file that is there", None, file.location)
             self._new_files[file.location] = row = _file_row(self._revision, file, outline.version)
@@ -276,6 +279,13 @@ def _file_row(revision: str, file: FileFacts, version: int) -> Row:
         "row_count": file.row_count,
         "block_count": file.block_count,
     }
+
+
+def _as_stored(file: FileFacts) -> FileFacts:
+    """The file as the registry gives it back."""
+    location, etag = key_text(file.location), file.etag and plain_text(file.etag)
+    is_same = location is file.location and etag is file.etag
+    return file if is_same else file._replace(location=location, etag=etag)
 
 
 def _facts_of(row: Row) -> FileFacts:

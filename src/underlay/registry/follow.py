@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, func, select
 
-from underlay.registry.application import check_history
 from underlay.registry.database import Database
 from underlay.registry.migration import prepare
 from underlay.registry.restore import OnRevision, catch_up
 from underlay.registry.schema import VERSIONS
+from underlay.registry.status import find_problem
 from underlay.store.store import Store
 
 
 def follow(database: Database, store: Store, progress: OnRevision | None = None) -> int:
     """Apply what the registry lacks; how many versions that were.
 
-    One request for each revision of which nothing is new. Raises RegistryRefused for a registry of another history.
+    Two requests for each revision of which nothing is new. Raises RegistryRefused for a registry of another history.
     """
     prepare(database)
-    check_history(database, store)
+    problem = find_problem(database, store)
+    if problem is not None:
+        raise problem
     with database.read() as connection:
         before = _count(connection)
     catch_up(database, store, progress)

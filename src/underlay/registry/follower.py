@@ -47,6 +47,8 @@ _QUIET_FAILURES = 3
 """So many times in a row a transaction may meet another one, or a server that starts again, before that is said."""
 _LOOK_SECONDS = 0.1
 _MOST_EXTRAS = 1000
+_MOST_ROOTS = 16
+"""Of one revision that are kept to be applied; earlier ones are read from the store."""
 _living: weakref.WeakSet[Follower] = weakref.WeakSet()
 
 
@@ -76,9 +78,14 @@ class Follower:
     """Follows one lake. Safe for many threads; a forked child starts with nothing to do."""
 
     def __init__(
-        self, application: Callable[[], Application], asking: Asking, clock: Callable[[], float] = time.monotonic
+        self,
+        application: Callable[[], Application],
+        asking: Asking,
+        close: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application
+        self._close = close
         self._asking = asking
         self._clock = clock
         self.start_afresh()
@@ -110,7 +117,7 @@ class Follower:
                 self._pending.seen[revision] = Seen(folder=folder, revision=revision, roots=[root])
             elif known.roots[-1].version < root.version:
                 is_next = root.parent_id == known.roots[-1].commit_id
-                known.roots = [*known.roots, root] if is_next else [root]
+                known.roots = [*known.roots[-_MOST_ROOTS:], root] if is_next else [root]
             self._start(is_own and (known is None or not known.is_late))
 
     def add(self, work: Work) -> None:
@@ -163,8 +170,7 @@ class Follower:
     def _run(self) -> None:
         while (taken := self._next()) is not None:
             self._apply(taken)
-        if not self._asking.is_refused:
-            self._application().close()
+        self._close()
 
     def _next(self) -> Pending | None:
         """What is to be done, when it is due; None after nothing was for a while."""
@@ -181,7 +187,7 @@ class Follower:
             return taken
 
     def _apply(self, taken: Pending) -> None:
-        failed: UnderlayError | None = UnderlayError("the registry's thread ended")
+        failed: UnderlayError | None = UnderlayError("a fault in Underlay: see the traceback")
         behind: dict[str, Seen] = {}
         try:
             behind = self._application().apply(taken)
@@ -206,6 +212,8 @@ class Follower:
                 self._retry_at = self._clock() + min(_FIRST_RETRY_SECONDS * 2**self._failures, _LAST_RETRY_SECONDS)
             else:
                 self._retry_at = -inf
+            if self._asking.is_refused:
+                self._pending = Pending()
             if behind:
                 # Most of what the registry lacks is about to be applied by those who committed it.
                 self._put_back(Pending(seen=behind, due_at=self._clock() + random() * LATE_SECONDS))

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from underlay.errors import RegistryRefused
 from underlay.index.keys import RevisionKeys
-from underlay.registry.apply import apply_batch, mirrored
+from underlay.registry.apply import apply_batch, hold, mirrored
 from underlay.registry.database import Database
 from underlay.registry.fetch import steps_after
 from underlay.registry.fold import RESTORE_HINT, Step, fold
@@ -38,6 +38,8 @@ def apply_steps(connection: Connection, folder: str, revision: str, steps: Seque
     That may be further, and is less when the registry lacks versions before them: then nothing was applied. Raises
     RegistryRefused when the registry holds another history.
     """
+    if any(step.everything is not None for step in steps):
+        hold(connection, revision)  # files are read after the head
     before = mirrored(connection, revision)
     known = next((step.outline for step in steps if step.outline.version == before.head), None)
     if known is not None and known.commit_id != before.head_id:

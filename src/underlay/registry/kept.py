@@ -12,15 +12,15 @@ from underlay.table.lease import Lease, decode_lease
 
 
 def read_jobs(store: Store, revision: str, keys: Iterable[str]) -> list[Row]:
-    """The rows of these intents, as far as they are there. One request for each."""
+    """The rows of these intents, as far as they are there and can be read. One request for each."""
     found = [find_kept(store, key, decode_intent) for key in keys]
-    return [job_row(revision, one[0]) for one in found if one is not None]
+    return [job_row(revision, one.record) for one in found if one is not None and one.record is not None]
 
 
 def read_leases(store: Store, revision: str, keys: Iterable[str]) -> list[Row]:
-    """The rows of these leases, as far as they are there. One request for each."""
+    """The rows of these leases, as far as they are there and can be read. One request for each."""
     found = [find_kept(store, key, decode_lease) for key in keys]
-    return [lease_row(revision, one[0]) for one in found if one is not None]
+    return [lease_row(revision, one.record) for one in found if one is not None and one.record is not None]
 
 
 def job_row(revision: str, intent: Intent) -> Row:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, literal, select
 
+from underlay.errors import InvalidRequest, RegistryRefused
+from underlay.registry.fold import RESTORE_HINT
 from underlay.registry.schema import LAKE, NONE, PHYSICAL_TABLES, REVISIONS
+from underlay.store.key import check_key
 from underlay.table.known import Known, KnownTable, Opening
 
 
@@ -27,10 +30,29 @@ def find_opening(connection: Connection, name: str | None) -> Opening | None:
     ).one_or_none()
     if found is None:
         return None
-    is_known = found.head is not None and found.head != NONE
-    return Opening(
-        catalog=Known(found.number, found.commit_id),
-        table=KnownTable(folder=found.folder, revision=found.revision, head=Known(found.head, found.head_id))
-        if is_known
-        else None,
-    )
+    catalog = _known(found.number, found.commit_id)
+    if found.head is None or found.head == NONE:
+        return Opening(catalog=catalog, table=None)
+    head = _known(found.head, found.head_id)
+    folder, revision = _place(found.folder, found.revision)
+    return Opening(catalog=catalog, table=KnownTable(folder=folder, revision=revision, head=head))
+
+
+def _known(number: object, commit_id: object) -> Known:
+    """SQLite holds anything in any column, and somebody may have written there."""
+    if not isinstance(number, int) or number < 0 or not isinstance(commit_id, str):
+        raise _strange("a commit", (number, commit_id))
+    return Known(number, commit_id)
+
+
+def _place(folder: object, revision: object) -> tuple[str, str]:
+    try:
+        if isinstance(folder, str) and folder and isinstance(revision, str) and check_key(f"{folder}/{revision}"):
+            return folder, revision
+    except InvalidRequest:
+        pass
+    raise _strange("a table's place", (folder, revision))
+
+
+def _strange(what: str, found: object) -> RegistryRefused:
+    return RegistryRefused(f"the registry says of {what} what cannot be", found=repr(found), hint=RESTORE_HINT)

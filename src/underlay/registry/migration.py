@@ -7,15 +7,30 @@ an advisory lock that ends with it.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, func, insert, inspect, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
 
 from underlay.errors import Inconsistent, RegistryRefused, UnderlayError, Unsupported
 from underlay.registry.database import UNCOUNTED, Database
 from underlay.registry.engine import Timeouts
+from underlay.registry.failure import patiently
+from underlay.registry.fold import RESTORE_HINT
 from underlay.registry.schema import METADATA
 
 REVISIONS = ("0001", "0002", "0003")
@@ -48,6 +63,11 @@ class SchemaState:
     current: str | None
     newest: str
 
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer release made it."""
+        return self.current is not None and self.current not in REVISIONS
+
 
 def prepare(database: Database) -> None:
     """Make sure that the database has this release's tables: one statement when it has them.
@@ -58,50 +78,69 @@ def prepare(database: Database) -> None:
     """
     if _recorded(database) == NEWEST:
         return
-    preparing = database.waiting(_PREPARING)
-    try:
-        with preparing.write() as connection:
-            current = _current(connection, database)
-            if current is None:
-                _create(connection, database)
-            elif current != NEWEST and database.is_shared:
-                hint = 'Run "underlay registry migrate" when every machine has this release.'
-                raise Unsupported("the registry has an older schema", place=database.shown, **_both(current), hint=hint)
-            elif current != NEWEST:
-                _upgrade(connection)
-    finally:
-        preparing.close()
+    with closing(database.waiting(_PREPARING)) as preparing, preparing.write() as connection:
+        current = _current(connection, database)
+        if current is None:
+            _create(connection, database)
+        elif current != NEWEST and database.is_shared:
+            hint = 'Run "underlay registry migrate" when every machine has this release.'
+            raise Unsupported("the registry has an older schema", place=database.shown, **_both(current), hint=hint)
+        elif current != NEWEST:
+            _upgrade(connection, current)
 
 
 def migrate(database: Database) -> tuple[str | None, str]:
     """Bring the schema to this release's: what it was, None for an empty database, and what it is."""
-    patient = database.patient()
-    try:
-        with patient.write() as connection:
-            current = _current(connection, database)
-            if current is None:
-                _create(connection, database)
-            elif current != NEWEST:
-                _upgrade(connection)
-    finally:
-        patient.close()
-    return current, NEWEST
+    with closing(database.patient()) as patient:
+        return patiently(lambda: _migrate(patient)), NEWEST
+
+
+def _migrate(database: Database) -> str | None:
+    with database.write() as connection:
+        current = _current(connection, database)
+        if current is None:
+            _create(connection, database)
+        elif current != NEWEST:
+            _upgrade(connection, current)
+        return current
 
 
 def recreate(database: Database) -> None:
     """Drop the registry's tables, as many as are left, and make them anew and empty, in one transaction.
 
-    Tables are dropped only where a schema is recorded: others may be somebody else's. Otherwise as `prepare`.
+    They are dropped where a schema is recorded, or a table is there for each of them: others may be somebody else's.
+    Otherwise as `prepare`.
     """
-    patient = database.patient()
-    try:
-        with patient.write() as connection:
-            if _current(connection, database) is not None:
-                METADATA.drop_all(connection)
-                SCHEMA_VERSION.drop(connection)
-            _create(connection, database)
-    finally:
-        patient.close()
+    with closing(database.patient()) as patient:
+        patiently(lambda: _recreate(patient))
+
+
+def _recreate(database: Database) -> None:
+    with database.write() as connection:
+        _current(connection, database)
+        names = set(inspect(connection).get_table_names())
+        if SCHEMA_VERSION.name in names or names.issuperset(METADATA.tables):
+            METADATA.drop_all(connection)
+            SCHEMA_VERSION.drop(connection, checkfirst=True)
+        _create(connection, database)
+
+
+def check_shape(database: Database) -> None:
+    """Raise Inconsistent unless each table has the columns and the key that it should have."""
+    with database.read() as connection:
+        inspector = inspect(connection)
+        for table in METADATA.sorted_tables:
+            columns = [column["name"] for column in inspector.get_columns(table.name)]
+            key = inspector.get_pk_constraint(table.name)["constrained_columns"]
+            expected = [column.name for column in table.c], [column.name for column in table.primary_key]
+            if (columns, key) != expected:
+                raise Inconsistent(
+                    f"the table {table.name} has another shape",
+                    place=database.shown,
+                    expected=expected,
+                    found=(columns, key),
+                    hint=RESTORE_HINT,
+                )
 
 
 def schema_state(database: Database) -> SchemaState:
@@ -156,18 +195,17 @@ def _taken(names: list[str], database: Database) -> UnderlayError:
     )
 
 
-def _upgrade(connection: Connection) -> None:
-    from alembic.config import Config  # imports 0.4 s of libraries, for what happens once in a release
-    from alembic.runtime.environment import EnvironmentContext
+def _upgrade(connection: Connection, current: str) -> None:
+    """Run the steps after `current`. Not by `alembic.command`, which needs an env.py and configures logging."""
+    from alembic.migration import MigrationContext  # imports 0.4 s of libraries, for what happens once in a release
+    from alembic.operations import Operations
     from alembic.script import ScriptDirectory
 
-    scripts = ScriptDirectory(str(_SCRIPTS))
-    with (
-        _alembic,
-        EnvironmentContext(Config(), scripts, fn=lambda current, _: scripts._upgrade_revs(NEWEST, current)) as context,
-    ):
-        context.configure(connection=connection, version_table=SCHEMA_VERSION.name)
-        context.run_migrations()
+    newest_first = ScriptDirectory(str(_SCRIPTS)).iterate_revisions(NEWEST, current)
+    with _alembic, Operations.context(MigrationContext.configure(connection)):
+        for script in reversed(list(newest_first)):
+            script.module.upgrade()
+    connection.execute(update(SCHEMA_VERSION).values(version_num=NEWEST))
 
 
 def _both(current: str) -> dict[str, str]:

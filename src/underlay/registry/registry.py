@@ -54,7 +54,7 @@ class Registry:
         self._url = url
         self._store = store
         self._asking = Asking(lambda: self._database)
-        self._follower = Follower(lambda: self._application, self._asking)
+        self._follower = Follower(lambda: self._application, self._asking, self._disconnect)
         self.pieces = FooterCache(self._asking, self._follower) if is_server(url) else None
         """What other machines fetched; None where there are no others."""
 
@@ -162,7 +162,12 @@ class Registry:
     def close(self) -> None:
         """Wait a little for what is to be applied, and close connections. It may be used again."""
         self._follower.wait(_CLOSE_SECONDS)
-        self._database.close()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Close connections that nobody uses."""
+        if "_database" in vars(self):
+            self._database.close()
 
     @cached_property
     def _database(self) -> Database:

@@ -6,7 +6,7 @@ was. At no time are more than some hundred versions in memory, besides the rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from underlay.index.outline import FileFacts
 from underlay.registry.apply import insert_rows, live_files, move_heads, write_batches
 from underlay.registry.catalog import apply_catalog, write_lake, write_mapping
 from underlay.registry.database import Database
+from underlay.registry.failure import patiently
 from underlay.registry.fetch import READERS, Listing, ahead, list_revision, read_step
 from underlay.registry.fold import Batch, Mirrored, Row, Step, fold
 from underlay.registry.forward import roll_forward
@@ -92,8 +93,7 @@ def restore(database: Database, store: Store, *, progress: OnProgress | None = N
     Raises what `rebuild` raises; then, as after a crash, the registry is as it was.
     """
     with closing(database.patient()) as patient:
-        with patient.write() as connection:
-            rebuild(connection, store, progress=progress)
+        patiently(lambda: _rebuild(patient, store, progress))
         catch_up(patient, store)
         with patient.read() as connection:
             return count_rows(connection)
@@ -104,17 +104,28 @@ def catch_up(database: Database, store: Store, progress: OnRevision | None = Non
 
     One request for each revision, and for each version that is new.
     """
+    known = patiently(lambda: _apply_catalog(database, store))
+    with ThreadPoolExecutor(READERS) as pool:
+        tasks = [partial(_has_grown, store, *row) for row in known]
+        grown = [row for row, has_grown in zip(known, ahead(pool, tasks, _DEPTH), strict=True) if has_grown]
+    for done, (folder, revision, _) in enumerate(grown, start=1):
+        patiently(partial(roll_forward, database, store, folder, revision))
+        if progress is not None:
+            progress(done, len(grown))
+
+
+def _rebuild(database: Database, store: Store, progress: OnProgress | None) -> None:
+    with database.write() as connection:
+        rebuild(connection, store, progress=progress)
+
+
+def _apply_catalog(database: Database, store: Store) -> Sequence[tuple[str, str, int]]:
+    """Apply the newest entry; what is known of each revision then."""
     catalog = Lake(store).catalog()
     with database.write() as connection:
         apply_catalog(connection, catalog, store.url)
-        known = connection.execute(select(REVISIONS.c.folder, REVISIONS.c.revision, REVISIONS.c.head)).all()
-    with ThreadPoolExecutor(READERS) as pool:
-        tasks = [partial(_has_grown, store, row.folder, row.revision, row.head) for row in known]
-        grown = [row for row, has_grown in zip(known, ahead(pool, tasks, _DEPTH), strict=True) if has_grown]
-    for done, row in enumerate(grown, start=1):
-        roll_forward(database, store, row.folder, row.revision)
-        if progress is not None:
-            progress(done, len(grown))
+        asked = select(REVISIONS.c.folder, REVISIONS.c.revision, REVISIONS.c.head)
+        return [(row.folder, row.revision, row.head) for row in connection.execute(asked)]
 
 
 def rebuild(connection: Connection, store: Store, *, progress: OnProgress | None = None) -> None:
@@ -142,7 +153,10 @@ def rebuild(connection: Connection, store: Store, *, progress: OnProgress | None
 
 
 def _keep_writers_out(connection: Connection) -> None:
-    """Nobody else follows meanwhile; readers read what was there. On SQLite the transaction sees to that."""
+    """Nobody else follows meanwhile; readers read what was there. On SQLite the transaction sees to that.
+
+    The tables are locked one by one in the order in which others write them.
+    """
     if connection.dialect.name == "postgresql":
         names = ", ".join(table.name for table in MIRRORED)
         connection.execute(text(f"LOCK TABLE {names} IN EXCLUSIVE MODE"))

@@ -54,7 +54,7 @@ class SqliteFile:
                 connection.execute("PRAGMA synchronous=OFF")  # no sync of a new file while others wait for the folder
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
-            except sqlite3.Error:
+            except (sqlite3.Error, UnicodeError):  # the latter when the text of an error is not UTF-8
                 connection.close()
                 raise
         connection.identity = identity

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from underlay.errors import RegistryRefused
-from underlay.registry.application import check_history
+from underlay.registry.application import check_head, check_history
 from underlay.registry.database import Database
 from underlay.registry.fetch import READERS
 from underlay.registry.migration import schema_state
@@ -74,7 +74,7 @@ def find_status(database: Database, store: Store) -> Status:
         newest_entry=catalog.number,
         footer_cache_bytes=cached,
         tables=_tables(lake, catalog, heads),
-        problem=_problem(database, store) if known is not None else None,
+        problem=find_problem(database, store) if known is not None else None,
     )
 
 
@@ -90,7 +90,7 @@ def _tables(lake: Lake, catalog: Catalog, heads: dict[str, Known]) -> tuple[Revi
     def look(name: str) -> RevisionStatus:
         record = catalog.tables[name]
         known = heads.get(record.active)
-        newest = Revision(lake.store, record.folder, record.active, lake.surroundings).head().version
+        newest = Revision(lake.store, record.folder, record.active, lake.surroundings).newest_version()
         return RevisionStatus(
             table=name, revision=record.active, applied=known.number if known is not None else NONE, newest=newest
         )
@@ -99,9 +99,14 @@ def _tables(lake: Lake, catalog: Catalog, heads: dict[str, Known]) -> tuple[Revi
         return tuple(pool.map(look, sorted(catalog.tables)))
 
 
-def _problem(database: Database, store: Store) -> RegistryRefused | None:
+def find_problem(database: Database, store: Store) -> RegistryRefused | None:
+    """Why the registry does not tell of this store, None when it does. One request for each revision, and one."""
     try:
         check_history(database, store)
+        with database.read() as connection:
+            known = connection.execute(select(REVISIONS).where(REVISIONS.c.head != NONE)).all()
+        with ThreadPoolExecutor(READERS) as pool:
+            list(pool.map(lambda row: check_head(store, row.folder, row.revision, row.head, row.head_id), known))
     except RegistryRefused as error:
         return error
     return None

@@ -2,21 +2,26 @@
 
 How old such an object is, only the store's own clock tells: it stamped the object, so the clocks of machines do not
 matter. A store may stamp whole seconds; an object is therefore taken to be alive for one second more.
+
+These objects decide nothing, and neither does one that cannot be read: it counts as alive for UNREADABLE_TTL, since
+its owner may be, and puts it again if so; whoever takes its place then replaces it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
-from underlay.errors import InvalidRequest, NotFound, UnderlayError
+from underlay.errors import Damaged, Inconsistent, InvalidRequest, NotFound, UnderlayError, Unsupported
 from underlay.store.store import Store
 
 FORMAT = 1
+UNREADABLE_TTL = timedelta(seconds=600)
+"""No default time to live is longer."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _MAX_NAME = 100
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -31,6 +36,10 @@ class KeptAlive(Protocol):
     """What such an object says."""
 
     @property
+    def name(self) -> str:
+        """The last part of its key."""
+
+    @property
     def owner(self) -> str:
         """The process that puts it, and which of its threads' undertakings it is."""
 
@@ -43,18 +52,45 @@ T = TypeVar("T", bound=KeptAlive)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Found(Generic[T]):
+    """Such an object."""
+
+    name: str
+    """The last part of its key."""
+    record: T | None
+    problem: UnderlayError | None
+    """Why there is no record."""
+    modified: datetime
+    """When it was put."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen(Generic[T]):
     """Such an object as it was when the store's clock was `now`."""
 
-    record: T
-    modified: datetime
-    """When it was put."""
+    found: Found[T]
     now: datetime
+
+    @property
+    def record(self) -> T | None:
+        """What it says; None when it cannot be read."""
+        return self.found.record
+
+    @property
+    def modified(self) -> datetime:
+        """When it was put."""
+        return self.found.modified
+
+    @property
+    def ttl(self) -> timedelta:
+        """How long after it was put the owner counts as alive."""
+        record = self.record
+        return UNREADABLE_TTL if record is None else timedelta(microseconds=record.ttl_us)
 
     @property
     def left(self) -> timedelta:
         """How long its owner still counts as alive; negative when it does no more."""
-        return self.modified + timedelta(microseconds=self.record.ttl_us) + _CLOCK_GRAIN - self.now
+        return self.modified + self.ttl + _CLOCK_GRAIN - self.now
 
     @property
     def is_alive(self) -> bool:
@@ -62,21 +98,25 @@ class Seen(Generic[T]):
         return self.left > timedelta(0)
 
 
-def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> tuple[T, datetime] | None:
-    """What the object says and when it was put, None when there is none. One request. Raises Damaged, Unsupported."""
+def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Found[T] | None:
+    """The object as it is, readable or not; None when there is none. One request."""
     try:
-        data, found = store.get(key)
+        data, stored = store.get(key)
     except NotFound:
         return None
+    name = key.rpartition("/")[2]
     try:
-        return decode(data), found.modified
-    except UnderlayError as error:
-        raise error.at(store.place_of(key)) from None
+        record = decode(data)
+        if record.name != name:
+            raise Inconsistent("the object is another one's", expected=name, found=record.name)
+    except (Damaged, Unsupported) as error:
+        return Found(name=name, record=None, problem=error.at(store.place_of(key)), modified=stored.modified)
+    return Found(name=name, record=record, problem=None, modified=stored.modified)
 
 
 def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> list[Seen[T]]:
-    """All such objects in a folder, by key. One request when there are none; else one for each, side by side, and the
-    clock's. Raises Damaged, Unsupported."""
+    """All such objects in a folder, by key, readable or not. One request when there are none; else one for each, side
+    by side, and the clock's."""
     keys = [found.key for found in store.list_objects(folder)]
     if not keys:
         return []
@@ -84,7 +124,7 @@ def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> l
         found = list(pool.map(lambda key: find_kept(store, key, decode), keys))
     # The clock is asked last, so that no object is younger than now.
     now = store.now()
-    return [Seen(record=one[0], modified=one[1], now=now) for one in found if one is not None]
+    return [Seen(found=one, now=now) for one in found if one is not None]
 
 
 def check_name(name: str, what: str) -> str:
@@ -119,8 +159,3 @@ def read_ttl(seconds: float) -> int:
 def to_us(moment: datetime) -> int:
     """Microseconds since 1970."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def only_alive(seen: Sequence[Seen[T]]) -> list[Seen[T]]:
-    """Those whose owners count as alive."""
-    return [one for one in seen if one.is_alive]

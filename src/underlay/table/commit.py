@@ -47,7 +47,7 @@ def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
             if redo is None:
                 raise attempt.conflict(outcome)
             attempt = _Attempt(redo(attempt.head))
-        transaction.revision.surroundings.back_off(min(number, 4))
+        transaction.revision.surroundings.back_off(min(number, 6))
     raise Busy("others commit all the time", place=transaction.revision.place, hint="Try again later.")
 
 

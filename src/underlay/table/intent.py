@@ -12,7 +12,7 @@ from underlay.errors import InvalidRequest, Malformed, Unsupported
 from underlay.index.keys import RevisionKeys
 from underlay.index.sealed_json import seal, unseal
 from underlay.store.store import Store
-from underlay.table.alive import FORMAT, Seen, check_name, list_kept, only_alive
+from underlay.table.alive import FORMAT, Seen, check_name, list_kept
 
 EXCLUSIVE = "revision"
 """What exclusive jobs lock, whatever they are called."""
@@ -38,6 +38,11 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     def lock(self) -> str:
         """What it locks: the name of the object, and of the fence in the root."""
         return EXCLUSIVE if self.is_exclusive else self.job
+
+    @property
+    def name(self) -> str:
+        """The last part of its key."""
+        return self.lock
 
 
 _DECODER = msgspec.json.Decoder(Intent)
@@ -68,10 +73,5 @@ def check_job(job: str, *, is_exclusive: bool) -> str:
 
 
 def list_intents(store: Store, keys: RevisionKeys) -> list[Seen[Intent]]:
-    """The intents of a revision, by lock, whether their owners live or not."""
+    """The intents of a revision, by lock, whether their owners live or not and whether they can be read or not."""
     return list_kept(store, keys.intents, decode_intent)
-
-
-def live_intents(store: Store, keys: RevisionKeys) -> list[Seen[Intent]]:
-    """The intents of a revision whose owners count as alive."""
-    return only_alive(list_intents(store, keys))

@@ -14,6 +14,7 @@ Intents only tell whom to wait for, and that at most for their time to live:
 - A holder looks at the root before it puts its intent again, and not at the intent: a late put by somebody else does
   not end a job, and one who lost it learns that at the next renewal. At the end a holder deletes every intent of its
   own or an earlier epoch, so none of such a late put stays.
+- An intent that cannot be read is somebody's who may live, until it is as old as `alive` says.
 - A crash after any step leaves at most an intent that nobody renews. A takeover of unknown fate is a fence that shuts
   out nobody but earlier holders.
 """
@@ -35,9 +36,10 @@ from underlay.errors import (
     RevisionClosed,
     Unavailable,
     UnderlayError,
+    Unsupported,
 )
 from underlay.store.store import Store
-from underlay.table.alive import Seen, find_kept, read_ttl, to_us
+from underlay.table.alive import Found, Seen, find_kept, read_ttl, to_us
 from underlay.table.commit import commit
 from underlay.table.conflicts import is_fenced_off
 from underlay.table.heartbeat import HEARTBEAT, Heartbeat
@@ -54,7 +56,8 @@ _ATTEMPTS = 100
 
 
 class HeldJob(Kept):
-    """A job that this process holds. What is committed through `table` is refused once another took the job over."""
+    """A job that this process holds. What is committed through `table` is refused once another took the job over, and
+    nothing is begun there after the release."""
 
     def __init__(self, table: OpenTable, revision: Revision, intent: Intent, heartbeat: Heartbeat) -> None:
         self.table = table
@@ -64,6 +67,11 @@ class HeldJob(Kept):
         self._key = revision.keys.intent(intent.lock)
         self._tell()
         super().__init__(intent.ttl_us, heartbeat)
+
+    def release(self) -> None:
+        """Let others have it at once, and begin nothing more. Nothing happens the second time."""
+        self.table.end()
+        super().release()
 
     def _put_again(self) -> bool:
         root = self._revision.head()
@@ -77,10 +85,15 @@ class HeldJob(Kept):
     def _take_away(self) -> None:
         store = self._revision.store
         found = find_kept(store, self._key, decode_intent)
-        if found is None or found[0].epoch <= self.intent.epoch:
+        if found is None or self._is_mine_to_delete(found):
             if found is not None:
                 store.delete([self._key])
             self._tell()
+
+    def _is_mine_to_delete(self, found: Found[Intent]) -> bool:
+        if found.record is not None:
+            return found.record.epoch <= self.intent.epoch
+        return not is_fenced_off(self._revision.head(), self.table.held)
 
     def _tell(self) -> None:
         if self._surroundings.registry is not None:
@@ -155,23 +168,24 @@ def _try_once(table: OpenTable, wanted: Intent, take_over: bool, heartbeat: Hear
 
 def _is_free(store: Store, key: str, wanted: Intent) -> bool:
     """Whether there is no intent; False when there is one that expired. Raises LeaseHeld when its owner lives."""
-    try:
-        found = find_kept(store, key, decode_intent)
-    except Damaged as error:
-        error.hint = error.hint or "Take the job over: take_over=True replaces the object."
-        raise
+    found = find_kept(store, key, decode_intent)
     if found is None:
         return True
-    seen = Seen(record=found[0], modified=found[1], now=store.now())
+    seen = Seen(found=found, now=store.now())
     if seen.is_alive:
         raise _held(store, key, wanted, seen)
     return False
 
 
 def _held(store: Store, key: str, wanted: Intent, seen: Seen[Intent]) -> LeaseHeld:
-    job = f"the exclusive job {seen.record.job}" if wanted.is_exclusive else f"the job {wanted.job}"
+    record = seen.record
+    if record is None:
+        problem = "the intent cannot be read, and who put it may be alive; it was put"
+    else:
+        job = f"the exclusive job {record.job}" if wanted.is_exclusive else f"the job {wanted.job}"
+        problem = f"{record.owner} does {job}, and was alive"
     return LeaseHeld(
-        f"{seen.record.owner} does {job}, and was alive at {seen.modified:%Y-%m-%d %H:%M:%S} UTC",
+        f"{problem} at {seen.modified:%Y-%m-%d %H:%M:%S} UTC",
         place=store.place_of(key),
         hint=f"If it is heard of no more, the job is free in {max(seen.left.total_seconds(), 0):.0f} s; take_over=True "
         "shuts it out now.",
@@ -181,14 +195,20 @@ def _held(store: Store, key: str, wanted: Intent, seen: Seen[Intent]) -> LeaseHe
 def _create(store: Store, key: str, intent: Intent, surroundings: Surroundings) -> bool:
     """Whether this intent was created; False when there is another one."""
     try:
-        made = publish(
-            store, key, encode_intent(intent), intent.owner, lambda data: decode_intent(data).owner, surroundings
-        )
+        made = publish(store, key, encode_intent(intent), intent.owner, _read_owner, surroundings)
     except CommitUnknown as error:
         raise Unavailable(
             "the store does not say whether the intent was put", place=error.place, hint="Try again."
         ) from error
     return isinstance(made, Published)
+
+
+def _read_owner(data: memoryview) -> str:
+    """Nobody's is one that cannot be read."""
+    try:
+        return decode_intent(data).owner
+    except (Damaged, Unsupported):
+        return ""
 
 
 def _fence(table: OpenTable, head: Head, intent: Intent) -> None:
@@ -201,8 +221,8 @@ def _fence(table: OpenTable, head: Head, intent: Intent) -> None:
 def _see_own(store: Store, key: str, intent: Intent) -> datetime:
     """See that this intent stands after the takeover. A time before which the job did nothing, by the store's clock."""
     found = find_kept(store, key, decode_intent)
-    if found is not None and found[0].owner == intent.owner:
-        return found[1]
+    if found is not None and _is_of(intent, found):
+        return found.modified
     store.put(key, encode_intent(intent))
     return store.now()
 
@@ -211,5 +231,9 @@ def _withdraw(store: Store, key: str, intent: Intent) -> None:
     """Delete this intent if it stands. It would expire anyway, so a store that does not answer is no matter."""
     with suppress(UnderlayError):
         found = find_kept(store, key, decode_intent)
-        if found is not None and found[0].owner == intent.owner:
+        if found is not None and _is_of(intent, found):
             store.delete([key])
+
+
+def _is_of(intent: Intent, found: Found[Intent]) -> bool:
+    return found.record is not None and found.record.owner == intent.owner

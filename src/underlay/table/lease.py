@@ -13,7 +13,7 @@ from underlay.errors import Malformed, Unsupported
 from underlay.index.keys import RevisionKeys
 from underlay.index.sealed_json import seal, unseal
 from underlay.store.store import Store
-from underlay.table.alive import FORMAT, Seen, check_name, list_kept, name_of, only_alive, read_ttl
+from underlay.table.alive import FORMAT, Seen, check_name, list_kept, name_of, read_ttl
 from underlay.table.heartbeat import HEARTBEAT, Heartbeat
 from underlay.table.kept import Kept
 from underlay.table.opened import Head
@@ -33,6 +33,11 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """When it was taken, by the owner's clock: for people only, as `renewed_us`."""
     renewed_us: int
     ttl_us: int
+
+    @property
+    def name(self) -> str:
+        """The last part of its key."""
+        return self.reader
 
 
 _DECODER = msgspec.json.Decoder(Lease)
@@ -106,10 +111,5 @@ def take_lease(
 
 
 def list_leases(store: Store, keys: RevisionKeys) -> list[Seen[Lease]]:
-    """The leases of a revision, by reader, whether their owners live or not."""
+    """The leases of a revision, by reader, whether their owners live or not and whether they can be read or not."""
     return list_kept(store, keys.leases, decode_lease)
-
-
-def live_leases(store: Store, keys: RevisionKeys) -> list[Seen[Lease]]:
-    """The leases of a revision whose owners count as alive."""
-    return only_alive(list_leases(store, keys))

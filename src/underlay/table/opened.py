@@ -6,8 +6,9 @@ from math import inf
 from threading import Lock
 from typing import NamedTuple
 
-from underlay.errors import RevisionClosed
+from underlay.errors import Damaged, InvalidRequest, RevisionClosed, Unsupported
 from underlay.index.root import Root, Terminal
+from underlay.table.catalog import find_table
 from underlay.table.lake import Lake
 from underlay.table.revision import Revision
 from underlay.table.snapshot import SegmentLoader, Snapshot, open_segment
@@ -44,6 +45,7 @@ class OpenTable:
         self._lock = Lock()
         self._revision = revision
         self._newest: Snapshot | None = None
+        self._is_over = False
 
     def head(self, max_staleness_seconds: float = 0.0) -> Head:
         """The newest version: one request when this process knows it, none within the staleness.
@@ -67,6 +69,19 @@ class OpenTable:
                 raise _closed_under(self.held, revision, root.terminal)
             self.forget()
 
+    def active(self, max_staleness_seconds: float = 0.0) -> Revision:
+        """The active revision. When its newest root cannot be read, it is the one that the catalog says: older
+        versions can be read, and nothing can be committed."""
+        try:
+            return self.head(max_staleness_seconds).revision
+        except (Damaged, Unsupported):
+            record = find_table(self.lake.catalog(max_staleness_seconds), self.name)
+            with self._lock:
+                known = self._revision
+            if known is not None and known.id == record.active:
+                return known
+            return Revision(self.lake.store, record.folder, record.active, self.lake.surroundings)
+
     def forget(self) -> None:
         """Look the active revision up again."""
         with self._lock:
@@ -82,11 +97,29 @@ class OpenTable:
         """The same table for the holder of a job, who took it over in this revision."""
         return OpenTable(self.lake, self.name, self.load_segment, revision, (job, epoch))
 
+    def end(self) -> None:
+        """The job that is held was released: nothing more is begun under it."""
+        self._is_over = True
+
+    def held_now(self) -> tuple[str, int] | None:
+        """The job under which is committed, None without one. Raises InvalidRequest when it was released."""
+        if self._is_over and self.held is not None:
+            raise InvalidRequest(
+                f"the job {self.held[0]} was released",
+                place=self.name,
+                hint="Take it again, or write to the table itself.",
+            )
+        return self.held
+
     def begin(self, head: Head, operation: str) -> Transaction:
-        """A transaction on this version, which can be committed only while the job is held, if there is one."""
+        """A transaction on this version, which can be committed only while the job is held, if there is one.
+
+        Raises InvalidRequest when that was released.
+        """
+        held = self.held_now()
         transaction = Transaction(head.revision, head.root, operation, load_segment=self.load_segment)
-        if self.held is not None:
-            transaction.hold(*self.held)
+        if held is not None:
+            transaction.hold(*held)
         return transaction
 
     def snapshot(self, head: Head) -> Snapshot:

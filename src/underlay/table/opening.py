@@ -8,7 +8,7 @@ another history and is refused.
 from __future__ import annotations
 
 from underlay.cache.pieces import is_remote
-from underlay.errors import RegistryRefused
+from underlay.errors import Damaged, RegistryRefused, Unsupported
 from underlay.table.known import Known
 from underlay.table.lake import Lake
 from underlay.table.revision import Revision
@@ -43,7 +43,11 @@ def _begin(lake: Lake, name: str | None) -> Revision | None:
         return None
     if revision is None or table is None:
         return None
-    if starting() is None:
+    try:
+        newest = starting()
+    except (Damaged, Unsupported):
+        return None  # it is there: whoever needs it says why it cannot be read
+    if newest is None:
         registry.refuse(_refused(lake, f"version of {table.folder}", table.head))
         return None
     return revision

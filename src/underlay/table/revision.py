@@ -38,9 +38,7 @@ class Revision:
 
     def head(self, max_staleness_seconds: float = 0.0) -> Root:
         """The newest root. One request when it is the one this process knows, none within the staleness."""
-        version = self.chain.head(max_staleness_seconds)
-        if version == NONE:
-            raise NotFound("the revision has no version", place=self.place)
+        version = self.newest_version(max_staleness_seconds)
         with self._lock:
             known = self._newest
         if known is not None and known.version >= version:
@@ -48,6 +46,13 @@ class Revision:
         newest = self.root(version)
         self._keep(newest)
         return newest
+
+    def newest_version(self, max_staleness_seconds: float = 0.0) -> int:
+        """The number of the newest root, which need not be readable. Costs what `head` costs, and no root is read."""
+        version = self.chain.head(max_staleness_seconds)
+        if version == NONE:
+            raise NotFound("the revision has no version", place=self.place)
+        return version
 
     def start_at(self, bound: Known) -> Callable[[], Root | None]:
         """Look for the newest root from one that is said to be there. Returns at once; what is returned waits, and

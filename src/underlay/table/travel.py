@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from math import inf
 
-from underlay.errors import InvalidRequest, VersionNotFound
+from underlay.errors import Damaged, InvalidRequest, Unsupported, VersionNotFound
 from underlay.index.root import Root
 from underlay.table.catalog import find_table, find_tag
 from underlay.table.catalog_changes import tag_version
+from underlay.table.chain import missing_object
 from underlay.table.commit import commit
 from underlay.table.lake import Lake
 from underlay.table.revision import Revision
@@ -20,20 +23,31 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at_version(revision: Revision, version: int) -> Root:
-    """The root of this version. Raises VersionNotFound, with the versions that there are."""
+    """The root of this version; no other one is read. One request. Raises VersionNotFound, with the versions that there
+    are, and Inconsistent when it was there and is missing."""
     if isinstance(version, bool) or not isinstance(version, int):
         raise InvalidRequest("a version is a whole number", found=repr(version))
-    head = revision.head()
-    if not 0 <= version <= head.version:
-        raise VersionNotFound(
-            f"there is no version {version}", place=revision.place, hint=f"Versions are 0 to {head.version}."
-        )
-    return revision.root(version)
+    if version >= 0:
+        with suppress(VersionNotFound):
+            return revision.root(version)
+    newest = revision.newest_version()
+    if 0 <= version <= newest:
+        raise missing_object(revision.keys.root(version))
+    raise VersionNotFound(f"there is no version {version}", place=revision.place, hint=f"Versions are 0 to {newest}.")
 
 
 def at_time(revision: Revision, moment_us: int) -> Root:
-    """The newest root committed at or before this time. O(log versions) requests. Raises VersionNotFound."""
-    found = revision.head()
+    """The newest root committed at or before this time. O(log versions) requests. Raises VersionNotFound, and Damaged
+    when it may be the newest one of all and that cannot be read."""
+    try:
+        found = revision.head()
+    except (Damaged, Unsupported):
+        newest = revision.newest_version(inf)
+        if newest == 0:
+            raise
+        found = revision.root(newest - 1)
+        if found.committed_us < moment_us:
+            raise
     if found.committed_us <= moment_us:
         return found
     begin, end = 0, found.version

@@ -10,10 +10,11 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Make the tables. The catalog's entry is to be applied again, since it says what was dropped."""
     _jobs()
     _leases()
     _gc_manifest()
+    op.execute("DELETE FROM lake")
 
 
 def _jobs() -> None:
