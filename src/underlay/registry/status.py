@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from underlay.errors import RegistryRefused
-from underlay.registry.application import check_head, check_history
 from underlay.registry.database import Database
 from underlay.registry.fetch import READERS
+from underlay.registry.history import check_head, check_history
 from underlay.registry.migration import schema_state
 from underlay.registry.schema import FOOTER_CACHE, LAKE, NONE, REVISIONS
 from underlay.store.store import Store
