@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from underlay.cache.pieces import is_remote
 from underlay.errors import Inconsistent, NotFound, UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.index.outline import FileFacts, Outline, decode_outline, facts_of
@@ -21,7 +22,7 @@ from underlay.table.snapshot import Snapshot
 
 T = TypeVar("T")
 READERS = 16
-"""Requests side by side."""
+"""Requests side by side to a store that is far away."""
 _MOST_AT_ONCE = 64
 """Versions that are read before any of them is handed on."""
 
@@ -33,6 +34,11 @@ class Listing:
     root_count: int
     intents: tuple[str, ...]
     leases: tuple[str, ...]
+
+
+def readers(store: Store) -> int:
+    """Threads that read: many wait for a far store; at a near one they would only wait for each other."""
+    return READERS if is_remote(store) else 1
 
 
 def list_revision(store: Store, keys: RevisionKeys) -> Listing:
@@ -124,7 +130,7 @@ def ahead(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Itera
 def _read_together(store: Store, keys: RevisionKeys, versions: Sequence[int]) -> list[Step | None]:
     if len(versions) == 1:
         return [read_step(store, keys, versions[0])]
-    with ThreadPoolExecutor(min(READERS, len(versions))) as pool:
+    with ThreadPoolExecutor(min(readers(store), len(versions))) as pool:
         return list(pool.map(partial(read_step, store, keys), versions))
 
 

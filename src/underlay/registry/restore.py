@@ -20,7 +20,7 @@ from underlay.registry.apply import insert_rows, live_files, move_heads, write_b
 from underlay.registry.catalog import apply_catalog, write_lake, write_mapping
 from underlay.registry.database import Database
 from underlay.registry.failure import patiently
-from underlay.registry.fetch import READERS, Listing, ahead, list_revision, read_step
+from underlay.registry.fetch import READERS, Listing, ahead, list_revision, read_step, readers
 from underlay.registry.fold import Batch, Mirrored, Row, Step, fold
 from underlay.registry.forward import roll_forward
 from underlay.registry.kept import read_jobs, read_leases
@@ -105,7 +105,7 @@ def catch_up(database: Database, store: Store, progress: OnRevision | None = Non
     One request for each revision, and for each version that is new.
     """
     known = patiently(lambda: _apply_catalog(database, store))
-    with ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(readers(store)) as pool:
         tasks = [partial(_has_grown, store, *row) for row in known]
         grown = [row for row, has_grown in zip(known, ahead(pool, tasks, _DEPTH), strict=True) if has_grown]
     for done, (folder, revision, _) in enumerate(grown, start=1):
@@ -141,7 +141,7 @@ def rebuild(connection: Connection, store: Store, *, progress: OnProgress | None
     places = _places(catalog)
     told = Progress(revision_count=len(places), revisions_done=0, versions_done=0)
     writer = _Writer(connection)
-    with ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(readers(store)) as pool:
         for chunk in _read(pool, store, places):
             writer.take(chunk)
             done = told.revisions_done + chunk.is_last

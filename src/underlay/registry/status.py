@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 
 from underlay.errors import RegistryRefused
 from underlay.registry.database import Database
-from underlay.registry.fetch import READERS
+from underlay.registry.fetch import readers
 from underlay.registry.history import check_head, check_history
 from underlay.registry.migration import schema_state
 from underlay.registry.schema import FOOTER_CACHE, LAKE, NONE, REVISIONS
@@ -95,7 +95,7 @@ def _tables(lake: Lake, catalog: Catalog, heads: dict[str, Known]) -> tuple[Revi
             table=name, revision=record.active, applied=known.number if known is not None else NONE, newest=newest
         )
 
-    with ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(readers(lake.store)) as pool:
         return tuple(pool.map(look, sorted(catalog.tables)))
 
 
@@ -105,7 +105,7 @@ def find_problem(database: Database, store: Store) -> RegistryRefused | None:
         check_history(database, store)
         with database.read() as connection:
             known = connection.execute(select(REVISIONS).where(REVISIONS.c.head != NONE)).all()
-        with ThreadPoolExecutor(READERS) as pool:
+        with ThreadPoolExecutor(readers(store)) as pool:
             list(pool.map(lambda row: check_head(store, row.folder, row.revision, row.head, row.head_id), known))
     except RegistryRefused as error:
         return error
