@@ -23,6 +23,8 @@ Identity = tuple[int, int]
 """Device and inode: no two files that exist, or are open, have the same."""
 
 _POLL_SECONDS = 0.005
+_opened: dict[Path, Identity] = {}
+"""The file that this process opened last at a path. Used with the folder locked."""
 
 
 class FileConnection(sqlite3.Connection):
@@ -43,6 +45,11 @@ class SqliteFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked_folder():
             identity = self.identity() or self._create()
+            if _opened.setdefault(self.path, identity) != identity:
+                # The file was replaced. This process may have the old one's index mapped, and SQLite, which does not
+                # see its own process's locks, would cut that short for the new file: a bus error.
+                self._delete_log()
+                _opened[self.path] = identity
             connection = sqlite3.connect(
                 self.path,
                 timeout=self.lock_ms / 1000,
