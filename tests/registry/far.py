@@ -1,4 +1,4 @@
-"""A store that counts as remote, so that registries are asked, and is as fast as the one below it."""
+"""A store that counts as remote, so that registries are asked, and is as fast as the one below it; its registry."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+import underlay
+from underlay.registry.registry import Registry
 from underlay.store import Store, open_store
 from underlay.store.wrapper import Request, StoreWrapper
 
@@ -25,3 +27,8 @@ class FarStore(StoreWrapper):
 
 def far_store() -> Store:
     return FarStore(open_store(f"memory://{os.urandom(6).hex()}"))
+
+
+def registry_of(lake: underlay.Lake) -> Registry:
+    assert lake.registry is not None
+    return lake.registry

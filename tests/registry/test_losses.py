@@ -16,16 +16,10 @@ from psycopg import sql
 
 import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
-from tests.registry.far import far_store
+from tests.registry.far import far_store, registry_of
 from underlay.errors import RegistryRefused
-from underlay.registry.registry import Registry
 
 Harm = Callable[[], None]
-
-
-def registry_of(lake: underlay.Lake) -> Registry:
-    assert lake.registry is not None
-    return lake.registry
 
 
 class Writers:

@@ -9,14 +9,8 @@ import pytest
 
 import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
-from tests.registry.far import far_store
+from tests.registry.far import far_store, registry_of
 from underlay.errors import InvalidRequest
-from underlay.registry.registry import Registry
-
-
-def registry_of(lake: underlay.Lake) -> Registry:
-    assert lake.registry is not None
-    return lake.registry
 
 
 def warnings_in(caplog) -> list[str]:
