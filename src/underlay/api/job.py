@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from underlay.api.held import Held, look_at_tables
 from underlay.api.moment import show_moment
 from underlay.errors import Damaged, Unsupported
 from underlay.table.alive import Seen
-from underlay.table.catalog import TableRecord, find_table
+from underlay.table.catalog import TableRecord
 from underlay.table.intent import EXCLUSIVE, Intent, list_intents
 from underlay.table.job import HeldJob
 from underlay.table.lake import Lake
@@ -21,16 +20,15 @@ from underlay.table.revision import Revision
 if TYPE_CHECKING:
     from underlay.api.table import Table
 
-TABLES_AT_ONCE = 16
 
-
-class Job:
+class Job(Held):
     """A job that is held until it is released, which a `with` does. Made by `Table.job`.
 
     A thread renews it. `table` is the table to write to: its commits raise JobTakenOver once another has the job.
     """
 
     def __init__(self, held: HeldJob, table: Table) -> None:
+        super().__init__(held)
         self._held = held
         self.table = table
 
@@ -43,27 +41,6 @@ class Job:
     def epoch(self) -> int:
         """How often the job was taken until now. Each holder has another one."""
         return self._held.intent.epoch
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether another took it over, or may have since the store did not answer in time. As of the last renewal."""
-        return self._held.is_lost
-
-    def renew(self) -> bool:
-        """Say now that it is held; False when it is so no more. Raises Unavailable."""
-        return self._held.renew()
-
-    def release(self) -> None:
-        """Let others have it at once. Nothing happens the second time."""
-        self._held.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.release()
 
     def __repr__(self) -> str:
         return f"Job({self.table.name!r}, {self.name!r}, epoch={self.epoch})"
@@ -96,13 +73,7 @@ class JobInfo:
 def list_jobs(lake: Lake, name: str | None = None) -> list[JobInfo]:
     """The jobs of a table, or of all: those that are being done and those that were left. One request for a table
     without any, tables side by side. Raises TableNotFound."""
-    catalog = lake.catalog()
-    records = catalog.tables if name is None else {name: find_table(catalog, name)}
-    if not records:
-        return []
-    with ThreadPoolExecutor(min(TABLES_AT_ONCE, len(records))) as pool:
-        found = pool.map(lambda table: _jobs_of(lake, *table), sorted(records.items()))
-        return [job for jobs in found for job in jobs]
+    return look_at_tables(lake, name, lambda table, record: _jobs_of(lake, table, record))
 
 
 def _jobs_of(lake: Lake, name: str, record: TableRecord) -> list[JobInfo]:

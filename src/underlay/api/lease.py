@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from underlay.api.job import TABLES_AT_ONCE
+from underlay.api.held import Held, look_at_tables
 from underlay.api.moment import show_moment
 from underlay.index.keys import RevisionKeys
 from underlay.table import lease as leases
 from underlay.table.alive import Seen
-from underlay.table.catalog import TableRecord, find_table
+from underlay.table.catalog import TableRecord
 from underlay.table.lake import Lake
 
 if TYPE_CHECKING:
     from underlay.api.table import Table
 
 
-class Lease:
+class Lease(Held):
     """A version that is kept until it is released, which a `with` does. Made by `Table.lease`.
 
-    A thread renews it. `table` is the table at that version.
+    A thread renews it. `table` is the table at that version, which may go once the lease is lost.
     """
 
     def __init__(self, held: leases.HeldLease, table: Table) -> None:
+        super().__init__(held)
         self._held = held
         self.table = table
 
@@ -39,27 +38,6 @@ class Lease:
     def version(self) -> int:
         """The version that is kept."""
         return self._held.lease.version
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the version may go, since the lease could not be renewed in time. As of the last renewal."""
-        return self._held.is_lost
-
-    def renew(self) -> bool:
-        """Say now that it is held; False when it is so no more. Raises Unavailable."""
-        return self._held.renew()
-
-    def release(self) -> None:
-        """The version is needed no more. Nothing happens the second time."""
-        self._held.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.release()
 
     def __repr__(self) -> str:
         return f"Lease({self.table.name!r}, version={self.version}, reader={self.reader!r})"
@@ -88,13 +66,7 @@ class LeaseInfo:
 def list_leases(lake: Lake, name: str | None = None) -> list[LeaseInfo]:
     """The leases on a table's versions, or on those of all tables, older revisions included. One request for a revision
     without any, tables side by side. Raises TableNotFound."""
-    catalog = lake.catalog()
-    records = catalog.tables if name is None else {name: find_table(catalog, name)}
-    if not records:
-        return []
-    with ThreadPoolExecutor(min(TABLES_AT_ONCE, len(records))) as pool:
-        found = pool.map(lambda table: _leases_of(lake, *table), sorted(records.items()))
-        return [lease for leases in found for lease in leases]
+    return look_at_tables(lake, name, lambda table, record: _leases_of(lake, table, record))
 
 
 def _leases_of(lake: Lake, name: str, record: TableRecord) -> list[LeaseInfo]:
