@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from underlay.errors import Inconsistent, InvalidRequest, Malformed, Unavailable
 from underlay.registry.database import Database, open_database
 from underlay.registry.engine import Timeouts
 from underlay.registry.failure import is_retryable
+from underlay.registry.sqlite_file import SqliteFile
 
 ROWS = Table("rows", MetaData(), Column("id", Integer, primary_key=True, autoincrement=False), Column("word", Text))
 
@@ -609,3 +611,21 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
 def test_only_a_file_can_be_deleted():
     with pytest.raises(InvalidRequest):
         open_database("postgresql://ada@host/lake").delete_file()
+
+
+def test_a_replaced_file_gets_an_index_of_its_own_beside_the_one_that_is_mapped(tmp_path):
+    # With the old one's, SQLite would cut a file short that this process has mapped: a bus error for its readers.
+    file = SqliteFile(path=tmp_path / "registry.sqlite", lock_ms=100)
+    old = file.connect()
+    old.execute("CREATE TABLE t (x)")
+    index = tmp_path / "registry.sqlite-shm"
+    mapped = index.stat().st_ino
+    held = index.open("rb")  # so that its number is not given to the next one
+    shutil.copy(file.path, tmp_path / "copy")
+    (tmp_path / "copy").replace(file.path)
+    new = file.connect()
+    new.execute("CREATE TABLE u (x)")
+    assert index.stat().st_ino != mapped
+    assert old.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    for one in (old, new, held):
+        one.close()
