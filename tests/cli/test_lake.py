@@ -11,6 +11,7 @@ from underlay.api.lake import Lake, connect
 from underlay.api.table import Table
 from underlay.cli.lake_choice import LakeChoice, read_config
 from underlay.cli.lake_init import write_config
+from underlay.index.keys import RevisionKeys
 
 
 def test_init_makes_a_lake_and_commands_in_that_directory_find_it(place: Path, monkeypatch: pytest.MonkeyPatch):
@@ -133,6 +134,19 @@ def test_tables_lists_names_and_with_long_what_they_hold(taxi: Table, lake: Lake
         ("a.empty", 0, 0),
         ("taxi.trips", 3, 2),
     ]
+
+
+def test_tables_lists_a_damaged_table_as_damaged_beside_the_others(taxi: Table, lake: Lake):
+    broken = lake.create_table("a.broken", "n int")
+    found = next(one for one in lake.tables() if one.name == "a.broken")
+    root = Path(lake.url.removeprefix("file:")) / RevisionKeys.of(found.folder, found.revision).root(broken.version)
+    root.write_bytes(b"damaged")
+    run = underlay("tables", "-l")
+    assert run.code == 4
+    assert [line.split()[:2] for line in run.text.splitlines()[1:]] == [["a.broken", "damaged"], ["taxi.trips", "1"]]
+    listed = underlay("tables", "-l", "--json")
+    assert listed.code == 4
+    assert [(one["name"], "damage" in one) for one in listed.objects] == [("a.broken", True), ("taxi.trips", False)]
 
 
 def test_a_renamed_table_has_its_rows(taxi: Table, lake: Lake):

@@ -7,6 +7,7 @@ from underlay.api.table import Table
 from underlay.api.version import Version, describe
 from underlay.cli.lake_choice import show_place
 from underlay.cli.output import print_json, print_table, printable, say, show_bytes, show_count
+from underlay.errors import Damaged
 from underlay.index.root import Definition
 from underlay.prune.operand import format_column
 from underlay.schema.record import from_record
@@ -27,21 +28,36 @@ def list_tables(lake: Lake, *, long: bool, json: bool) -> None:
         else:
             print_table(("table",), [(table.name,) for table in found])
         return
-    facts = [(table, _newest(lake.table(table.name))) for table in found]
+    facts = [(table, _newest_or_damage(lake, table.name)) for table in found]
     if json:
         for table, version in facts:
-            print_json(
-                {"name": table.name, "folder": table.folder, "revision": table.revision, **version_json(version)}
-            )
-        return
-    print_table(
-        ("table", "version", "committed", "rows", "files", "size"),
-        [
-            (table.name, one.version, f"{one.committed:%Y-%m-%d %H:%M:%S}", one.row_count, one.file_count,
-             show_bytes(one.data_bytes))
-            for table, one in facts
-        ],
-    )  # fmt: skip
+            known = version_json(version) if isinstance(version, Version) else {"damage": str(version)}
+            print_json({"name": table.name, "folder": table.folder, "revision": table.revision, **known})
+    else:
+        print_table(
+            ("table", "version", "committed", "rows", "files", "size"),
+            [_long_row(table.name, one) for table, one in facts],
+        )
+    damages = [one for _, one in facts if isinstance(one, Damaged)]
+    for damage in damages[1:]:
+        say(f"note: {damage}")
+    if damages:
+        raise damages[0]
+
+
+def _newest_or_damage(lake: Lake, name: str) -> Version | Damaged:
+    """One table's damage is no reason not to list the others."""
+    try:
+        return _newest(lake.table(name))
+    except Damaged as damage:
+        return damage
+
+
+def _long_row(name: str, found: Version | Damaged) -> tuple[object, ...]:
+    if isinstance(found, Damaged):
+        return name, "damaged", "", "", "", ""
+    committed = f"{found.committed:%Y-%m-%d %H:%M:%S}"
+    return name, found.version, committed, found.row_count, found.file_count, show_bytes(found.data_bytes)
 
 
 def show_table(table: Table, *, json: bool) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakSet
 
 from underlay.errors import Unavailable
 from underlay.registry.failure import retryable
@@ -22,15 +23,24 @@ from underlay.registry.failure import retryable
 Identity = tuple[int, int]
 """Device and inode: no two files that exist, or are open, have the same."""
 
+_LOGS = ("-wal", "-shm")
 _POLL_SECONDS = 0.005
-_opened: dict[Path, Identity] = {}
-"""The file that this process opened last at a path. Used with the folder locked."""
 
 
 class FileConnection(sqlite3.Connection):
-    """A connection that knows which file it opened."""
+    """A connection that knows which file it opened, and which log and index with it."""
 
     identity: Identity | None = None
+    logs: frozenset[Identity] = frozenset()
+
+    def close(self) -> None:
+        """Close it: its log and index may now be anybody's."""
+        _open.discard(self)
+        super().close()
+
+
+_open: WeakSet[FileConnection] = WeakSet()
+"""The connections that this process has open: what they have open keeps its inode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +55,7 @@ class SqliteFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked_folder():
             identity = self.identity() or self._create()
-            if _opened.setdefault(self.path, identity) != identity:
-                # The file was replaced. This process may have the old one's index mapped, and SQLite, which does not
-                # see its own process's locks, would cut that short for the new file: a bus error.
-                self._delete_log()
-                _opened[self.path] = identity
+            self._delete_logs_of_replaced(identity)
             connection = sqlite3.connect(
                 self.path,
                 timeout=self.lock_ms / 1000,
@@ -61,19 +67,18 @@ class SqliteFile:
                 connection.execute("PRAGMA synchronous=OFF")  # no sync of a new file while others wait for the folder
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # opens the log and its index
             except (sqlite3.Error, UnicodeError):  # the latter when the text of an error is not UTF-8
                 connection.close()
                 raise
-        connection.identity = identity
+            connection.identity = identity
+            connection.logs = frozenset(found for log in self._logs() if (found := _identity(log)))
+            _open.add(connection)
         return connection
 
     def identity(self) -> Identity | None:
         """The file that is at the path now. It is never opened here: closing it would drop SQLite's locks on it."""
-        try:
-            found = self.path.stat()
-        except FileNotFoundError:
-            return None
-        return found.st_dev, found.st_ino
+        return _identity(self.path)
 
     def delete(self) -> None:
         """Delete the file with its log. Connections that have it open go on with a file that nobody else sees."""
@@ -91,9 +96,23 @@ class SqliteFile:
             os.close(descriptor)
         return made.st_dev, made.st_ino
 
+    def _delete_logs_of_replaced(self, identity: Identity) -> None:
+        """Delete a log or index that this process has open for another file than `identity`.
+
+        SQLite, which does not see its own process's locks, would cut the mapped index short for the new file: a bus
+        error. A log that came with the new file stays.
+        """
+        replaced = {log for one in list(_open) if one.identity != identity for log in one.logs}
+        for log in self._logs():
+            if _identity(log) in replaced:
+                log.unlink(missing_ok=True)
+
     def _delete_log(self) -> None:
-        for suffix in ("-wal", "-shm"):
-            self.path.with_name(f"{self.path.name}{suffix}").unlink(missing_ok=True)
+        for log in self._logs():
+            log.unlink(missing_ok=True)
+
+    def _logs(self) -> list[Path]:
+        return [self.path.with_name(f"{self.path.name}{suffix}") for suffix in _LOGS]
 
     @contextmanager
     def _locked_folder(self) -> Iterator[None]:
@@ -118,3 +137,11 @@ class SqliteFile:
                         Unavailable("another process is opening the registry", place=str(self.path), hint="Try again.")
                     ) from None
             time.sleep(_POLL_SECONDS)
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
