@@ -33,12 +33,20 @@ LAYERS = [
     "maintain",
     "local",
     "api",
+    "spark",
     "cli",
     "__main__",
 ]
 """Bottom first. A module may import from its own layer and from those before it."""
 
-ROOMS = {"pyspark": "spark", "fastapi": "server", "sqlalchemy": "registry", "typer": "cli", "rich": "cli"}
+ROOMS = {
+    "pyspark": "spark",
+    "py4j": "spark",
+    "fastapi": "server",
+    "sqlalchemy": "registry",
+    "typer": "cli",
+    "rich": "cli",
+}
 """A library and the only package that may import it."""
 
 

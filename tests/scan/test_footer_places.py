@@ -13,7 +13,7 @@ from underlay.cache.memory import MemoryCache
 from underlay.prune.where import parse_where
 from underlay.scan.footer_places import REQUEST_BYTES, is_cheaper_by_footers
 from underlay.scan.reads import slab_reads
-from underlay.scan.scan import Query
+from underlay.scan.scan import Query, row_filter_of
 from underlay.store import CountingStore, open_store
 
 FILES = 300
@@ -58,7 +58,7 @@ def fresh(folder: Path) -> tuple[Table, CountingStore, DecodedCache]:
 
 def read(query: Query, cache: DecodedCache | None, *, is_far: bool) -> pa.Table:
     slabs = slab_reads(query.plan, query._shape, query._locate, cache, is_far=is_far)
-    return pa.concat_tables([slab.rows(query._row_filter()) for slab in slabs])
+    return pa.concat_tables([slab.rows(row_filter_of(query.predicate)) for slab in slabs])
 
 
 @pytest.mark.parametrize("where", ["n = 77", "n between 75 and 203", "some = 's31'"])

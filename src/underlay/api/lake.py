@@ -88,6 +88,11 @@ class Lake:
         """Where the lake is."""
         return self._lake.store.url
 
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What the store was opened with, credentials included."""
+        return self._stores.options
+
     def exists(self) -> bool:
         """Whether the lake is there. One request."""
         try:

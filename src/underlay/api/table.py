@@ -72,7 +72,7 @@ class Table:
     @property
     def version(self) -> int:
         """The version that is read."""
-        return self._head().root.version
+        return self.read_head().root.version
 
     @property
     def schema(self) -> pa.Schema:
@@ -82,7 +82,7 @@ class Table:
     @property
     def definition(self) -> Definition:
         """Columns with their ids, key, order, partitions, properties, comment."""
-        return self._head().root.definition
+        return self.read_head().root.definition
 
     @property
     def revision(self) -> str:
@@ -94,7 +94,7 @@ class Table:
 
         With a token, rows are added once however often this is called with it.
         """
-        return appending.append(self._writable(), data, token=token)
+        return appending.append(self.writable(), data, token=token)
 
     def register(
         self,
@@ -107,7 +107,7 @@ class Table:
         They must not change any more. `ignore_surplus` allows columns that the table does not have.
         """
         return registering.register(
-            self._writable(), files, self._stores, ignore_surplus=ignore_surplus, progress=progress
+            self.writable(), files, self._stores, ignore_surplus=ignore_surplus, progress=progress
         )
 
     def scan(self, columns: Sequence[str] | None = None, where: Where = None) -> Scan:
@@ -134,14 +134,14 @@ class Table:
 
     def history(self, limit: int | None = None) -> Iterator[Version]:
         """Versions, the newest first."""
-        head = self._head()
+        head = self.read_head()
         for root in travel.history(head.revision, limit, head.root.version):
             yield describe(root)
 
     def tag(self, name: str, version: int | None = None) -> None:
         """`name` stands for this version from now on."""
         if version is None:
-            revision, root = self._head()
+            revision, root = self.read_head()
             version = root.version
         else:
             revision = self._read_revision()
@@ -160,13 +160,13 @@ class Table:
 
     def rollback(self, version: int) -> Version:
         """A new version that has what this older one had."""
-        opened = self._writable()
+        opened = self.writable()
         held = opened.held_now()
         return describe(travel.rollback(opened.head().revision, version, held))
 
     def comment(self, text: str | None, column: str | None = None) -> Version:
         """Say what the table, or one of its columns, is."""
-        return describe(set_comment(self._writable(), text, column))
+        return describe(set_comment(self.writable(), text, column))
 
     def job(
         self,
@@ -182,13 +182,13 @@ class Table:
         Raises LeaseHeld while its holder counts as alive, which is until `ttl_seconds` after it was last heard of,
         unless `take_over`, which shuts that one out. Of `exclusive` jobs a table has one at a time.
         """
-        opened = self._writable()
+        opened = self.writable()
         held = jobs.acquire(opened, name, ttl_seconds=ttl_seconds, exclusive=exclusive, take_over=take_over, note=note)
         return Job(held, Table(held.table, self._stores, self._cache, self._max_staleness_seconds))
 
     def lease(self, name: str | None = None, *, ttl_seconds: float = leases.TTL_SECONDS) -> Lease:
         """Keep the version that is read from being expired: `with trips.lease() as held: held.table.to_arrow()`."""
-        head = self._head()
+        head = self.read_head()
         held = leases.take_lease(head, name=name, ttl_seconds=ttl_seconds)
         return Lease(held, Table(self._opened, self._stores, self._cache, self._max_staleness_seconds, head))
 
@@ -211,7 +211,7 @@ class Table:
 
     def snapshot(self) -> Snapshot:
         """The version that is read, as the layers below know it."""
-        return self._opened.snapshot(self._head())
+        return self._opened.snapshot(self.read_head())
 
     def query(self, columns: Sequence[str] | None, where: Where) -> Query:
         """A query of the version that is read."""
@@ -230,7 +230,7 @@ class Table:
             rest_columns=() if rest is None else tuple(named_columns(rest, to_arrow(snapshot.schema))),
         )
 
-    def _head(self) -> Head:
+    def read_head(self) -> Head:
         """The version that is read and its revision, as the layers below know them."""
         return self._pinned or self._opened.head(self._max_staleness_seconds)
 
@@ -238,7 +238,7 @@ class Table:
         """The revision that is read, also when its newest root cannot be."""
         return self._pinned.revision if self._pinned else self._opened.active(self._max_staleness_seconds)
 
-    def _writable(self) -> OpenTable:
+    def writable(self) -> OpenTable:
         """The table as the layers below change it. Raises InvalidRequest when it is opened at one version."""
         if self._pinned is not None:
             raise InvalidRequest(

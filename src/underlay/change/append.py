@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from underlay.change.add_files import add_files
-from underlay.change.files import FileWriter, NewFile
+from underlay.change.files import FileWriter, NewFile, next_block
 from underlay.change.rows import Rows, read_rows
 from underlay.errors import RevisionClosed
 from underlay.index.change import TOKEN
-from underlay.index.keys import RevisionKeys
 from underlay.index.root import Root
 from underlay.table.commit import commit, put_all
 from underlay.table.opened import Head, OpenTable
@@ -45,51 +44,60 @@ def append(table: OpenTable, data: object, *, token: str | None = None) -> Appen
 
 
 def _append(table: OpenTable, head: Head, rows: Rows, token: str | None) -> Appended:
-    if token is not None:
-        known = table.snapshot(head).find_sources([TOKEN + token]).get(TOKEN + token)
-        if known is not None:
-            return Appended(version=known.version, row_count=0, file_count=0, is_repeat=True)
-
+    known = find_token(table, head, token)
+    if known is not None:
+        return known
     prepared: list[Transaction] = []
 
     def prepare(base: Root) -> Transaction:
-        prepared.append(_prepare(table, Head(head.revision, base), rows, token))
+        prepared.append(begin_with_token(table, Head(head.revision, base), "append", token))
+        add_rows(prepared[-1], rows)
         return prepared[-1]
 
     transaction = prepare(head.root)
     if transaction.is_empty:
         return Appended(version=head.root.version, row_count=0, file_count=0)
     root = commit(transaction, redo=prepare)
-    if not prepared[-1].is_in(root):
-        return Appended(version=root.version, row_count=0, file_count=0, is_repeat=True)
-    counts = root.counts
-    return Appended(version=root.version, row_count=counts["rows_added"], file_count=counts["files_added"])
+    return committed(prepared[-1], root)
 
 
-def _prepare(table: OpenTable, head: Head, rows: Rows, token: str | None) -> Transaction:
-    transaction = table.begin(head, "append")
+def find_token(table: OpenTable, head: Head, token: str | None) -> Appended | None:
+    """The commit that had this token, if there is one."""
+    known = None if token is None else table.snapshot(head).find_sources([TOKEN + token]).get(TOKEN + token)
+    return None if known is None else Appended(version=known.version, row_count=0, file_count=0, is_repeat=True)
+
+
+def begin_with_token(table: OpenTable, head: Head, operation: str, token: str | None) -> Transaction:
+    """A transaction that is committed once with this token."""
+    transaction = table.begin(head, operation)
     if token is not None:
         transaction.set_token(token)
-    blocks = sum(ref.block_count for ref in head.root.segments) + len(head.root.tail)
-    writer = FileWriter(head.root.definition, blocks)
+    return transaction
+
+
+def committed(transaction: Transaction, root: Root) -> Appended:
+    """What the commit of a transaction did, `root` being what `commit` returned."""
+    if not transaction.is_empty and not transaction.is_in(root):
+        return Appended(version=root.version, row_count=0, file_count=0, is_repeat=True)
+    counts = root.counts
+    return Appended(
+        version=root.version, row_count=counts.get("rows_added", 0), file_count=counts.get("files_added", 0)
+    )
+
+
+def add_rows(transaction: Transaction, rows: Rows) -> None:
+    """Write the rows as files, and add these. Files are put once many wait for it, else by the commit."""
+    base, revision = transaction.base, transaction.revision
+    writer = FileWriter(base.definition, next_block(base))
     files: list[NewFile] = []
     held = 0
     for run in rows():
         for file in writer.write(run):
-            transaction.objects |= _objects(head.revision.keys, file)
+            transaction.objects |= file.objects(revision.keys)
             files.append(replace(file, data=b"", sidecar=b""))
             held += len(file.data)
             if held >= HELD_BYTES:
-                put_all(head.revision.store, transaction.objects)
+                put_all(revision.store, transaction.objects)
                 transaction.objects.clear()
                 held = 0
     add_files(transaction, [file.entry for file in files], {file.layout.id: file.layout for file in files}.values())
-    return transaction
-
-
-def _objects(keys: RevisionKeys, file: NewFile) -> dict[str, bytes]:
-    location = file.entry.location
-    key = keys.file(location)
-    if key is None:
-        raise AssertionError(f"a new file lies elsewhere: {location}")
-    return {key: file.data, keys.sidecar(location): file.sidecar}

@@ -13,8 +13,8 @@ from underlay.change.settings import write_options
 from underlay.change.split import split
 from underlay.index.entry import FileEntry, Layout
 from underlay.index.facts import written_entry
-from underlay.index.keys import file_name
-from underlay.index.root import Definition
+from underlay.index.keys import RevisionKeys, file_name
+from underlay.index.root import Definition, Root
 from underlay.parquet.write import WrittenFile, write_files
 from underlay.pm.build import sidecar_of
 from underlay.schema.arrow import to_arrow
@@ -32,6 +32,19 @@ class NewFile:
     layout: Layout
     data: bytes
     sidecar: bytes
+
+    def objects(self, keys: RevisionKeys) -> dict[str, bytes]:
+        """What to put, by key."""
+        location = self.entry.location
+        key = keys.file(location)
+        if key is None:
+            raise AssertionError(f"a new file lies elsewhere: {location}")
+        return {key: self.data, keys.sidecar(location): self.sidecar}
+
+
+def next_block(root: Root) -> int:
+    """What names of files go on from: about the number of blocks that there are."""
+    return sum(ref.block_count for ref in root.segments) + len(root.tail)
 
 
 class FileWriter:

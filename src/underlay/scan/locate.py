@@ -27,7 +27,7 @@ class FileStores:
 
     def __init__(self, lake: Store, options: Mapping[str, str] | None = None) -> None:
         self.lake = lake
-        self._options = options
+        self.options = dict(options or {})
         self._opened: dict[str, Store] = {}
         self._lock = Lock()
 
@@ -53,7 +53,7 @@ class FileStores:
         with self._lock:
             if root not in self._opened:
                 is_alike = scheme == own_scheme and scheme != LOCAL
-                self._opened[root] = open_store(root, self._options if is_alike else None)
+                self._opened[root] = open_store(root, self.options if is_alike else None)
             return Place(self._opened[root], key)
 
     def location(self, place: Place) -> str:

@@ -31,6 +31,8 @@ RowFilter = Callable[[pa.Table], NDArray[np.bool_]]
 class SlabRead:
     """Some blocks of one file, and what is kept of their rows."""
 
+    location: str
+    """How the index names the file."""
     read: FileRead
     first_rows: NDArray[np.int64]
     must: NDArray[np.bool_]
@@ -91,6 +93,7 @@ def slab_reads(
         blocks = list(_blocks(plan, file, shape) if by_footer is None else by_footer)
         for begin, end in _slabs(blocks):
             yield SlabRead(
+                location=file.location,
                 read=FileRead(
                     place=locate(file.location),
                     size_bytes=file.size_bytes,

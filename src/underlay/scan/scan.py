@@ -27,7 +27,7 @@ from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, StructOf
 from underlay.table.snapshot import Snapshot
 
-_SPREAD = 6
+SPREAD = 6
 """How much more memory decoded rows take than their chunks, about."""
 
 
@@ -59,7 +59,7 @@ class Query:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the answer."""
-        return _answer_schema(self.table_schema, self.columns)
+        return answer_schema(self.table_schema, self.columns)
 
     @cached_property
     def read_columns(self) -> tuple[Field, ...]:
@@ -81,7 +81,7 @@ class Query:
         """The rows that match, in the order of the table's files."""
         workers = self.workers or default_workers(is_far=is_remote(self.snapshot.store))
         for table in run_in_order(self._tasks(), workers=workers, budget_bytes=self.budget_bytes):
-            yield from self._answer(table).to_batches()
+            yield from answer(table, self.schema).to_batches()
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows that match, as they come."""
@@ -91,16 +91,15 @@ class Query:
         """The rows that match, all at once."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
-    def _answer(self, table: pa.Table) -> pa.Table:
-        """The columns of the answer. A table without columns still has rows, unless it is made from arrays."""
-        chosen = table.select(self.columns)
-        return pa.Table.from_arrays(chosen.columns, schema=self.schema) if self.columns else chosen
+    def slabs(self) -> Iterator[SlabRead]:
+        """The plan as pieces of work, in its order."""
+        is_far = is_remote(self.snapshot.store)
+        return slab_reads(self.plan, self._shape, self._locate, self.cache, is_far=is_far)
 
     def _tasks(self) -> Iterator[Task[pa.Table]]:
-        row_filter = self._row_filter()
-        is_far = is_remote(self.snapshot.store)
-        for slab in slab_reads(self.plan, self._shape, self._locate, self.cache, is_far=is_far):
-            yield Task(slab.size_bytes * _SPREAD, partial(self._rows, slab, row_filter))
+        row_filter = row_filter_of(self.predicate)
+        for slab in self.slabs():
+            yield Task(slab.size_bytes * SPREAD, partial(self._rows, slab, row_filter))
 
     def _rows(self, slab: SlabRead, row_filter: RowFilter | None) -> pa.Table:
         rows = slab.rows(row_filter)
@@ -109,11 +108,6 @@ class Query:
         # in the table's order: a condition may name a column by its number
         named = [column.name for column in self.table_schema.fields if column.name in self.rest_columns]
         return _keep(rows, self.rest, named)
-
-    def _row_filter(self) -> RowFilter | None:
-        if self.predicate == TRUE:
-            return None
-        return lambda table: matches(self.predicate, table).to_numpy(zero_copy_only=False)
 
     def _shape(self, layout: str) -> FileShape:
         if layout not in self._shapes:
@@ -125,8 +119,22 @@ class Query:
 
 
 @lru_cache(maxsize=256)
-def _answer_schema(schema: TableSchema, columns: tuple[str, ...]) -> pa.Schema:
+def answer_schema(schema: TableSchema, columns: tuple[str, ...]) -> pa.Schema:
+    """The columns of an answer."""
     return pa.schema([to_arrow_field(schema.column(name)).remove_metadata() for name in columns])
+
+
+def answer(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the answer. A table without columns still has rows, unless it is made from arrays."""
+    chosen = table.select(schema.names)
+    return pa.Table.from_arrays(chosen.columns, schema=schema) if schema.names else chosen
+
+
+def row_filter_of(predicate: Predicate) -> RowFilter | None:
+    """Which rows the predicate is true for; None when it is for all."""
+    if predicate == TRUE:
+        return None
+    return lambda table: matches(predicate, table).to_numpy(zero_copy_only=False)
 
 
 def leaf_ids(column: Field) -> Sequence[int]:

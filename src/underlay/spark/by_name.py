@@ -1,0 +1,77 @@
+"""Whether Spark's reader, which finds columns by name, reads files of a layout right.
+
+It does not after a column was renamed, widened or given a default, nor when a name was used again for another column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from underlay.index.entry import Layout
+from underlay.index.file_type import file_type
+from underlay.index.layout import schema_of
+from underlay.index.shape import Form, Shape, shapes_of
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
+
+
+@lru_cache(maxsize=1024)
+def reads_by_name(layout: Layout, schema: TableSchema) -> bool:
+    """Whether every column of the table is, in files of this layout, the column of its name, or absent and null.
+
+    Spark may compare names without case: a column of the file that the table does not have must differ by more.
+    """
+    columns = {shape.node.name: shape for shape in shapes_of(schema_of(layout.elements))}
+    surplus = {name.lower() for name in columns.keys() - set(schema.names)}
+    return surplus.isdisjoint(name.lower() for name in schema.names) and all(
+        _is_same(columns[field.name], field, layout) if field.name in columns else _is_absent(field, layout)
+        for field in schema.fields
+    )
+
+
+def _is_absent(field: Field, layout: Layout) -> bool:
+    """Whether files have nothing of a column, so that it is null."""
+    held = set(layout.fields)
+    return field.default is None and not any(part in held for part in _leaf_ids(field))
+
+
+def _is_same(shape: Shape, field: Field, layout: Layout) -> bool:
+    match field.type, shape.form:
+        case Scalar() as scalar, Form.SCALAR:
+            return layout.fields[shape.begin] == field.id and _is_same_type(shape, scalar)
+        case StructOf(fields), Form.STRUCT:
+            return _are_same(shape.children, fields, layout)
+        case ListOf(element), Form.LIST:
+            return _is_same(shape.children[0], element, layout)
+        case MapOf(key, value), Form.MAP:
+            return _is_same(shape.children[0], key, layout) and _is_same(shape.children[1], value, layout)
+    return False
+
+
+def _are_same(shapes: tuple[Shape, ...], fields: tuple[Field, ...], layout: Layout) -> bool:
+    """Whether a struct has these fields and no others. A struct with absent fields is not left to Spark, whose
+    versions differ in whether it is null then."""
+    by_name = {shape.node.name: shape for shape in shapes}
+    return by_name.keys() == {field.name for field in fields} and all(
+        _is_same(by_name[field.name], field, layout) for field in fields
+    )
+
+
+def _is_same_type(shape: Shape, scalar: Scalar) -> bool:
+    found = file_type(shape.node)
+    if found is None:
+        return False
+    stored = replace(scalar, unit="ms") if scalar.unit == "s" else scalar
+    return replace(found, zone=None) == replace(stored, zone=None) and (found.zone is None) == (stored.zone is None)
+
+
+def _leaf_ids(field: Field) -> list[int]:
+    match field.type:
+        case StructOf(fields):
+            return [leaf for part in fields for leaf in _leaf_ids(part)]
+        case ListOf(element):
+            return _leaf_ids(element)
+        case MapOf(key, value):
+            return [*_leaf_ids(key), *_leaf_ids(value)]
+    return [field.id]

@@ -1,0 +1,64 @@
+"""A table's columns as Spark reads them from Parquet."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as spark_types
+from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
+
+from underlay.errors import Unsupported
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf, Type
+
+_PLAIN = {
+    Kind.BOOLEAN: spark_types.BooleanType(),
+    Kind.INT8: spark_types.ByteType(),
+    Kind.INT16: spark_types.ShortType(),
+    Kind.INT32: spark_types.IntegerType(),
+    Kind.INT64: spark_types.LongType(),
+    Kind.UINT8: spark_types.ShortType(),
+    Kind.UINT16: spark_types.IntegerType(),
+    Kind.UINT32: spark_types.LongType(),
+    Kind.UINT64: DecimalType(20, 0),
+    Kind.FLOAT32: spark_types.FloatType(),
+    Kind.FLOAT64: spark_types.DoubleType(),
+    Kind.STRING: spark_types.StringType(),
+    Kind.BINARY: spark_types.BinaryType(),
+    Kind.FIXED: spark_types.BinaryType(),
+    Kind.DATE: spark_types.DateType(),
+}
+
+
+def spark_schema(schema: TableSchema) -> StructType:
+    """The columns; all may be null, as Spark has it for files. Raises Unsupported for a type that it cannot read."""
+    return StructType([_field(field) for field in schema.fields])
+
+
+def _field(field: Field) -> StructField:
+    try:
+        return StructField(field.name, _type(field.type))
+    except Unsupported as error:
+        raise error.at(field.name) from None
+
+
+def _type(given: Type) -> DataType:
+    match given:
+        case StructOf(fields):
+            return StructType([_field(field) for field in fields])
+        case ListOf(element):
+            return ArrayType(_type(element.type))
+        case MapOf(key, value):
+            return MapType(_type(key.type), _type(value.type))
+    return _scalar(given)
+
+
+def _scalar(given: Scalar) -> DataType:
+    if given.kind is Kind.DECIMAL:
+        return DecimalType(given.precision, given.scale)
+    if given.kind is Kind.TIMESTAMP and given.unit != "ns":
+        return spark_types.TimestampType() if given.zone else spark_types.TimestampNTZType()
+    found = _PLAIN.get(given.kind)
+    if found is None:
+        raise Unsupported(
+            "Spark's own reader has no such type", found=str(given), hint="Read the table with the ranged reader."
+        )
+    return found

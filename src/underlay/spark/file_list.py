@@ -1,0 +1,59 @@
+"""Files handed to the JVM all at once, as the array of Hadoop's FileStatus that Spark's scan works on.
+
+One by one they would cost several round trips each. Hadoop reads an array of them from bytes instead:
+
+| bytes | what |
+|---|---|
+| 4 | number of files, big-endian |
+| for each file 4 | length of its message, big-endian |
+| … | the message, protobuf `FileStatusProto`: type = 1, path = 2, length = 3, modification time = 7, block size = 11 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import pack
+
+from underlay.spark.gateway import Gateway, JavaObject, call
+
+_STATUS = "org.apache.hadoop.fs.FileStatus"
+_IS_FILE = b"\x08\x02"
+_PATH, _LENGTH, _TIME, _BLOCK_SIZE = b"\x12", b"\x18", b"\x38", b"\x58"
+_BLOCK_BYTES = 128 << 20
+"""What Hadoop would say of a local file. Spark splits files by its own settings."""
+
+
+def encode_files(folder: str, names: Sequence[str], sizes: Sequence[int], numbers: Sequence[int]) -> bytes:
+    """The files of these names in `folder` as Hadoop reads them. Nothing in the paths is quoted.
+
+    Numbers stand as their modification times, where Spark can ask for them.
+    """
+    after = _BLOCK_SIZE + _varint(_BLOCK_BYTES)
+    prefix = f"{folder}/".encode()
+    parts = [pack(">i", len(names))]
+    for name, size, number in zip(names, sizes, numbers, strict=True):
+        path = prefix + name.encode()
+        about = (_LENGTH, _varint(size), _TIME, _varint(number), after)
+        message = b"".join((_IS_FILE, _PATH, _varint(len(path)), path, *about))
+        parts += (pack(">i", len(message)), message)
+    return b"".join(parts)
+
+
+def hand_over(gateway: Gateway, encoded: bytes, count: int) -> JavaObject:
+    """A `FileStatus[]` of `count` encoded files, in seven round trips."""
+    stream = gateway.new("java.io.DataInputStream", gateway.new("java.io.ByteArrayInputStream", encoded))
+    writable = gateway.new("org.apache.hadoop.io.ArrayWritable", gateway.java_class(_STATUS))
+    call(writable, "readFields", stream)
+    array = gateway.new_array(_STATUS, count)
+    gateway.static("java.lang.System", "arraycopy", call(writable, "get"), 0, array, 0, count)
+    return array
+
+
+def _varint(number: int) -> bytes:
+    """An unsigned number as protobuf writes it."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)

@@ -1,0 +1,111 @@
+"""The gateway to Spark's JVM: the only module that calls into py4j, which is untyped.
+
+Every call is a round trip of 0.1 to 2 ms, and so is each look at a package or a class by its name; here classes are
+named in full, so that a call is one round trip.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from threading import Lock
+from typing import Any, NewType
+
+from py4j.java_gateway import JavaClass, JavaMember  # type: ignore[import-untyped]  # it has no types
+from py4j.protocol import STATIC_PREFIX, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+JavaObject = NewType("JavaObject", object)
+"""A reference to an object of the JVM."""
+
+_starting = Lock()
+
+
+class Gateway:
+    """Calls into one JVM, and from it. Safe for many threads."""
+
+    def __init__(self, client: object) -> None:
+        self._client = client
+        self._modules: dict[str, JavaObject] = {}
+        self._classes: dict[str, JavaObject] = {}
+
+    def new(self, name: str, *arguments: object) -> JavaObject:
+        """A new object of this class."""
+        return JavaObject(JavaClass(name, self._client)(*arguments))
+
+    def static(self, name: str, method: str, *arguments: object) -> JavaObject:
+        """What a static method returns."""
+        return JavaObject(JavaMember(method, None, f"{STATIC_PREFIX}{name}", self._client)(*arguments))
+
+    def module(self, name: str) -> JavaObject:
+        """A Scala object, whose class ends in `$`."""
+        if name not in self._modules:
+            self._modules[name] = JavaObject(getattr(JavaClass(name, self._client), "MODULE$"))
+        return self._modules[name]
+
+    def java_class(self, name: str) -> JavaObject:
+        """The class itself as an object; that of an array is named `[L…;`."""
+        if name not in self._classes:
+            self._classes[name] = self.static("java.lang.Class", "forName", name)
+        return self._classes[name]
+
+    def new_array(self, name: str, length: int) -> JavaObject:
+        """An array of this class."""
+        return self.static("java.lang.reflect.Array", "newInstance", self.java_class(name), length)
+
+
+def call(target: JavaObject, method: str, *arguments: object) -> JavaObject:
+    """What a method of an object returns."""
+    return JavaObject(getattr(target, method)(*arguments))
+
+
+def call_text(target: JavaObject, method: str, *arguments: object) -> str:
+    """What a method that returns a string returns."""
+    return str(call(target, method, *arguments))
+
+
+def try_text(target: JavaObject, method: str) -> str | None:
+    """What a method that returns a string returns; None when it fails in the JVM."""
+    try:
+        return call_text(target, method)
+    except Py4JJavaError:
+        return None
+
+
+def call_number(target: JavaObject, method: str, *arguments: object) -> int:
+    """What a method that returns a whole number returns."""
+    found = call(target, method, *arguments)
+    if not isinstance(found, int):
+        raise TypeError(f"{method} returned {type(found).__name__}, not a whole number")
+    return found
+
+
+def gateway_of(spark: SparkSession) -> Gateway:
+    """The gateway of a session, on which the JVM can call back."""
+    found: Any = spark.sparkContext._gateway  # Any: py4j has no types
+    start: Any = ensure_callback_server_started
+    with _starting:
+        start(found)
+        return _wrap(found._gateway_client)
+
+
+_wrap = lru_cache(maxsize=8)(Gateway)
+
+
+def java_session(spark: SparkSession) -> JavaObject:
+    """The session in the JVM."""
+    found: Any = spark
+    return JavaObject(found._jsparkSession)
+
+
+def data_frame(found: JavaObject, spark: SparkSession) -> DataFrame:
+    """A DataFrame of the JVM in Python."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    return ClassicDataFrame(found, spark)
+
+
+def java_plan(frame: DataFrame) -> JavaObject:
+    """The query execution of a DataFrame, which holds its plans."""
+    found: Any = frame
+    return JavaObject(found._jdf.queryExecution())

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import underlay as ul
+from underlay.api.lake import Lake
+from underlay.spark.columns import spark_schema
+from underlay.spark.start import open_session
+
+ROWS = 50
+FILES = 6
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("small", pa.int32()),
+        ("unsigned", pa.uint32()),
+        ("name", pa.string()),
+        ("size", pa.float64()),
+        ("ratio", pa.float32()),
+        ("price", pa.decimal128(12, 2)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("flag", pa.bool_()),
+        ("raw", pa.binary()),
+        ("inner", pa.struct([("A", pa.int64()), ("deep", pa.struct([("text", pa.string())]))])),
+        ("tags", pa.list_(pa.string())),
+        ("marks", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+def rows_of(file: int) -> pa.Table:
+    """Rows whose values lie apart from those of other files; every seventh is null, but for its id."""
+    whole = range(file * 1000, file * 1000 + ROWS)
+    start = datetime(2020, 1, 1, tzinfo=UTC)
+    odd = [float("nan"), -0.0, 0.0]
+    values = {
+        "id": whole,
+        "small": [-n for n in whole],
+        "unsigned": [n + 2**31 for n in whole],
+        "name": [f"é{file}-{n}" for n in whole],
+        "size": [odd[n % 3] if file == 3 and n % 10 < 3 else n / 4 for n in whole],
+        "ratio": [n / 10 for n in whole],
+        "price": [Decimal(n) / 100 for n in whole],
+        "day": [date(1, 1, 1) + timedelta(days=n * 100) for n in whole],
+        "at": [start + timedelta(hours=n, microseconds=n) for n in whole],
+        "local": [(start + timedelta(minutes=n)).replace(tzinfo=None) for n in whole],
+        "flag": [file % 2 == 0] * ROWS,
+        "raw": [n.to_bytes(4, "big") for n in whole],
+        "inner": [{"A": n, "deep": {"text": f"t{n}"}} for n in whole],
+        "tags": [[f"x{n}", None] for n in whole],
+        "marks": [[("k", n)] for n in whole],
+    }
+    nulled = {
+        name: [None if name != "id" and at % 7 == 6 else value for at, value in enumerate(column)]
+        for name, column in values.items()
+    }
+    return pa.table(nulled, SCHEMA)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local session for all tests: it takes seconds to start."""
+    found = open_session()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A lake in a folder with a space, whose table `shop.items` has six files that lie apart."""
+    found = ul.connect(tmp_path_factory.mktemp("spark") / "my lake")
+    table = found.create_table("shop.items", SCHEMA)
+    for file in range(FILES):
+        table.append(rows_of(file))
+    return found
+
+
+@pytest.fixture(scope="session")
+def plain(spark: SparkSession, lake: Lake) -> str:
+    """The view of the same rows in memory, where nothing is pruned."""
+    rows = pa.concat_tables(map(rows_of, range(FILES)))
+    at = rows.column_names.index("unsigned")
+    signed = rows.set_column(at, "unsigned", rows.column(at).cast(pa.int64()))  # PySpark takes no unsigned numbers
+    columns = spark_schema(lake.table("shop.items").snapshot().schema)  # or PySpark takes local times for instants
+    spark.createDataFrame(signed, columns).coalesce(1).createOrReplaceTempView("plain")
+    return "plain"

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import contextlib
+import io
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import underlay as ul
+from tests.spark.conftest import FILES, ROWS, rows_of
+from underlay.api.lake import Lake
+from underlay.errors import TableNotFound, Unsupported, VersionNotFound
+from underlay.spark.relation import read_table
+
+CONDITIONS = {
+    "id = 2003": 1,
+    "id >= 4000": 2,
+    "3007 > id and id > 2990": 1,
+    "id in (1, 5003)": 2,
+    "id in (1,2,3,4,5,6,7,8,9,10,11,12,2001)": 2,
+    "id in (1,2,3,4,5,6,7,8,9,10,11,12,null)": 1,
+    "id not in (1, 2)": FILES,
+    "not (id < 5000)": 1,
+    "id < 10 or id > 5030": 2,
+    "small = -1004": 1,
+    "unsigned > 2147483648L + 4900": 1,
+    "name = 'é2-2003'": 1,
+    "name like 'é4%'": 1,
+    "startswith(name, 'é1-')": 1,
+    "name in ('é0-1','é0-2','é0-3','é0-4','é0-5','é0-7','é0-8','é0-9','é0-10','é0-11','null')": 1,
+    "name is null": FILES,
+    "name <=> null": FILES,
+    "name <=> 'é5-5001'": 1,
+    "size = double('NaN')": 1,
+    "isnan(size)": 1,
+    "size > 1240": 2,
+    "size <> 0": FILES,
+    "size = 0.0D": 2,
+    "size = -0.0D": 2,
+    "ratio = float('300.1')": 1,
+    "price = 30.01": 1,
+    "price between 10 and 10.2": 1,
+    "day < date '0100-01-01'": 1,
+    "day in (date '0001-01-01', date '0550-01-01')": 2,
+    "at >= timestamp '2020-07-01 00:00:00'": 1,
+    "at = timestamp '2020-02-11 16:00:00.001000'": 1,
+    "local < timestamp_ntz '2020-01-01 00:30:00'": 1,
+    "flag": 3,
+    "not flag": 3,
+    "flag is null": FILES,
+    "raw = X'000003E9'": 1,
+    "inner.a = 4001": 1,
+    "inner.deep.text = 't1001'": 2,
+    "inner is null": FILES,
+    "inner.deep.text is null and id < 100": 1,
+    "array_contains(tags, 'x3')": FILES,
+    "marks['k'] = 5": FILES,
+    "id % 8 = 2": FILES,
+    "try_cast(name as int) > 5": FILES,
+    "upper(name) = 'É1-1001'": FILES,
+    "cast(small as double) < -4000": 2,  # Catalyst takes the cast away
+    "cast(small as string) < '-4000'": FILES,
+    "size > id": FILES,
+    "name collate UTF8_LCASE = 'É1-1001'": FILES,
+    "true": FILES,
+}
+"""A condition, and how many of the six files may hold a row that meets it."""
+
+
+@pytest.fixture(scope="module")
+def items(spark: SparkSession, lake: Lake) -> DataFrame:
+    return read_table(spark, lake, "shop.items")
+
+
+def planned(frame: DataFrame) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        frame.explain(extended=False)
+    return out.getvalue()
+
+
+def scan_of(frame: DataFrame):
+    node = frame._jdf.queryExecution().sparkPlan()
+    while node.children().size():
+        node = node.children().apply(0)
+    return node
+
+
+def handed_over(frame: DataFrame) -> int:
+    return scan_of(frame).selectedPartitions().totalNumberOfFiles()
+
+
+@pytest.mark.parametrize(("condition", "files"), CONDITIONS.items())
+def test_answer_equals_plain_spark_and_only_files_that_may_match_are_handed_over(
+    spark: SparkSession, items: DataFrame, plain: str, condition: str, files: int
+):
+    found = items.where(condition)
+    expected = spark.table(plain).where(condition)
+    assert sorted(map(str, found.toArrow().to_pylist())) == sorted(map(str, expected.toArrow().to_pylist()))
+    assert handed_over(found) == files
+
+
+def test_scan_is_native_vectorised_and_reads_only_the_named_columns(items: DataFrame):
+    plan = planned(items.where("id = 3 and inner.a > 1").select("name"))
+    assert "FileScan parquet" in plan
+    assert "Batched: true" in plan
+    assert "PushedFilters: [IsNotNull(id), IsNotNull(inner.A), EqualTo(id,3), GreaterThan(inner.A,1)]" in plan
+    assert "ReadSchema: struct<id:bigint,name:string,inner:struct<A:bigint>>" in plan
+
+
+def test_size_is_exact(items: DataFrame, lake: Lake):
+    statistics = items._jdf.queryExecution().optimizedPlan().stats()
+    files = [file.size_bytes for file in lake.table("shop.items").snapshot().files()]
+    assert int(str(statistics.sizeInBytes())) == sum(files)
+
+
+def test_input_files_are_those_of_the_version(items: DataFrame, lake: Lake):
+    names = {file.location for file in lake.table("shop.items").snapshot().files()}
+    assert {path.rsplit("/", 1)[1] for path in items.inputFiles()} == names
+    assert all("my%20lake" in path for path in items.inputFiles())
+
+
+def test_self_join_and_aggregate_equal_plain_spark(spark: SparkSession, items: DataFrame, plain: str):
+    items.createOrReplaceTempView("ours")
+    query = """select a.flag, count(*), sum(b.price), max(a.inner.deep.text) from {0} a join {0} b
+               on a.id = b.id + 1 where a.id < 3000 group by a.flag order by a.flag"""
+    assert spark.sql(query.format("ours")).collect() == spark.sql(query.format(plain)).collect()
+
+
+def test_frame_stays_at_its_version(spark: SparkSession, tmp_path):
+    lake = ul.connect(tmp_path)
+    table = lake.create_table("a.b", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    before = read_table(spark, lake, "a.b")
+    table.append(pa.table({"id": [2]}))
+    assert before.count() == 1
+    assert read_table(spark, lake, "a.b").count() == 2
+    assert read_table(spark, lake, "a.b", version=0).count() == 0
+    table.tag("one", version=1)
+    assert read_table(spark, lake, "a.b", tag="one").count() == 1
+
+
+def test_cached_rows_serve_the_same_version_and_no_other(spark: SparkSession, lake: Lake):
+    newest = read_table(spark, lake, "shop.items").cache()
+    try:
+        assert "InMemoryTableScan" in planned(read_table(spark, lake, "shop.items"))
+        older = read_table(spark, lake, "shop.items", version=1)
+        assert "InMemoryTableScan" not in planned(older)
+        assert older.count() == ROWS
+    finally:
+        newest.unpersist()
+
+
+def test_missing_file_is_an_error_whatever_the_session_ignores(spark: SparkSession, tmp_path):
+    lake = ul.connect(tmp_path)
+    lake.create_table("a.b", rows_of(0).schema).append(rows_of(0))
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        with pytest.raises(Exception, match=r"(?i)not.?exist|FILE_NOT_EXIST"):
+            read_table(spark, lake, "a.b").collect()
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+def test_table_without_rows_is_empty(spark: SparkSession, tmp_path):
+    lake = ul.connect(tmp_path)
+    lake.create_table("a.b", rows_of(0).schema)
+    assert read_table(spark, lake, "a.b").collect() == []
+
+
+def test_table_or_version_that_is_not_there_is_named(spark: SparkSession, lake: Lake):
+    with pytest.raises(TableNotFound, match="nothing"):
+        read_table(spark, lake, "shop.nothing")
+    with pytest.raises(VersionNotFound, match="99"):
+        read_table(spark, lake, "shop.items", version=99)
+
+
+def test_type_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path):
+    lake = ul.connect(tmp_path)
+    lake.create_table("a.b", pa.schema([("moment", pa.timestamp("ns"))]))
+    with pytest.raises(Unsupported, match=r"moment.*timestamp\(ns\)"):
+        read_table(spark, lake, "a.b")

@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+
+import underlay as ul
+from tests.end_to_end.lakes import data_keys, named_keys
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.errors import CommitConflict, InvalidRequest, NotFound, SchemaMismatch, TableExists
+from underlay.spark import write as module
+from underlay.spark.arrow_map import map_in_arrow
+from underlay.spark.options import read_options
+from underlay.spark.source import register_source
+from underlay.spark.source_write import TableWriter
+from underlay.spark.write import append, is_small, overwrite, write
+
+NAME = "some.table"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered(spark: SparkSession):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        register_source(spark)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Lake:
+    return ul.connect(tmp_path / "a lake")
+
+
+@pytest.fixture
+def table(empty: Lake) -> Table:
+    return empty.create_table(NAME, "id bigint not null, name string")
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is small enough to be written in process."""
+    monkeypatch.setattr(module, "SMALL_BYTES", -1)
+
+
+def frame_of(spark: SparkSession, begin: int, end: int, tasks: int = 2) -> DataFrame:
+    return spark.range(begin, end, 1, tasks).selectExpr("id", "concat('name ', id) as name")
+
+
+def writer_of(frame: DataFrame, table: Table, mode: str = "append", **options: str) -> DataFrameWriter:
+    lake = table.writable().lake.store.url
+    return frame.write.format("underlay").mode(mode).option("lake", lake).options(**options)
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.scan(["id"]).to_arrow()["id"].to_pylist())
+
+
+def files_on_disk(table: Table) -> set[str]:
+    return data_keys(table.writable().lake.store)
+
+
+@contextmanager
+def spark_active(spark: SparkSession) -> Iterator[None]:
+    """Spark finds sources in the session that is active in a thread, and a new thread has none."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    sessions.setActiveSession(spark._jsparkSession)
+    yield
+    sessions.clearActiveSession()
+
+
+def fail_on(number: int, frame: DataFrame) -> DataFrame:
+    """The same rows, but the task that has this id fails when it comes to it."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if number in batch.column("id").to_pylist():
+                raise ValueError("this task fails")
+            yield batch
+
+    return map_in_arrow(frame, run, frame.schema)
+
+
+def test_a_write_is_one_version_with_a_file_for_each_task(spark: SparkSession, table: Table):
+    writer_of(frame_of(spark, 0, 100), table).save(NAME)
+    assert (table.version, ids(table)) == (1, list(range(100)))
+    assert len(named_keys(table)) == 2
+    writer_of(frame_of(spark, 100, 110), table).save(NAME)
+    assert (table.version, ids(table)) == (2, list(range(110)))
+
+
+def test_an_overwrite_replaces_all_rows_in_one_version(spark: SparkSession, table: Table):
+    table.append(pa.table({"id": [1, 2], "name": ["a", "b"]}))
+    writer_of(frame_of(spark, 10, 20), table, "overwrite").save(NAME)
+    assert (table.version, ids(table)) == (2, list(range(10, 20)))
+    assert ids(table.at(version=1)) == [1, 2]
+
+
+def test_columns_that_do_not_fit_are_refused_before_any_task_runs(spark: SparkSession, table: Table):
+    for frame in (
+        frame_of(spark, 0, 5).withColumnRenamed("name", "other"),
+        frame_of(spark, 0, 5).selectExpr("cast(id as string) as id", "name"),
+        frame_of(spark, 0, 5).select("name"),
+    ):
+        with pytest.raises(Exception, match="SchemaMismatch"):
+            writer_of(fail_on(3, frame) if "id" in frame.columns else frame, table).save(NAME)
+    assert (table.version, files_on_disk(table)) == (0, set())
+
+
+def test_options_of_readers_are_refused(spark: SparkSession, table: Table):
+    with pytest.raises(AnalysisException, match="for reading"):
+        writer_of(frame_of(spark, 0, 5), table, version="0").save(NAME)
+
+
+def test_a_failed_task_leaves_nothing_visible(spark: SparkSession, table: Table):
+    """Tasks that Spark kills with it may leave files that nobody names."""
+    with pytest.raises(Exception, match="this task fails"):
+        writer_of(fail_on(3999, frame_of(spark, 0, 4000, tasks=4)), table).save(NAME)
+    assert (table.version, ids(table), named_keys(table)) == (0, [], set())
+
+
+def test_a_write_with_a_token_is_done_once(spark: SparkSession, table: Table):
+    for _ in range(2):
+        writer_of(frame_of(spark, 0, 10), table, token="night").save(NAME)
+    assert (table.version, ids(table)) == (1, list(range(10)))
+
+
+def test_two_writers_at_the_same_time_both_land(spark: SparkSession, table: Table):
+    frames = [frame_of(spark, begin, begin + 100) for begin in (0, 100)]
+
+    def save(frame: DataFrame) -> None:
+        with spark_active(spark):
+            writer_of(frame, table).save(NAME)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(save, frames))
+    assert (table.version, ids(table)) == (2, list(range(200)))
+
+
+def test_a_commit_that_fails_is_told_and_spark_aborts_without_deleting(spark: SparkSession, empty: Lake, table: Table):
+    """Spark aborts after a failed commit too, and then names every task's files (R1)."""
+    url = empty.url
+
+    def overtake(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        ul.connect(url, registry="none").table(NAME).append(pa.table({"id": [7], "name": ["g"]}))
+
+    frame = frame_of(spark, 0, 10, tasks=1)
+    with pytest.raises(Exception, match="CommitConflict"):
+        writer_of(map_in_arrow(frame, overtake, frame.schema), table, "overwrite").save(NAME)
+    assert ids(table) == [7]
+    assert len(files_on_disk(table) - named_keys(table)) == 1
+
+
+def staged_writer(table: Table, *, is_overwrite: bool = False) -> TableWriter:
+    """The driver's part of a write, without Spark."""
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    options = read_options({"lake": table.writable().lake.store.url, "path": NAME})
+    schema = StructType([StructField("id", LongType()), StructField("name", StringType())])
+    return TableWriter(options, schema, is_overwrite=is_overwrite)
+
+
+def batches(*numbers: int) -> Iterator[pa.RecordBatch]:
+    return iter([pa.record_batch({"id": list(numbers), "name": [str(number) for number in numbers]})])
+
+
+def test_an_abort_after_a_commit_was_tried_deletes_nothing(table: Table):
+    writer = staged_writer(table)
+    messages = [writer.write(batches(1, 2)), writer.write(iter([]))]
+    writer.commit(messages)
+    writer.abort(messages)
+    assert ids(table) == [1, 2]
+
+
+def test_an_abort_after_a_task_failed_deletes_what_the_others_wrote(table: Table):
+    writer = staged_writer(table)
+    writer.abort([writer.write(batches(1, 2)), None])
+    assert not files_on_disk(table)
+
+
+def test_an_attempt_that_nobody_reports_is_not_in_the_table(table: Table):
+    writer = staged_writer(table)
+    writer.write(batches(1, 2))
+    writer.commit([writer.write(batches(1, 2))])
+    assert ids(table) == [1, 2]
+    assert len(files_on_disk(table)) == 2
+
+
+def test_rows_that_came_while_an_overwrite_ran_are_kept_by_a_conflict(table: Table):
+    writer = staged_writer(table, is_overwrite=True)
+    table.append(pa.table({"id": [7], "name": ["g"]}))
+    with pytest.raises(CommitConflict):
+        writer.commit([writer.write(batches(1))])
+    assert ids(table) == [7]
+
+
+def test_rows_that_came_while_an_append_ran_are_joined_by_it(table: Table):
+    writer = staged_writer(table)
+    table.append(pa.table({"id": [7], "name": ["g"]}))
+    writer.commit([writer.write(batches(1))])
+    assert ids(table) == [1, 7]
+
+
+def test_a_small_append_is_collected_in_one_job_and_written_as_one_file(spark: SparkSession, empty: Lake, table: Table):
+    spark.sparkContext.setJobGroup("small", "")
+    frame = frame_of(spark, 0, 1000)
+    assert is_small(frame)
+    done = append(frame, empty, NAME)
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("small")
+    assert (done.version, done.row_count, done.file_count) == (1, 1000, 1)
+    assert len(jobs) == 1
+    assert ids(table) == list(range(1000))
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_append_is_clustered_by_partition_and_order(spark: SparkSession, empty: Lake):
+    empty.create_table(NAME, "id bigint, part int, name string", sort_by=["-id"], partition_by=["part"])
+    shuffled = ("(id * 7919) % 4000 as id", "cast(id % 2 as int) as part", "'x' as name")
+    done = append(spark.range(0, 4000, 1, 4).selectExpr(*shuffled), empty, NAME)
+    table = empty.table(NAME)
+    assert (done.version, done.row_count) == (1, 4000)
+    assert done.file_count == len(named_keys(table)) <= 4
+    assert ids(table) == list(range(4000))
+    rows = table.scan(["part", "id"]).to_arrow().to_pylist()
+    assert [(row["part"], -row["id"]) for row in rows] == sorted((row["part"], -row["id"]) for row in rows)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_append_whose_task_fails_leaves_only_files_that_nobody_names(
+    spark: SparkSession, empty: Lake, table: Table
+):
+    with pytest.raises(Exception, match="this task fails"):
+        append(fail_on(1999, frame_of(spark, 0, 2000, tasks=4)), empty, NAME)
+    assert (table.version, ids(table)) == (0, [])
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_an_append_with_a_token_is_done_once(
+    spark: SparkSession, empty: Lake, table: Table, monkeypatch: pytest.MonkeyPatch, is_large: bool
+):
+    if is_large:
+        monkeypatch.setattr(module, "SMALL_BYTES", -1)
+    first = append(frame_of(spark, 0, 10), empty, NAME, token="a")
+    again = append(frame_of(spark, 0, 10), empty, NAME, token="a")
+    assert (first.is_repeat, again.is_repeat, again.version) == (False, True, first.version)
+    assert ids(table) == list(range(10))
+
+
+def test_an_append_that_does_not_fit_is_refused_before_any_task_runs(spark: SparkSession, empty: Lake, table: Table):
+    with pytest.raises(SchemaMismatch):
+        append(fail_on(3, frame_of(spark, 0, 5).withColumnRenamed("name", "other")), empty, NAME)
+    assert not files_on_disk(table)
+
+
+def test_an_overwrite_of_a_table_by_its_own_rows_keeps_what_it_chose(spark: SparkSession, empty: Lake, table: Table):
+    table.append(pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}))
+    frame = spark.read.format("underlay").option("lake", empty.url).load(NAME).where("id > 1")
+    done = overwrite(frame, empty, NAME)
+    assert (done.version, done.row_count, ids(table)) == (2, 2, [2, 3])
+
+
+def test_modes_are_those_of_spark(spark: SparkSession, empty: Lake):
+    frame = frame_of(spark, 0, 5)
+    with pytest.raises(NotFound):
+        write(frame, empty, NAME, "append")
+    created = write(frame, empty, NAME, sort_by=["id"])
+    table = empty.table(NAME)
+    assert created is not None
+    assert (created.row_count, table.schema.field("id").nullable) == (5, True)
+    with pytest.raises(TableExists):
+        write(frame, empty, NAME)
+    assert write(frame, empty, NAME, "ignore") is None
+    write(frame_of(spark, 5, 7), empty, NAME, "append")
+    assert ids(table) == list(range(7))
+    write(frame_of(spark, 8, 9), empty, NAME, "overwrite")
+    assert ids(table) == [8]
+    assert write(frame, empty, "other.table", "ignore") is not None
+    with pytest.raises(InvalidRequest):
+        write(frame, empty, NAME, "replace")  # type: ignore[arg-type]  # no such mode
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_rows_of_every_type_come_back_as_they_were(
+    spark: SparkSession, lake: Lake, plain: str, empty: Lake, monkeypatch: pytest.MonkeyPatch, is_large: bool
+):
+    if is_large:
+        monkeypatch.setattr(module, "SMALL_BYTES", -1)
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        write(spark.table(plain), empty, "copy.items")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    found = empty.table("copy.items").to_arrow().sort_by("id")
+    expected = lake.table("shop.items").to_arrow().sort_by("id")
+    for name in found.column_names:
+        assert [str(value) for value in found[name].to_pylist()] == [str(value) for value in expected[name].to_pylist()]
+
+
+RETRYING = """
+import os, sys
+import pyarrow as pa
+import underlay as ul
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from underlay.spark import write as module
+from underlay.spark.arrow_map import map_in_arrow
+from underlay.spark.arrow_map import map_in_arrow
+from underlay.spark.java import cache_folder, find_java_home
+from underlay.spark.source import register_source
+from underlay.spark.start import local_settings
+
+os.environ["JAVA_HOME"] = str(find_java_home(os.environ, cache_folder(os.environ)))
+builder = SparkSession.builder.master("local[2,3]")
+for name, value in local_settings(4096, sys.argv[1] + "/spark").items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+
+def fail_first(batches):
+    for batch in batches:
+        yield batch
+    if TaskContext.get().attemptNumber() == 0:
+        raise ValueError("first attempt")
+
+lake = ul.connect(sys.argv[1] + "/lake")
+table = lake.create_table("some.table", "id bigint")
+frame = spark.range(0, 1000, 1, 2)
+flaky = map_in_arrow(frame, fail_first, frame.schema)
+register_source(spark, lake)
+flaky.write.format("underlay").mode("append").save("some.table")
+module.SMALL_BYTES = -1
+done = module.append(map_in_arrow(spark.range(1000, 1500, 1, 2), fail_first, frame.schema), lake, "some.table")
+found = sorted(table.to_arrow()["id"].to_pylist())
+assert found == list(range(1500)), len(found)
+assert table.version == 2
+print("each row once", done.row_count)
+spark.stop()
+"""
+
+
+def test_tasks_that_are_tried_again_add_each_row_once(tmp_path: Path):
+    """In a process of its own: a local session that tries tasks again is started as such."""
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, "-c", RETRYING, str(tmp_path)], capture_output=True, text=True, env=environment, timeout=200
+    )
+    assert "each row once 500" in done.stdout, done.stderr[-3000:]
