@@ -21,3 +21,15 @@ settings.load_profile("underlay")
 def fixtures() -> Path:
     """The folder with the files that other systems wrote."""
     return genuine.fixtures()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two processes share the tests file by file; those on Spark stay together, for one session, and begin first."""
+    items.sort(key=lambda item: _group(item) != "spark")
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    inside = item.path.relative_to(Path(__file__).parent)
+    return "spark" if inside.parts[0] == "spark" else str(inside)

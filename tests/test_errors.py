@@ -9,6 +9,7 @@ from underlay import errors
 from underlay.errors import (
     EXIT_CODES,
     ChecksumMismatch,
+    ClaimLost,
     CommitConflict,
     CommitUnknown,
     Damaged,
@@ -46,6 +47,7 @@ def test_codes_are_stable():
         "bad_predicate",
         "busy",
         "checksum_mismatch",
+        "claim_lost",
         "commit_conflict",
         "commit_unknown",
         "damaged",
@@ -58,9 +60,12 @@ def test_codes_are_stable():
         "not_found",
         "registry_refused",
         "replaced",
+        "replay_differs",
         "revision_closed",
         "schema_mismatch",
         "snapshot_expired",
+        "source_changed",
+        "source_unreadable",
         "table_exists",
         "table_not_found",
         "truncated",
@@ -102,4 +107,5 @@ def test_errors_carry_ids_across_processes():
     conflict = pickle.loads(pickle.dumps(CommitConflict("x").between("a", "b")))
     assert (conflict.mine, conflict.theirs) == ("a", "b")
     assert pickle.loads(pickle.dumps(CommitUnknown("x").of("a"))).commit_id == "a"
+    assert pickle.loads(pickle.dumps(ClaimLost("x").of(["a"]))).uris == ("a",)
     assert pickle.loads(pickle.dumps(RevisionClosed("x").by("r"))).successor == "r"

@@ -30,6 +30,7 @@ LAYERS = [
     "registry",
     "scan",
     "change",
+    "ingest",
     "maintain",
     "local",
     "api",

@@ -5,6 +5,7 @@
     │   ├── BadPredicate
     │   ├── UnknownColumn
     │   ├── SchemaMismatch
+    │   ├── SourceChanged
     │   └── TableExists
     ├── NotFound          name something that exists: a file, a table, a version
     │   ├── TableNotFound
@@ -14,12 +15,15 @@
     │   ├── Truncated
     │   ├── Malformed
     │   ├── ChecksumMismatch
+    │   ├── SourceUnreadable
     │   └── Inconsistent
     │       ├── Replaced
-    │       └── RegistryRefused
+    │       ├── RegistryRefused
+    │       └── ReplayDiffers
     ├── Unsupported       use another writer or a newer Underlay: the object is fine, this release cannot use it
     ├── Busy              try again later: another writer holds it
     │   ├── CommitConflict
+    │   │   ├── ClaimLost
     │   │   └── JobTakenOver
     │   ├── LeaseHeld
     │   └── RevisionClosed
@@ -32,6 +36,7 @@ once released; the exit code of a command is `EXIT_CODES[type]` of the nearest c
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -110,6 +115,12 @@ class SchemaMismatch(InvalidRequest):
     code = "schema_mismatch"
 
 
+class SourceChanged(InvalidRequest):
+    """A source that was ingested has other content now, and nobody said what is to become of its rows."""
+
+    code = "source_changed"
+
+
 class TableExists(InvalidRequest):
     """A table has this name, or one that differs in upper and lower case only."""
 
@@ -164,6 +175,12 @@ class ChecksumMismatch(Damaged):
     code = "checksum_mismatch"
 
 
+class SourceUnreadable(Damaged):
+    """A source of which nothing more can be read: cut short, damaged, or not what its name says."""
+
+    code = "source_unreadable"
+
+
 class Inconsistent(Damaged):
     """Two objects that describe each other disagree: a sidecar and its Parquet file, say."""
 
@@ -180,6 +197,12 @@ class RegistryRefused(Inconsistent):
     """The registry tells of another lake, or of a history that the store does not have. Nothing of it is believed."""
 
     code = "registry_refused"
+
+
+class ReplayDiffers(Inconsistent):
+    """An epoch of a stream came again with other rows than were committed for it. Nothing was changed."""
+
+    code = "replay_differs"
 
 
 class Unsupported(UnderlayError):
@@ -207,6 +230,18 @@ class CommitConflict(Busy):
     def between(self, mine: str, theirs: str) -> CommitConflict:
         """The same error, naming both commits."""
         self.mine, self.theirs = mine, theirs
+        return self
+
+
+class ClaimLost(CommitConflict):
+    """Sources that this run had claimed are another one's now, or done. Nothing was changed; `uris` names them."""
+
+    code = "claim_lost"
+    uris: tuple[str, ...] = ()
+
+    def of(self, uris: Iterable[str]) -> ClaimLost:
+        """The same error, naming the sources."""
+        self.uris = tuple(uris)
         return self
 
 

@@ -198,12 +198,16 @@ def test_many_bytes_are_put_before_the_commit(store: Store, monkeypatch: pytest.
     Checker(store).check()
 
 
-def test_a_stream_is_written_run_by_run(store: Store, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("sort_by", "file_count"), [([], 1), (["id"], 3)])
+def test_a_stream_is_written_run_by_run_and_runs_share_files_unless_they_are_sorted(
+    store: Store, monkeypatch: pytest.MonkeyPatch, sort_by: list[str], file_count: int
+):
     monkeypatch.setattr("underlay.change.rows.RUN_BYTES", 1)
-    batch = rows(range(5)).to_batches()[0]
-    done = table_of(store).append(pa.RecordBatchReader.from_batches(batch.schema, [batch] * 3))
-    assert (done.row_count, done.file_count) == (15, 3)
-    assert table_of(store).version == 1
+    table = quick(store).create_table("some.stream", SCHEMA, sort_by=sort_by)
+    batches = [rows(range(begin, begin + 5)).to_batches()[0] for begin in (0, 5, 10)]
+    done = table.append(pa.RecordBatchReader.from_batches(batches[0].schema, batches))
+    assert (done.version, done.row_count, done.file_count) == (1, 15, file_count)
+    assert ids(table) == list(range(15))
 
 
 def test_an_error_in_the_middle_of_a_stream_adds_nothing(store: Store, monkeypatch: pytest.MonkeyPatch):

@@ -26,7 +26,7 @@ def data(*numbers: int | None) -> pa.Table:
 
 
 def written(rows: pa.Table, **options: object) -> list[NewFile]:
-    return list(FileWriter(define(SCHEMA, **options), 7).write(rows))  # type: ignore[arg-type]  # options of define
+    return list(FileWriter(define(SCHEMA, **options), 7).write([rows]))  # type: ignore[arg-type]  # options of define
 
 
 def opened(file: NewFile) -> pq.ParquetFile:

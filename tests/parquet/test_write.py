@@ -94,6 +94,32 @@ def test_floats_have_no_dictionary_and_texts_have_one():
     assert has == [False, True, False, False]
 
 
+def test_values_that_hardly_occur_twice_have_no_dictionary():
+    rows, few = 200_000, np.arange(200_000) % 1000
+    odd = pa.array(np.where(few == 0, None, np.arange(rows)).tolist(), pa.int64())
+    table = pa.table(
+        {
+            "distinct": np.arange(rows),
+            "few": few,
+            "nulls and distinct": odd,
+            "only nulls": pa.nulls(rows, pa.string()),
+            "distinct text": [f"text {number}" for number in range(rows)],
+            "few texts": [f"text {number}" for number in few],
+            "ids": pa.array([number.to_bytes(16, "big") for number in range(rows)], pa.uuid()),
+        }
+    )
+    file = one_file(table)
+    has = dict(zip(table.column_names, file.footer.chunks.has_dictionary_page_offset[0].tolist(), strict=True))
+    assert [name for name, is_there in has.items() if is_there] == ["few", "only nulls", "few texts"]
+    assert read(file).equals(table)
+
+
+def test_a_view_of_a_file_is_its_bytes_whether_its_footer_was_mended_or_not():
+    for values in ([1.0], [math.nan]):
+        file = one_file(pa.table({"f": values}))
+        assert bytes(file.view()) == file.data()
+
+
 def test_bloom_filters_are_made_of_the_columns_asked_for():
     file = one_file(pa.table({"a": [1, 2], "b": ["x", "y"]}), bloom={"b": 0.01})
     assert (file.footer.chunks.bloom_filter_length[0] > 0).tolist() == [False, True]

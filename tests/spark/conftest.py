@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -9,10 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import underlay as ul
+from tests.spark.cluster import MASTER, open_on_cluster
 from underlay.api.lake import Lake
 from underlay.spark.columns import spark_schema
 from underlay.spark.start import open_session
 
+os.environ.setdefault(  # short tests on few rows: less time goes into compiling, and into tasks without rows
+    "PYSPARK_SUBMIT_ARGS",
+    "--conf spark.sql.shuffle.partitions=3 "
+    '--driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell',
+)
 ROWS = 50
 FILES = 6
 SCHEMA = pa.schema(
@@ -65,10 +72,25 @@ def rows_of(file: int) -> pa.Table:
     return pa.table(nulled, SCHEMA)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "local_only: about a session in this process, or without tasks")
+    config.addinivalue_line("markers", "cluster_only: needs executors in processes of their own")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not for the kind of master that this process has."""
+    other = "local_only" if MASTER in os.environ else "cluster_only"
+    left_out = [item for item in items if item.get_closest_marker(other)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One local session for all tests: it takes seconds to start."""
-    found = open_session()
+    """One session for all tests, since it takes seconds to start: local, or of the cluster that is named."""
+    master = os.environ.get(MASTER)
+    found = open_session() if master is None else open_on_cluster(master)
     yield found
     found.stop()
 

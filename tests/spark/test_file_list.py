@@ -12,7 +12,9 @@ NAMES = ["a.parquet", "with space.parquet", "per%20cent.parquet", "é.parquet", 
 
 def test_files_arrive_with_their_paths_and_sizes(spark: SparkSession):
     gateway = gateway_of(spark)
-    found = list(hand_over(gateway, encode_files("file:///my folder", NAMES, SIZES, SIZES), len(NAMES)))
+    found = list(
+        hand_over(gateway, encode_files([f"file:///my folder/{name}" for name in NAMES], SIZES, SIZES), len(NAMES))
+    )
     assert [one.getPath().toString() for one in found] == [f"file:/my folder/{name}" for name in NAMES]
     assert [one.getLen() for one in found] == SIZES
     assert [one.getModificationTime() for one in found] == SIZES
@@ -21,7 +23,7 @@ def test_files_arrive_with_their_paths_and_sizes(spark: SparkSession):
 
 @pytest.mark.parametrize("count", [0, 1, 3000])
 def test_any_number_of_files_arrives(spark: SparkSession, count: int):
-    encoded = encode_files("s3a://bucket/x", [f"{n}.parquet" for n in range(count)], range(count), range(count))
+    encoded = encode_files([f"s3a://bucket/x/{n}.parquet" for n in range(count)], range(count))
     found = hand_over(gateway_of(spark), encoded, count)
     assert len(found) == count
     if count:
@@ -30,4 +32,4 @@ def test_any_number_of_files_arrives(spark: SparkSession, count: int):
 
 def test_a_length_for_each_name_is_needed():
     with pytest.raises(ValueError, match="shorter"):
-        encode_files("file:///x", ["a", "b"], [1], [0, 0])
+        encode_files(["a", "b"], [1])

@@ -10,7 +10,8 @@ import pytest
 
 from underlay.prune.instant import Instant
 from underlay.prune.predicate import And, Compare, Constant, In, Not, Op, Opaque
-from underlay.spark.filters import Unknown, exact_value, read_value, translate
+from underlay.spark.expression import Unknown, exact_value, read_value
+from underlay.spark.filters import translate
 
 PACKAGE = "org.apache.spark.sql.catalyst.expressions."
 

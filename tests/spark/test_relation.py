@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Iterable
+from functools import reduce
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 import underlay as ul
 from tests.spark.conftest import FILES, ROWS, rows_of
 from underlay.api.lake import Lake
-from underlay.errors import TableNotFound, Unsupported, VersionNotFound
+from underlay.errors import TableNotFound, VersionNotFound
 from underlay.spark.relation import read_table
 
 CONDITIONS = {
@@ -91,6 +94,18 @@ def handed_over(frame: DataFrame) -> int:
     return scan_of(frame).selectedPartitions().totalNumberOfFiles()
 
 
+def found_by(frame: DataFrame, conditions: Iterable[str], column: str) -> list[list[int]]:
+    """The sorted values of a column that each condition finds: every condition is a scan of its own in one query."""
+    parts = [
+        frame.where(where).select(f.lit(at).alias("at"), f.col(column).cast("long"))
+        for at, where in enumerate(conditions)
+    ]
+    found: list[list[int]] = [[] for _ in parts]
+    for at, value in reduce(DataFrame.unionAll, parts).collect():
+        found[at].append(value)
+    return list(map(sorted, found))
+
+
 @pytest.mark.parametrize(("condition", "files"), CONDITIONS.items())
 def test_answer_equals_plain_spark_and_only_files_that_may_match_are_handed_over(
     spark: SparkSession, items: DataFrame, plain: str, condition: str, files: int
@@ -113,6 +128,18 @@ def test_size_is_exact(items: DataFrame, lake: Lake):
     statistics = items._jdf.queryExecution().optimizedPlan().stats()
     files = [file.size_bytes for file in lake.table("shop.items").snapshot().files()]
     assert int(str(statistics.sizeInBytes())) == sum(files)
+
+
+def test_number_of_rows_is_exact_for_the_cost_based_optimiser(spark: SparkSession, lake: Lake, items: DataFrame):
+    rows = items._jdf.queryExecution().optimizedPlan().stats().rowCount()
+    assert rows.toString() == "None"
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    try:
+        found = read_table(spark, lake, "shop.items")
+        assert found._jdf.queryExecution().optimizedPlan().stats().rowCount().toString() == f"Some({FILES * ROWS})"
+        assert found.where("id = 2003").count() == 1
+    finally:
+        spark.conf.unset("spark.sql.cbo.enabled")
 
 
 def test_input_files_are_those_of_the_version(items: DataFrame, lake: Lake):
@@ -176,10 +203,3 @@ def test_table_or_version_that_is_not_there_is_named(spark: SparkSession, lake: 
         read_table(spark, lake, "shop.nothing")
     with pytest.raises(VersionNotFound, match="99"):
         read_table(spark, lake, "shop.items", version=99)
-
-
-def test_type_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path):
-    lake = ul.connect(tmp_path)
-    lake.create_table("a.b", pa.schema([("moment", pa.timestamp("ns"))]))
-    with pytest.raises(Unsupported, match=r"moment.*timestamp\(ns\)"):
-        read_table(spark, lake, "a.b")

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from uuid import UUID
 
 import pyarrow as pa
@@ -21,7 +21,6 @@ from underlay.api.lake import Lake
 from underlay.errors import InvalidRequest
 from underlay.prune import matches
 from underlay.schema.arrow import from_arrow
-from underlay.spark import source
 from underlay.spark.arrow_types import arrow_schema
 from underlay.spark.columns import spark_schema
 from underlay.spark.options import read_options
@@ -34,9 +33,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 @pytest.fixture(scope="module", autouse=True)
 def _registered(spark: SparkSession):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        register_source(spark)
+    register_source(spark)
 
 
 @pytest.fixture
@@ -268,11 +265,19 @@ def test_a_source_that_is_registered_for_a_lake_needs_no_option(spark: SparkSess
     assert spark.read.format("underlay").option("columns", "id").load("shop.items").count() == FILES * ROWS
 
 
-def test_whoever_registers_is_warned_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(source, "_has_warned", False)
-    with pytest.warns(UserWarning, match="reads all columns and rows"):
-        register_source(spark)
-    register_source(spark)
+def test_the_first_reader_without_options_that_narrow_it_warns(lake: Lake, tmp_path: Path):
+    class Marked(UnderlayDataSource):
+        warned = str(tmp_path / "warned")
+
+    def read(**options: str) -> None:
+        source = Marked({"lake": lake.url, "path": "shop.items", **options})
+        source.reader(source.schema())
+
+    read(columns="id")
+    read(where="id > 5")
+    with pytest.warns(UserWarning, match=r"reads all columns and rows.*underlay\.spark\.session"):
+        read()
+    read()
 
 
 def test_only_the_pushing_reader_defines_push_filters():

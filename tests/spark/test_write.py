@@ -1,12 +1,7 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,21 +14,21 @@ from tests.end_to_end.lakes import data_keys, named_keys
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import CommitConflict, InvalidRequest, NotFound, SchemaMismatch, TableExists
-from underlay.spark import write as module
+from underlay.spark import small
 from underlay.spark.arrow_map import map_in_arrow
+from underlay.spark.cluster import clustered
 from underlay.spark.options import read_options
+from underlay.spark.small import is_small
 from underlay.spark.source import register_source
 from underlay.spark.source_write import TableWriter
-from underlay.spark.write import append, is_small, overwrite, write
+from underlay.spark.write import append, overwrite, write
 
 NAME = "some.table"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _registered(spark: SparkSession):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        register_source(spark)
+    register_source(spark)
 
 
 @pytest.fixture
@@ -49,7 +44,7 @@ def table(empty: Lake) -> Table:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is small enough to be written in process."""
-    monkeypatch.setattr(module, "SMALL_BYTES", -1)
+    monkeypatch.setattr(small, "SMALL_BYTES", -1)
 
 
 def frame_of(spark: SparkSession, begin: int, end: int, tasks: int = 2) -> DataFrame:
@@ -67,15 +62,6 @@ def ids(table: Table) -> list[int]:
 
 def files_on_disk(table: Table) -> set[str]:
     return data_keys(table.writable().lake.store)
-
-
-@contextmanager
-def spark_active(spark: SparkSession) -> Iterator[None]:
-    """Spark finds sources in the session that is active in a thread, and a new thread has none."""
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
-    sessions.setActiveSession(spark._jsparkSession)
-    yield
-    sessions.clearActiveSession()
 
 
 def fail_on(number: int, frame: DataFrame) -> DataFrame:
@@ -105,15 +91,48 @@ def test_an_overwrite_replaces_all_rows_in_one_version(spark: SparkSession, tabl
     assert ids(table.at(version=1)) == [1, 2]
 
 
-def test_columns_that_do_not_fit_are_refused_before_any_task_runs(spark: SparkSession, table: Table):
-    for frame in (
-        frame_of(spark, 0, 5).withColumnRenamed("name", "other"),
-        frame_of(spark, 0, 5).selectExpr("cast(id as string) as id", "name"),
-        frame_of(spark, 0, 5).select("name"),
+def test_columns_that_do_not_fit_are_refused_before_any_job_runs(spark: SparkSession, empty: Lake, table: Table):
+    spark.sparkContext.setJobGroup("misfits", "")
+    frame = frame_of(spark, 0, 5)
+    for misfit, problem in (
+        (frame.withColumnRenamed("name", "other"), "no column other"),
+        (frame.withColumnRenamed("name", "NAME"), "Did you mean name"),
+        (frame.selectExpr("cast(id as string) as id", "name"), "id"),
+        (frame.select("name"), "required column is missing"),
     ):
-        with pytest.raises(Exception, match="SchemaMismatch"):
-            writer_of(fail_on(3, frame) if "id" in frame.columns else frame, table).save(NAME)
+        with pytest.raises(SchemaMismatch, match=problem):
+            append(misfit, empty, NAME)
+        with pytest.raises(Exception, match=problem):
+            writer_of(misfit, table).save(NAME)
+    assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("misfits")) == []
     assert (table.version, files_on_disk(table)) == (0, set())
+
+
+def test_columns_are_matched_by_name_widened_and_null_when_they_are_missing(spark: SparkSession, empty: Lake):
+    wide = empty.create_table(NAME, "id bigint not null, name string, size double, day date, part int")
+    frame = spark.sql("select cast(1.5 as float) as size, 'x' as name, 2S as part, cast(7 as int) as id")
+    append(frame, empty, NAME)
+    writer_of(frame, wide).save(NAME)
+    row = {"id": 7, "name": "x", "size": 1.5, "day": None, "part": 2}
+    assert wide.to_arrow().to_pylist() == [row, row]
+
+
+def test_a_table_that_is_not_there_is_named_with_how_to_make_it(spark: SparkSession, empty: Lake, table: Table):
+    for mode in ("append", "overwrite"):
+        with pytest.raises(Exception, match=r"no table no\.such.*create_table"):
+            writer_of(frame_of(spark, 0, 5), table, mode).save("no.such")
+    with pytest.raises(NotFound, match="create_table"):
+        append(frame_of(spark, 0, 5), empty, "no.such")
+
+
+def test_an_option_that_does_not_exist_is_named(spark: SparkSession, table: Table):
+    with pytest.raises(AnalysisException, match=r"no such option.*tokn"):
+        writer_of(frame_of(spark, 0, 5), table, tokn="x").save(NAME)
+
+
+def test_a_table_without_order_and_partitions_is_not_shuffled(spark: SparkSession, table: Table):
+    frame = frame_of(spark, 0, 5)
+    assert clustered(frame, table.read_head().root.definition) is frame
 
 
 def test_options_of_readers_are_refused(spark: SparkSession, table: Table):
@@ -138,8 +157,8 @@ def test_two_writers_at_the_same_time_both_land(spark: SparkSession, table: Tabl
     frames = [frame_of(spark, begin, begin + 100) for begin in (0, 100)]
 
     def save(frame: DataFrame) -> None:
-        with spark_active(spark):
-            writer_of(frame, table).save(NAME)
+        register_source(spark)  # Spark finds sources in the session that is active in a thread, and a new one has none
+        writer_of(frame, table).save(NAME)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(save, frames))
@@ -222,6 +241,11 @@ def test_a_small_append_is_collected_in_one_job_and_written_as_one_file(spark: S
     assert ids(table) == list(range(1000))
 
 
+def test_what_grows_on_its_way_is_not_small(spark: SparkSession):
+    assert not is_small(spark.sql("select explode(sequence(id, 1000000000)) as id from range(1)"))
+    assert not is_small(map_in_arrow(frame_of(spark, 0, 5), lambda batches: batches, frame_of(spark, 0, 5).schema))
+
+
 @pytest.mark.usefixtures("large")
 def test_a_large_append_is_clustered_by_partition_and_order(spark: SparkSession, empty: Lake):
     empty.create_table(NAME, "id bigint, part int, name string", sort_by=["-id"], partition_by=["part"])
@@ -249,17 +273,11 @@ def test_an_append_with_a_token_is_done_once(
     spark: SparkSession, empty: Lake, table: Table, monkeypatch: pytest.MonkeyPatch, is_large: bool
 ):
     if is_large:
-        monkeypatch.setattr(module, "SMALL_BYTES", -1)
+        monkeypatch.setattr(small, "SMALL_BYTES", -1)
     first = append(frame_of(spark, 0, 10), empty, NAME, token="a")
     again = append(frame_of(spark, 0, 10), empty, NAME, token="a")
     assert (first.is_repeat, again.is_repeat, again.version) == (False, True, first.version)
     assert ids(table) == list(range(10))
-
-
-def test_an_append_that_does_not_fit_is_refused_before_any_task_runs(spark: SparkSession, empty: Lake, table: Table):
-    with pytest.raises(SchemaMismatch):
-        append(fail_on(3, frame_of(spark, 0, 5).withColumnRenamed("name", "other")), empty, NAME)
-    assert not files_on_disk(table)
 
 
 def test_an_overwrite_of_a_table_by_its_own_rows_keeps_what_it_chose(spark: SparkSession, empty: Lake, table: Table):
@@ -294,7 +312,7 @@ def test_rows_of_every_type_come_back_as_they_were(
     spark: SparkSession, lake: Lake, plain: str, empty: Lake, monkeypatch: pytest.MonkeyPatch, is_large: bool
 ):
     if is_large:
-        monkeypatch.setattr(module, "SMALL_BYTES", -1)
+        monkeypatch.setattr(small, "SMALL_BYTES", -1)
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     try:
         write(spark.table(plain), empty, "copy.items")
@@ -304,53 +322,3 @@ def test_rows_of_every_type_come_back_as_they_were(
     expected = lake.table("shop.items").to_arrow().sort_by("id")
     for name in found.column_names:
         assert [str(value) for value in found[name].to_pylist()] == [str(value) for value in expected[name].to_pylist()]
-
-
-RETRYING = """
-import os, sys
-import pyarrow as pa
-import underlay as ul
-from pyspark import TaskContext
-from pyspark.sql import SparkSession
-from underlay.spark import write as module
-from underlay.spark.arrow_map import map_in_arrow
-from underlay.spark.arrow_map import map_in_arrow
-from underlay.spark.java import cache_folder, find_java_home
-from underlay.spark.source import register_source
-from underlay.spark.start import local_settings
-
-os.environ["JAVA_HOME"] = str(find_java_home(os.environ, cache_folder(os.environ)))
-builder = SparkSession.builder.master("local[2,3]")
-for name, value in local_settings(4096, sys.argv[1] + "/spark").items():
-    builder = builder.config(name, value)
-spark = builder.getOrCreate()
-
-def fail_first(batches):
-    for batch in batches:
-        yield batch
-    if TaskContext.get().attemptNumber() == 0:
-        raise ValueError("first attempt")
-
-lake = ul.connect(sys.argv[1] + "/lake")
-table = lake.create_table("some.table", "id bigint")
-frame = spark.range(0, 1000, 1, 2)
-flaky = map_in_arrow(frame, fail_first, frame.schema)
-register_source(spark, lake)
-flaky.write.format("underlay").mode("append").save("some.table")
-module.SMALL_BYTES = -1
-done = module.append(map_in_arrow(spark.range(1000, 1500, 1, 2), fail_first, frame.schema), lake, "some.table")
-found = sorted(table.to_arrow()["id"].to_pylist())
-assert found == list(range(1500)), len(found)
-assert table.version == 2
-print("each row once", done.row_count)
-spark.stop()
-"""
-
-
-def test_tasks_that_are_tried_again_add_each_row_once(tmp_path: Path):
-    """In a process of its own: a local session that tries tasks again is started as such."""
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(
-        [sys.executable, "-c", RETRYING, str(tmp_path)], capture_output=True, text=True, env=environment, timeout=200
-    )
-    assert "each row once 500" in done.stdout, done.stderr[-3000:]

@@ -91,13 +91,12 @@ def add_rows(transaction: Transaction, rows: Rows) -> None:
     writer = FileWriter(base.definition, next_block(base))
     files: list[NewFile] = []
     held = 0
-    for run in rows():
-        for file in writer.write(run):
-            transaction.objects |= file.objects(revision.keys)
-            files.append(replace(file, data=b"", sidecar=b""))
-            held += len(file.data)
-            if held >= HELD_BYTES:
-                put_all(revision.store, transaction.objects)
-                transaction.objects.clear()
-                held = 0
+    for file in writer.write(rows()):
+        transaction.objects |= file.objects(revision.keys)
+        files.append(replace(file, data=b"", sidecar=b""))
+        held += len(file.data)
+        if held >= HELD_BYTES:
+            put_all(revision.store, transaction.objects)
+            transaction.objects.clear()
+            held = 0
     add_files(transaction, [file.entry for file in files], {file.layout.id: file.layout for file in files}.values())

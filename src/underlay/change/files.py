@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from underlay.schema.conform import conform
 from underlay.schema.record import from_record
 from underlay.schema.sort import SortField, sort_indices
 from underlay.schema.transform import bind_partition
+from underlay.store.store import Data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +31,10 @@ class NewFile:
 
     entry: FileEntry
     layout: Layout
-    data: bytes
+    data: Data
     sidecar: bytes
 
-    def objects(self, keys: RevisionKeys) -> dict[str, bytes]:
+    def objects(self, keys: RevisionKeys) -> dict[str, Data]:
         """What to put, by key."""
         location = self.entry.location
         key = keys.file(location)
@@ -63,9 +64,19 @@ class FileWriter:
         ]
         self._block_count = block_count
 
-    def write(self, rows: pa.Table) -> Iterator[NewFile]:
-        """The files of these rows. Raises SchemaMismatch when they do not fit the table."""
-        for part in split(conform(rows, self.schema), self._partitions, self.schema):
+    def write(self, runs: Iterable[pa.Table]) -> Iterator[NewFile]:
+        """The files of these rows, of which each run is sorted and split by itself; without order and partitions files
+        go on from one run to the next. Raises SchemaMismatch when rows do not fit the table."""
+        fitting = (conform(run, self.schema) for run in runs)
+        if self._sort or self._partitions:
+            for run in fitting:
+                yield from self._write_run(run)
+        else:
+            for written in write_files(fitting, self._arrow, self._options):
+                yield self._finish(written, ())
+
+    def _write_run(self, run: pa.Table) -> Iterator[NewFile]:
+        for part in split(run, self._partitions, self.schema):
             table = part.rows
             if self._sort and table.num_rows > 1:
                 table = table.take(sort_indices(table, self._sort, self.schema))
@@ -75,7 +86,7 @@ class FileWriter:
     def _finish(self, written: WrittenFile, partition: tuple[bytes | None, ...]) -> NewFile:
         location = file_name(self._block_count, int.from_bytes(os.urandom(8), "big"))
         self._block_count += written.footer.row_group_count
-        data = written.data()
+        data = written.view()
         sidecar = sidecar_of(data, written.footer)
         entry, layout = written_entry(written, self.schema, location, sidecar=sidecar)
         return NewFile(entry=replace(entry, partition=partition), layout=layout, data=data, sidecar=sidecar)

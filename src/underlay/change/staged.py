@@ -47,11 +47,10 @@ def stage(staging: Staging, store: Store, rows: Rows) -> Staged:
     writer = FileWriter(staging.definition, staging.next_block)
     entries: list[FileEntry] = []
     layouts: dict[str, Layout] = {}
-    for run in rows():
-        for file in writer.write(run):
-            put_all(store, file.objects(keys))
-            entries.append(file.entry)
-            layouts[file.layout.id] = file.layout
+    for file in writer.write(rows()):
+        put_all(store, file.objects(keys))
+        entries.append(file.entry)
+        layouts[file.layout.id] = file.layout
     return Staged(entries=tuple(entries), layouts=tuple(layouts.values()))
 
 

@@ -15,10 +15,10 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from underlay.cli.file_kind import Kind, existing_file, kind_of, open_file
-from underlay.cli.text_file import Types, explained, text_reader
-from underlay.cli.text_values import from_text, is_text_type
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
+from underlay.ingest.file_kind import Kind, existing_file, kind_of, open_file
+from underlay.ingest.text_file import Types, explained, text_reader
+from underlay.ingest.text_values import from_text, is_text_type
 
 STDIN = "-"
 _IPC_MAGIC = b"ARROW1"

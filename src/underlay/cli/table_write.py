@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from underlay.api.table import Table
 from underlay.cli.data_file import STDIN, read_file
-from underlay.cli.file_kind import existing_file, kind_of
 from underlay.cli.output import print_json, progress_bar, say, show_count
 from underlay.errors import InvalidRequest, UnderlayError
+from underlay.ingest.file_kind import existing_file, kind_of
 from underlay.schema.conform import conform
 
 _ROW = re.compile(r" in row (\d+)$")

@@ -83,8 +83,9 @@ class SourceRecord(msgspec.Struct, frozen=True, array_like=True):
     status: str = "done"
     """`done`, `claimed`, `failed`."""
     owner: str | None = None
-    """The job that claims it."""
+    """The run that claims it, or that brought it."""
     row_count: int = 0
+    """Rows of it that are in the table, whatever its status."""
     error: str | None = None
 
 

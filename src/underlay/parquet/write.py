@@ -3,6 +3,7 @@
 | what | why |
 |---|---|
 | no dictionary and no bloom filter on floats | readers look up one zero and miss the other |
+| no dictionary of values that hardly occur twice | it takes time, and saves nothing |
 | no bounds for a chunk that holds NaN | readers take bounds for bounds of all values |
 | timestamps as 64-bit integers, never INT96 | INT96 has no order |
 | short decimals as integers | half the size, and bounds that every reader compares alike |
@@ -25,6 +26,7 @@ from underlay.parquet.footer import Footer
 from underlay.parquet.own import parse_own
 from underlay.parquet.records import Flags
 from underlay.parquet.tail import TAIL_BYTES, read_tail
+from underlay.parquet.write_dictionary import dictionary_leaves
 from underlay.parquet.write_nan import find_nan, float_leaves, leaf_paths, without_bounds
 
 CodecName = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
@@ -71,6 +73,10 @@ class WrittenFile:
         """All bytes of the file."""
         return b"".join(self.parts)
 
+    def view(self) -> bytes | memoryview:
+        """The same, not copied where that can be: for as long as it is looked at, the file stays in memory."""
+        return memoryview(self.parts[0]) if len(self.parts) == 1 else self.data()
+
 
 def write_files(
     tables: Iterable[pa.Table], schema: pa.Schema, options: WriteOptions | None = None
@@ -83,7 +89,7 @@ def write_files(
     check_bloom(schema, options)
     open_file: _OpenFile | None = None
     for block in fill_blocks(tables, schema, options):
-        open_file = open_file or _OpenFile(schema, options, block.num_rows)
+        open_file = open_file or _OpenFile(schema, options, block)
         open_file.add(block)
         if open_file.is_full():
             yield open_file.finish()
@@ -136,12 +142,12 @@ def check_bloom(schema: pa.Schema, options: WriteOptions) -> None:
 class _OpenFile:
     """A file that is being written to memory."""
 
-    def __init__(self, schema: pa.Schema, options: WriteOptions, block_rows: int) -> None:
+    def __init__(self, schema: pa.Schema, options: WriteOptions, first: pa.Table) -> None:
         self.options = options
         self.sink = pa.BufferOutputStream()
         self.has_nan: list[Flags] = []
         self.row_count = 0
-        self.writer = _open_writer(self.sink, schema, options, block_rows)
+        self.writer = _open_writer(self.sink, schema, options, first)
 
     def add(self, block: pa.Table) -> None:
         self.has_nan.append(find_nan(block))
@@ -173,11 +179,9 @@ class _OpenFile:
 
 
 def _open_writer(
-    sink: pa.BufferOutputStream, schema: pa.Schema, options: WriteOptions, block_rows: int
+    sink: pa.BufferOutputStream, schema: pa.Schema, options: WriteOptions, first: pa.Table
 ) -> pq.ParquetWriter:
-    paths = leaf_paths(schema)
-    floats = {paths[index] for index in float_leaves(schema)}
-    dictionary: Any = [path for path in paths if path not in floats] if floats else True  # Any: the stub lacks lists
+    dictionary: Any = dictionary_leaves(first)  # Any: the stub lacks lists
     return pq.ParquetWriter(
         sink,
         schema,
@@ -195,7 +199,7 @@ def _open_writer(
         ]
         or None,
         bloom_filter_options={
-            path: {"ndv": max(1, block_rows), "fpp": probability} for path, probability in options.bloom.items()
+            path: {"ndv": max(1, first.num_rows), "fpp": probability} for path, probability in options.bloom.items()
         }
         or None,
     )

@@ -1,6 +1,7 @@
-"""Whether Spark's reader, which finds columns by name, reads files of a layout right.
+"""Whether Spark's reader, which finds columns by name, reads files of a layout right under the table's own names.
 
-It does not after a column was renamed, widened or given a default, nor when a name was used again for another column.
+It does not after a column was renamed, widened or given a default, nor when a name was used again for another column;
+`reading` says how such files are read.
 """
 
 from __future__ import annotations
@@ -42,11 +43,22 @@ def _is_same(shape: Shape, field: Field, layout: Layout) -> bool:
             return layout.fields[shape.begin] == field.id and _is_same_type(shape, scalar)
         case StructOf(fields), Form.STRUCT:
             return _are_same(shape.children, fields, layout)
-        case ListOf(element), Form.LIST:
+        case ListOf(element), Form.LIST if is_usual_list(shape):
             return _is_same(shape.children[0], element, layout)
         case MapOf(key, value), Form.MAP:
             return _is_same(shape.children[0], key, layout) and _is_same(shape.children[1], value, layout)
     return False
+
+
+def is_usual_list(shape: Shape) -> bool:
+    """Whether a list lies as Parquet has it today, in two groups. Readers differ in what older forms mean."""
+    repeated = shape.node.children[0] if len(shape.node.children) == 1 else None
+    return (
+        repeated is not None
+        and len(repeated.children) == 1
+        and repeated.name != "array"
+        and not repeated.name.endswith("_tuple")
+    )
 
 
 def _are_same(shapes: tuple[Shape, ...], fields: tuple[Field, ...], layout: Layout) -> bool:

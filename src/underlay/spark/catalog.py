@@ -1,32 +1,34 @@
-"""A lake's tables under their own names in a session's catalog: `spark.sql("select … from taxi.trips")`.
+"""The names of lakes' tables in a Spark application, and what keeps them: `spark.sql("select … from taxi.trips")`.
 
-The catalog has an entry for each table, and beside it, in the cache where Spark looks first, the plan of one version.
-The entry itself points to a guard: a folder with one file that is no Parquet, whose name says what to do. A plan that
-was evicted is thus an error, never an empty answer.
+They are views of the catalog that all sessions of an application share (see `entry`). Spark refuses to write to a view;
+what it does not refuse, such as DROP and ALTER VIEW, is undone at once, so that a name means the lake's table as long
+as the lake has it. Only DROP DATABASE … CASCADE takes names away, until the next `refresh`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import atexit
+import logging
+import shutil
+import time
+from collections import Counter, deque
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
+from threading import RLock
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import SparkSession
 
 from underlay.api.lake import Lake
+from underlay.api.table import Table
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.spark.columns import spark_schema
-from underlay.spark.gateway import call, call_text, gateway_of, java_plan, java_session
-from underlay.spark.relation import frame_of, pin
+from underlay.spark.entry import Entry, EntryMaker, key_of
+from underlay.spark.gateway import JavaObject, call, call_text, gateway_of, java_session
 
-_CATALOG = "spark_catalog"
-_IDENTIFIER = "org.apache.spark.sql.catalyst.TableIdentifier"
-_NAME = "org.apache.spark.sql.catalyst.QualifiedTableName"
-_GUARD_FILE = "RUN_underlay.spark.refresh_TO_READ_THIS_TABLE_AGAIN.parquet"
-_OWNER = "underlay.lake"
-"""The property that marks an entry as ours."""
-_STRICT = " OPTIONS (ignoreCorruptFiles 'false', ignoreMissingFiles 'false')"
-"""The guard must fail whatever the session says."""
+LOG = logging.getLogger("underlay.spark")
+_KEPT_SECONDS = 60
+"""Longer than Spark takes from finding a name to finding the plan behind it."""
+_MOST_KEPT = 64
 
 
 def check_names(spark: SparkSession, names: list[str]) -> None:
@@ -41,60 +43,154 @@ def check_names(spark: SparkSession, names: list[str]) -> None:
         raise InvalidRequest("Spark's catalog does not tell upper from lower case", found=", ".join(sorted(twins)))
 
 
-def register_table(spark: SparkSession, lake: Lake, guards: Path, name: str) -> DataFrame:
-    """Make a table known to the session at its newest version; again to refresh it. Nothing of the lake is written.
+class Names:
+    """The names that one application has. Safe for many threads: whoever changes them holds `lock`."""
 
-    `guards` is a folder for what entries point to. Raises InvalidRequest when the session has another table of this
-    name, and what `read_table` raises.
+    def __init__(self, spark: SparkSession) -> None:
+        gateway = gateway_of(spark)
+        shared = call(java_session(spark), "sharedState")
+        announcing = call(shared, "externalCatalog")
+        self.spark = spark
+        self.lock = RLock()
+        self.lakes: dict[str, Lake] = {}
+        """Lakes that names are from, by URL."""
+        self._catalog = call(announcing, "unwrapped")  # of which no events are sent
+        self._plans = call(shared, "globalTempViewManager")
+        self._maker = EntryMaker(gateway, call_text(shared, "globalTempDB"))
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._older: dict[tuple[str, str], deque[tuple[str, float]]] = {}
+        """Plans that names had before, each with the time at which it was replaced; the oldest first."""
+        self._databases: set[str] = set()
+        call(announcing, "addListener", Undo(self._catalog, self._entries))
+
+    def entries_of(self, lake_url: str) -> list[Entry]:
+        """What names a lake has here."""
+        return [entry for entry in list(self._entries.values()) if entry.lake_url == lake_url]
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of a name."""
+        return self._entries.get(key_of(name))
+
+    def lost(self) -> set[str]:
+        """The names whose plans somebody dropped."""
+        there = set(_texts(call(self._plans, "listViewNames", "*")))
+        return {entry.name for entry in list(self._entries.values()) if entry.hidden not in there}
+
+    def check_free(self, lake_url: str, names: list[str]) -> None:
+        """Raises InvalidRequest when one of the names means something else in this application."""
+        unknown = [name for name in names if self.find(name) is None]
+        taken = self._taken({key_of(name)[0] for name in unknown})
+        for name in names:
+            entry = self.find(name)
+            if entry.lake_url != lake_url if entry is not None else key_of(name) in taken:
+                raise InvalidRequest(
+                    f"the session has another table {name}",
+                    place=lake_url,
+                    hint="Rename one of the two, or read this one with underlay.spark.read_table.",
+                )
+
+    def _taken(self, databases: set[str]) -> set[tuple[str, str]]:
+        """Everything that these databases have."""
+        return {
+            (database, view)
+            for database in databases & self._databases_there()
+            for view in _texts(call(self._catalog, "listTables", database))
+        }
+
+    def _databases_there(self) -> set[str]:
+        return set(_texts(call(self._catalog, "listDatabases")))
+
+    def make_databases(self, names: list[str]) -> None:
+        """Have the databases of these names."""
+        for database in sorted({key_of(name)[0] for name in names} - self._databases_there()):
+            place = (_folder() / database).as_uri()
+            self.spark.sql(f"CREATE DATABASE IF NOT EXISTS `{database}` LOCATION '{place}'")
+            self._databases.add(database)
+
+    def put(self, lake_url: str, name: str, table: Table) -> None:
+        """Have the name mean a table that is opened at one version. Raises Unsupported; then nothing is changed.
+
+        Versions before stay for a while, for queries that have found the name already.
+        """
+        entry = self._maker.make(self.spark, lake_url, name, table)
+        call(self._plans, "create", entry.hidden, entry.plan, True)
+        before = self._entries.get(entry.key)
+        self._entries[entry.key] = entry
+        call(self._catalog, "createTable", entry.view, True)
+        call(self._catalog, "alterTable", entry.view)
+        if before is not None and before.hidden != entry.hidden:
+            self._retire(entry.key, before.hidden)
+
+    def _retire(self, key: tuple[str, str], hidden: str) -> None:
+        now = time.monotonic()
+        older = self._older.setdefault(key, deque())
+        older.append((hidden, now))
+        while older[0][1] < now - _KEPT_SECONDS or len(older) > _MOST_KEPT:
+            self._remove_plan(older.popleft()[0])
+
+    def forget(self, entry: Entry) -> None:
+        """Have the name mean nothing. A database that was made for it goes with the last one."""
+        database, view = entry.key
+        self._entries.pop(entry.key, None)
+        if database in self._databases_there():
+            call(self._catalog, "dropTable", database, view, True, True)
+            if database in self._databases and not _texts(call(self._catalog, "listTables", database)):
+                call(self._catalog, "dropDatabase", database, True, False)
+                self._databases.discard(database)
+        self._remove_plan(entry.hidden)
+        for hidden, _ in self._older.pop(entry.key, ()):
+            self._remove_plan(hidden)
+
+    def _remove_plan(self, hidden: str) -> None:
+        call(self._plans, "remove", hidden)
+
+
+class Undo:
+    """Spark's listener for changes of the catalog: puts names back at once. Called from the JVM.
+
+    It takes no lock of ours: its caller may hold Spark's own, which we wait for while we hold ours.
     """
-    table = pin(lake.table(name))
-    columns = spark_schema(table.snapshot().schema)
-    frame_of(spark, table)  # raises before anything is changed
-    dataset, short = name.lower().split(".", 1)
-    _make_entry(spark, lake, guards / dataset / short, name, columns)
-    gateway, catalog = gateway_of(spark), call(call(java_session(spark), "sessionState"), "catalog")
-    ident = gateway.new(_IDENTIFIER, short, gateway.new("scala.Some", dataset))
-    frame = frame_of(spark, table, call(catalog, "getTableMetadata", ident))
-    qualified = gateway.new(_NAME, _CATALOG, dataset, short)
-    call(catalog, "cacheTable", qualified, call(java_plan(frame), "analyzed"))
-    return frame
 
+    def __init__(self, catalog: JavaObject, entries: dict[tuple[str, str], Entry]) -> None:
+        self._catalog = catalog
+        self._entries = entries
 
-def _make_entry(spark: SparkSession, lake: Lake, guard: Path, name: str, columns: StructType) -> None:
-    """An entry of the catalog with the table's columns. One with other columns is made anew."""
-    quoted = _quote(name)
-    if spark.catalog.tableExists(quoted):
-        _refuse_other(spark, lake, name)
-        spark.sql(f"DROP TABLE {quoted}")
-    guard.mkdir(parents=True, exist_ok=True)
-    (guard / _GUARD_FILE).write_text("This is no Parquet file.")
-    dataset = quoted.split(".", 1)[0]
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS {dataset} LOCATION {_text(guard.parent.as_uri())}")
-    spark.sql(
-        f"CREATE TABLE {quoted} ({_ddl(spark, columns)}) USING parquet{_STRICT} LOCATION {_text(guard.as_uri())}"
-        f" TBLPROPERTIES ({_text(_OWNER)} = {_text(lake.url)})"
-    )
-
-
-def _refuse_other(spark: SparkSession, lake: Lake, name: str) -> None:
-    rows = spark.sql(f"SHOW TBLPROPERTIES {_quote(name)}").collect()
-    if dict(map(tuple, rows)).get(_OWNER) != lake.url:
-        raise InvalidRequest(
-            f"the session has another table {name}",
-            place=lake.url,
-            hint="Rename one of the two, or read this one with underlay.spark.read_table.",
+    def onEvent(self, event: JavaObject) -> None:  # noqa: N802  # Spark's name
+        """Called after a change, and before it."""
+        kind, _, rest = call_text(event, "toString").rstrip(")").partition("(")
+        database, *others = rest.split(",")
+        if kind == "DropDatabaseEvent":
+            for key in [key for key in list(self._entries) if key[0] == database]:
+                self._entries.pop(key, None)
+        entry = self._entries.get((database, others[0])) if others else None
+        if entry is None or kind not in ("DropTableEvent", "AlterTableEvent", "RenameTableEvent"):
+            return
+        call(self._catalog, "createTable", entry.view, True)
+        if kind == "AlterTableEvent":
+            call(self._catalog, "alterTable", entry.view)
+        elif kind == "RenameTableEvent":
+            call(self._catalog, "dropTable", database, others[1], True, True)
+        LOG.warning(
+            "%s is a table of the lake %s: what this session did to the name was undone. "
+            "Call lake.drop_table, lake.rename_table or underlay.spark.overwrite instead.",
+            entry.name,
+            entry.lake_url,
         )
 
+    class Java:
+        """What py4j makes a proxy for."""
 
-def _ddl(spark: SparkSession, columns: StructType) -> str:
-    """The columns as SQL, every name quoted that must be."""
-    found = gateway_of(spark).static("org.apache.spark.sql.types.DataType", "fromJson", columns.json())
-    return call_text(found, "toDDL")
-
-
-def _quote(name: str) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in name.split(".", 1))
+        implements = ("org.apache.spark.sql.catalyst.catalog.ExternalCatalogEventListener",)
 
 
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _texts(found: JavaObject) -> list[str]:
+    """A sequence of names, none of which is empty."""
+    return [text for text in call_text(found, "mkString", "\n").split("\n") if text]
+
+
+@cache
+def _folder() -> Path:
+    """Where databases lie that are made for names. Nothing is ever in it, but what users put there."""
+    found = mkdtemp(prefix="underlay-spark-")
+    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    return Path(found)

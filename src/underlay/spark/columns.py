@@ -35,19 +35,20 @@ def spark_schema(schema: TableSchema) -> StructType:
 
 def _field(field: Field) -> StructField:
     try:
-        return StructField(field.name, _type(field.type))
+        return StructField(field.name, spark_type(field.type))
     except Unsupported as error:
         raise error.at(field.name) from None
 
 
-def _type(given: Type) -> DataType:
+def spark_type(given: Type) -> DataType:
+    """A type as Spark's reader has it. Raises Unsupported."""
     match given:
         case StructOf(fields):
             return StructType([_field(field) for field in fields])
         case ListOf(element):
-            return ArrayType(_type(element.type))
+            return ArrayType(spark_type(element.type))
         case MapOf(key, value):
-            return MapType(_type(key.type), _type(value.type))
+            return MapType(spark_type(key.type), spark_type(value.type))
     return _scalar(given)
 
 

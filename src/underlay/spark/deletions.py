@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from underlay.index.deletes import MAX_ROWS, unpack
@@ -17,11 +17,13 @@ from underlay.index.deletes import MAX_ROWS, unpack
 _KEY = "__underlay_row"
 
 
-def without_deleted(spark: SparkSession, frame: DataFrame, deletes: Sequence[bytes]) -> DataFrame:
-    """The rows of a frame over files that are numbered from 0, without the positions deleted in each."""
+def without_deleted(
+    spark: SparkSession, frame: DataFrame, columns: Sequence[Column | str], deletes: Sequence[bytes]
+) -> DataFrame:
+    """Columns of a frame over files that are numbered from 0, without the rows at the positions deleted in each."""
     hidden = frame.metadataColumn("_metadata")
     number = f.unix_millis(hidden["file_modification_time"])
-    keyed = frame.select("*", (number * MAX_ROWS + hidden["row_index"]).alias(_KEY))
+    keyed = frame.select(*columns, (number * MAX_ROWS + hidden["row_index"]).alias(_KEY))
     gone = spark.createDataFrame(pa.table({_KEY: deleted_keys(deletes)}))
     return keyed.join(f.broadcast(gone), _KEY, "left_anti").drop(_KEY)
 

@@ -1,95 +1,136 @@
-"""The files of a version by how Spark has to read them.
+"""The files of a version by how Spark has to read them. Files that are read alike are one group, whatever their layout.
 
-| group | files | relation |
-|---|---|---|
-| PLAIN | ours, columns by name, nothing deleted | Spark's scan as it is |
-| DELETED | the same with deleted rows | with row positions, anti-joined |
-| OTHER | renamed or widened columns, defaults, registered files | not read natively |
+| files | read |
+|---|---|
+| ours, with the table's columns by name | by Spark's scan as it is |
+| ours, older than a change of columns | under their own names and types, with a projection |
+| registered | one or the other, without what Spark's reader leaves out by their statistics |
+| any of these with deleted rows | with row positions, anti-joined |
+| what Spark cannot read by itself | by the ranged reader |
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from typing import cast
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from underlay.index.deletes import count, pack
-from underlay.plan.part import BoolArray, Numbers, Part, distinct
-from underlay.plan.plan import Plan
-from underlay.spark.by_name import reads_by_name
+from underlay.index.deletes import count
+from underlay.index.segment import Segment
+from underlay.plan.part import BoolArray, Numbers, Part
+from underlay.spark.reading import Reading, reading_of
 from underlay.table.snapshot import Snapshot
 
-
-class Group(IntEnum):
-    """How files are read."""
-
-    PLAIN = 0
-    DELETED = 1
-    OTHER = 2
+_OWN = ""
+_IN_LAKE = "."
+_STORE = r"^(?P<store>[^/]*://[^/]*|\.)/"
+"""What a location begins with: the store of a registered file, or a dot for the lake's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Files:
-    """Some files of a version. `deletes` has the deleted positions of each, in the group of files that have some."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """How files are read; without a reading, not by Spark itself."""
 
-    names: list[str]
-    sizes: list[int]
+    reading: Reading | None
+    is_registered: bool = False
+    has_deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much a group is. Rows are less the deleted ones."""
+
+    files: int
     rows: int
-    """Less the deleted ones."""
-    deletes: list[bytes]
-
-    @property
-    def size_bytes(self) -> int:
-        """How much they take together."""
-        return sum(self.sizes)
+    size_bytes: int
 
 
-def files_of(snapshot: Snapshot, plan: Plan, group: Group) -> Files:
-    """The files of a group that a plan keeps blocks of."""
-    names: list[str] = []
-    sizes: list[int] = []
-    deletes: list[bytes] = []
-    rows = 0
-    for choice in plan.choices:
-        kept = distinct(choice.files)
-        chosen = kept[groups_of(snapshot, choice.part, kept) == group]
-        files = choice.part.segment.files
-        names += map(str, files.locations.take(pa.array(chosen)).to_pylist())
-        sizes += files.size_bytes[chosen].tolist()
-        rows += int(choice.part.segment.file_rows[chosen].sum())
-        if group is Group.DELETED:
-            deletes += (choice.part.deletes_of(row) or pack(()) for row in chosen.tolist())
-    return Files(names=names, sizes=sizes, rows=rows - sum(map(count, deletes)), deletes=deletes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kinds:
+    """The kind of each file of a segment: its layout and the store that it lies in."""
+
+    of_file: NDArray[np.int64]
+    kinds: tuple[tuple[str, str], ...]
 
 
-def groups_present(snapshot: Snapshot) -> dict[Group, int]:
-    """How many files of each group a version has. Reads the list of files, and no statistics."""
-    counts = np.zeros(len(Group), dtype=np.int64)
-    for part in snapshot.parts():
-        every = np.arange(part.segment.file_count, dtype=np.int64)
-        alive = every if part.is_removed is None else every[~part.is_removed]
-        counts += np.bincount(groups_of(snapshot, part, alive), minlength=len(Group))
-    return {group: int(counts[group]) for group in Group if counts[group]}
+class FileGroups:
+    """The groups of a version. `can_reach` says whether Spark can read from a store of registered files.
+
+    Reads the list of files, and no statistics. Safe for many threads.
+    """
+
+    def __init__(self, snapshot: Snapshot, can_reach: Callable[[str], bool]) -> None:
+        self._snapshot = snapshot
+        self._can_reach = can_reach
+        self._numbers: dict[Group, int] = {}
+        self._of_kind: dict[tuple[str, str], tuple[int, int]] = {}
+        self.sizes = self._measure()
+
+    def is_in(self, group: Group, part: Part, rows: Numbers) -> BoolArray:
+        """Which of these files of a part are of a group."""
+        return cast(BoolArray, self._numbers_of(part, rows) == self._numbers[group])
+
+    def _measure(self) -> dict[Group, Size]:
+        totals: dict[int, Size] = {}
+        for part in self._snapshot.parts():
+            every = np.arange(part.segment.file_count, dtype=np.int64)
+            alive = every if part.is_removed is None else every[~part.is_removed]
+            numbers, files = self._numbers_of(part, alive), part.segment.files
+            rows = part.segment.file_rows[alive] - _deleted_rows(part)[alive]
+            for number in np.unique(numbers).tolist():
+                mine = numbers == number
+                before = totals.get(number, Size(files=0, rows=0, size_bytes=0))
+                totals[number] = Size(
+                    files=before.files + int(mine.sum()),
+                    rows=before.rows + int(rows[mine].sum()),
+                    size_bytes=before.size_bytes + int(files.size_bytes[alive][mine].sum()),
+                )
+        return {group: totals[number] for group, number in self._numbers.items() if number in totals}
+
+    def _numbers_of(self, part: Part, rows: Numbers) -> NDArray[np.int64]:
+        """The number of each file's group."""
+        kinds = _kinds_of(part.segment)
+        table = np.array([self._kind(kind) for kind in kinds.kinds], dtype=np.int64).reshape(-1, 2)
+        return table[kinds.of_file[rows], part.may_have_deletes(rows).astype(np.int64)]
+
+    def _kind(self, kind: tuple[str, str]) -> tuple[int, int]:
+        """The groups of files of a kind: without deleted rows, and with."""
+        if kind not in self._of_kind:
+            layout, store = kind
+            is_reached = store == _OWN or self._can_reach(self._snapshot.store.url if store == _IN_LAKE else store)
+            reading = reading_of(self._snapshot.layout(layout), self._snapshot.schema) if is_reached else None
+            groups = [
+                Group(reading=reading, is_registered=store != _OWN, has_deletes=has_deletes)
+                if reading is not None
+                else Group(reading=None)
+                for has_deletes in (False, True)
+            ]
+            first, second = (self._numbers.setdefault(group, len(self._numbers)) for group in groups)
+            self._of_kind[kind] = (first, second)
+        return self._of_kind[kind]
 
 
-def groups_of(snapshot: Snapshot, part: Part, rows: Numbers) -> NDArray[np.int8]:
-    """The group of each of these files of a part."""
-    is_readable = part.segment.remember(
-        ("spark_readable", snapshot.schema), lambda: _readable_by_spark(snapshot, part)
-    )[rows]
-    found = np.where(part.may_have_deletes(rows), Group.DELETED, Group.PLAIN)
-    return np.where(is_readable, found, Group.OTHER).astype(np.int8)
+def _deleted_rows(part: Part) -> Numbers:
+    found: Numbers = part.segment.files.deleted_rows.copy()
+    for row, positions in part.deletes.items():
+        found[row] = count(positions)
+    return found
 
 
-def _readable_by_spark(snapshot: Snapshot, part: Part) -> BoolArray:
-    """Which files are ours and have the table's columns by name."""
-    files = part.segment.files
-    is_own = pc.invert(pc.match_substring(files.locations, "/")).to_numpy(zero_copy_only=False)
-    layouts = map(str, pc.unique(files.layouts).to_pylist())
-    named = [one for one in layouts if reads_by_name(snapshot.layout(one), snapshot.schema)]
-    is_named = pc.is_in(files.layouts, value_set=pa.array(named, pa.string())).to_numpy(zero_copy_only=False)
-    return np.asarray(is_own & is_named, dtype=np.bool_)
+def _kinds_of(segment: Segment) -> _Kinds:
+    return segment.remember("spark_kinds", lambda: _find_kinds(segment))
+
+
+def _find_kinds(segment: Segment) -> _Kinds:
+    layouts = segment.files.layouts.dictionary_encode()
+    found = pc.extract_regex(segment.files.locations, _STORE)
+    stores = pc.fill_null(pc.struct_field(found, "store"), _OWN).dictionary_encode()
+    names = [str(name) for name in stores.dictionary.to_pylist()]
+    pairs = [(str(layout), store) for layout in layouts.dictionary.to_pylist() for store in names]
+    numbers = layouts.indices.to_numpy().astype(np.int64) * len(names) + stores.indices.to_numpy()
+    present, of_file = np.unique(numbers, return_inverse=True)
+    return _Kinds(of_file=of_file.astype(np.int64), kinds=tuple(pairs[at] for at in present.tolist()))

@@ -6,81 +6,82 @@ changes; equality is by version, so that Spark shares cached and reused results 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from urllib.parse import quote
+from weakref import WeakSet
 from zlib import crc32
 
-from underlay.api.table import Table
-from underlay.errors import BadPredicate, UnknownColumn
-from underlay.plan.plan import Plan
-from underlay.prune import TRUE, Predicate
-from underlay.prune.predicate import And
-from underlay.spark.file_groups import Files, Group, files_of
-from underlay.spark.file_list import encode_files, hand_over
-from underlay.spark.filters import conjuncts, read_filters
-from underlay.spark.gateway import Gateway, JavaObject, call, call_text
-from underlay.spark.place import hadoop_folder
+from pyspark.sql import SparkSession
 
+from underlay.errors import UnderlayError
+from underlay.prune import TRUE
+from underlay.spark.file_groups import Group
+from underlay.spark.file_list import encode_files, hand_over
+from underlay.spark.filters import read_filters
+from underlay.spark.gateway import JavaObject, call, call_text, gateway_of
+from underlay.spark.one_version import versions_in_use
+from underlay.spark.unchanged import check_unchanged
+from underlay.spark.version_files import Files, VersionFiles
+
+_EXECUTION = "spark.sql.execution.id"
 _NOTHING = "scala.collection.immutable.Nil$"
 _ROW = "org.apache.spark.sql.catalyst.InternalRow$"
 _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory$"
 
 
 class TableFileIndex:
-    """The files of one group of a version. `table` is opened at that version for good."""
+    """The files of one group of a version. `is_asked_for`: the user named the version.
 
-    def __init__(self, gateway: Gateway, table: Table, group: Group) -> None:
-        self._gateway = gateway
-        self._table = table
-        self._snapshot = table.snapshot()
+    `names` are the table's columns by what its files call them, None when that is the same.
+    """
+
+    def __init__(self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool) -> None:
+        self._gateway = gateway_of(spark)
+        self._context = spark.sparkContext
+        self.version = version
         self.group = group
-        root = self._snapshot.root
-        place = f"{self._snapshot.store.url}/{self._snapshot.keys.folder}"
-        self._identity = f"Underlay {table.name}@v{root.version} {group.name} {place} {root.commit_id}"
-        self._folder = hadoop_folder(self._snapshot.store.url, self._snapshot.keys.folder)
+        self._is_asked_for = is_asked_for
+        reading = group.reading
+        self.names = None if reading is None or reading.is_by_name else reading.names(version.snapshot.schema)
+        self._identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}"
+        _live.add(self)
 
     @cached_property
     def all_files(self) -> Files:
         """Every file of the group."""
-        return files_of(self._snapshot, self._plan(TRUE), self.group)
-
-    def choose(self, predicate: Predicate) -> Files:
-        """The files that may hold a matching row."""
-        return self.all_files if predicate == TRUE else files_of(self._snapshot, self._plan(predicate), self.group)
-
-    def _plan(self, predicate: Predicate) -> Plan:
-        """The plan by as much of the predicate as the planner takes: Spark applies all of it to the rows."""
-        try:
-            return self._table.query((), predicate).plan
-        except (BadPredicate, UnknownColumn):
-            kept = tuple(part for part in conjuncts(predicate) if self._is_understood(part))
-            return self._table.query((), And(kept)).plan
-
-    def _is_understood(self, predicate: Predicate) -> bool:
-        try:
-            return self._table.query((), predicate).plan is not None
-        except (BadPredicate, UnknownColumn):
-            return False
-
-    def _numbers_of(self, files: Files) -> Sequence[int]:
-        """The number of each file among all: where rows are deleted, it tells them apart. Elsewhere nobody asks."""
-        if self.group is not Group.DELETED:
-            return [0] * len(files.names)
-        return [self._numbers[name] for name in files.names]
+        return self.version.choose(self.group)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.all_files.names)}
+        """The number of each file among all: where rows are deleted, it tells them apart."""
+        return {path: number for number, path in enumerate(self.all_files.paths)}
 
     def rootPaths(self) -> JavaObject:  # noqa: N802  # Spark's name
         """None: Spark would take them for folders that it may overwrite, and delete every file in them."""
         return self._gateway.module(_NOTHING)
 
     def listFiles(self, _partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802  # Spark's
-        """The files that may hold a row that passes the filters, as one partition without values."""
-        files = self.choose(read_filters(data_filters))
-        return self._everything if files is self.all_files else self._hand_over(files)
+        """The files that may hold a row that passes the filters, as one partition without values.
+
+        What Underlay raises here is raised by Spark, in our words.
+        """
+        try:
+            self._refuse_other_versions()
+            predicate = read_filters(data_filters, self.names)
+            files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
+            check_unchanged(files.registered)
+            return self._everything if files is self.all_files else self._hand_over(files)
+        except UnderlayError as error:
+            raise self._gateway.error(str(error)) from error
+
+    def _refuse_other_versions(self) -> None:
+        if self._is_asked_for:
+            return
+        execution = self._context.getLocalProperty(_EXECUTION)  # none outside of a query, as for df.rdd
+        if execution is not None:
+            version = self.version
+            versions = versions_in_use(self._gateway)
+            versions.add(execution, version.table.name, version.place, version.snapshot.version)
 
     @cached_property
     def _everything(self) -> JavaObject:
@@ -88,8 +89,8 @@ class TableFileIndex:
 
     def _hand_over(self, files: Files) -> JavaObject:
         gateway = self._gateway
-        encoded = encode_files(self._folder, files.names, files.sizes, self._numbers_of(files))
-        array = hand_over(gateway, encoded, len(files.names))
+        numbers = [self._numbers[path] for path in files.paths] if self.group.has_deletes else None
+        array = hand_over(gateway, encode_files(files.paths, files.sizes, numbers), len(files.paths))
         row = call(gateway.module(_ROW), "empty")
         directory = call(gateway.module(_DIRECTORY), "apply", row, array)
         return call(gateway.module(_NOTHING), "$colon$colon", directory)
@@ -97,15 +98,15 @@ class TableFileIndex:
     def inputFiles(self) -> JavaObject:  # noqa: N802  # Spark's name
         """The paths of all files."""
         gateway, mark = self._gateway, "\n"
-        folder = quote(self._folder, safe=":/")
-        paths = mark.join(f"{folder}/{name}" for name in self.all_files.names)
+        paths = mark.join(quote(path, safe=":/") for path in self.all_files.paths)
         if not paths:
             return gateway.new_array("java.lang.String", 0)
         return call(gateway.static("java.util.regex.Pattern", "compile", mark), "split", paths)
 
     def sizeInBytes(self) -> int:  # noqa: N802  # Spark's name
         """The exact size of all files."""
-        return self.all_files.size_bytes
+        size = self.version.groups.sizes.get(self.group)
+        return 0 if size is None else size.size_bytes
 
     def partitionSchema(self) -> JavaObject:  # noqa: N802  # Spark's name
         """No columns: those that the table is partitioned by lie in the files too."""
@@ -134,3 +135,11 @@ class TableFileIndex:
         """What py4j makes a proxy for."""
 
         implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)
+
+
+def live_index(identity: str) -> TableFileIndex | None:
+    """The index that shows itself like this in a plan; None when this process has none. py4j gives its proxy only."""
+    return next((index for index in list(_live) if index.toString() == identity), None)
+
+
+_live: WeakSet[TableFileIndex] = WeakSet()

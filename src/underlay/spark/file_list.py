@@ -12,6 +12,8 @@ One by one they would cost several round trips each. Hadoop reads an array of th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import repeat
 from struct import pack
 
 from underlay.spark.gateway import Gateway, JavaObject, call
@@ -23,19 +25,19 @@ _BLOCK_BYTES = 128 << 20
 """What Hadoop would say of a local file. Spark splits files by its own settings."""
 
 
-def encode_files(folder: str, names: Sequence[str], sizes: Sequence[int], numbers: Sequence[int]) -> bytes:
-    """The files of these names in `folder` as Hadoop reads them. Nothing in the paths is quoted.
+def encode_files(paths: Sequence[str], sizes: Sequence[int], numbers: Sequence[int] | None = None) -> bytes:
+    """The files as Hadoop reads them. Nothing in the paths is quoted.
 
     Numbers stand as their modification times, where Spark can ask for them.
     """
     after = _BLOCK_SIZE + _varint(_BLOCK_BYTES)
-    prefix = f"{folder}/".encode()
-    parts = [pack(">i", len(names))]
-    for name, size, number in zip(names, sizes, numbers, strict=True):
-        path = prefix + name.encode()
-        about = (_LENGTH, _varint(size), _TIME, _varint(number), after)
-        message = b"".join((_IS_FILE, _PATH, _varint(len(path)), path, *about))
-        parts += (pack(">i", len(message)), message)
+    begin = lru_cache(maxsize=None)(lambda length: _IS_FILE + _PATH + _varint(length))  # paths are of few lengths
+    end = lru_cache(maxsize=None)(lambda number: _TIME + _varint(number) + after)
+    parts = [pack(">i", len(paths))]
+    for path, size, number in zip(paths, sizes, repeat(0, len(paths)) if numbers is None else numbers, strict=True):
+        text = path.encode()
+        message = b"%b%b%b%b%b" % (begin(len(text)), text, _LENGTH, _varint(size), end(number))
+        parts += (len(message).to_bytes(4, "big"), message)
     return b"".join(parts)
 
 

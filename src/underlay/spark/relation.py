@@ -1,6 +1,7 @@
 """A version of a table as a DataFrame that Spark's own Parquet reader reads.
 
-Files that Spark has to read in different ways are relations of their own, joined by a union.
+Files that Spark has to read in different ways are relations of their own, joined by a union. What it cannot read by
+itself comes through the ranged reader.
 """
 
 from __future__ import annotations
@@ -8,20 +9,38 @@ from __future__ import annotations
 from datetime import date, datetime
 from functools import reduce
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import Unsupported
+from underlay.spark.adapted import adapted_columns
 from underlay.spark.columns import spark_schema
 from underlay.spark.deletions import without_deleted
-from underlay.spark.file_groups import Group, groups_present
+from underlay.spark.file_groups import FileGroups, Group, Size
 from underlay.spark.file_index import TableFileIndex
-from underlay.spark.gateway import Gateway, JavaObject, call, data_frame, gateway_of, java_session
+from underlay.spark.gateway import JavaObject, call, frame_of_plan, gateway_of, java_session, scala_map
+from underlay.spark.hadoop import configure, why_not_native
+from underlay.spark.ranged import ranged_frame
+from underlay.spark.reading import BY_NAME, Reading
+from underlay.spark.statistics import entry_without_catalog, uses_rows, with_statistics
+from underlay.spark.version_files import VersionFiles
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
-_OPTIONS = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false", "datetimeRebaseMode": "CORRECTED"}
-"""A file that is missing or damaged is an error whatever the session says; our dates are never in the old calendar."""
+_OPTIONS = {
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "parquet.filter.record-level.enabled": "false",
+}
+"""A file that is missing or damaged is an error whatever the session says; dates are taken for what they are, unless
+Spark's own mark in a file says that it wrote them in the old calendar; and no row is left out by Parquet's own filter,
+to which -0.0 is less than 0.0."""
+_NOTHING_LEFT_OUT = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "columnindex", "bloom")}
+"""Row groups and pages of registered files are all read: their statistics may hide NaN, -0.0, or tell lies."""
+_NOT_BY_SPARK = "some of its files lie in a form, or in a store, that Spark cannot read by itself"
 
 
 def read_table(
@@ -34,10 +53,13 @@ def read_table(
 ) -> DataFrame:
     """A table at one version, the newest unless another is given; what is committed later does not change it.
 
-    Raises TableNotFound, VersionNotFound, and Unsupported for a table with files or types that Spark cannot read.
+    Frames of two versions can be in one query only if their versions were given. Raises TableNotFound,
+    VersionNotFound, and Unsupported for types that Spark does not have.
     """
     table = lake.table(name, version=version, as_of=as_of, tag=tag)
-    return frame_of(spark, table if (version, as_of, tag) != (None, None, None) else pin(table))
+    if (version, as_of, tag) == (None, None, None):
+        return frame_of(spark, pin(table))
+    return frame_of(spark, table, is_asked_for=True)
 
 
 def pin(table: Table) -> Table:
@@ -45,58 +67,93 @@ def pin(table: Table) -> Table:
     return table.at(version=table.snapshot().version)
 
 
-def frame_of(spark: SparkSession, table: Table, entry: JavaObject | None = None) -> DataFrame:
-    """A table that is opened at one version. `entry` is its `CatalogTable`, if the session's catalog has it."""
-    present = groups_present(table.snapshot())
-    if Group.OTHER in present:
-        raise Unsupported(
-            "Spark cannot read some files of this version by itself: they are registered, or older than a change of"
-            " columns",
-            place=table.name,
-            found=f"{present[Group.OTHER]} such files",
-        )
-    frames = [_group_frame(spark, table, group, entry) for group in sorted(present) or [Group.PLAIN]]
+def frame_of(
+    spark: SparkSession, table: Table, entry: JavaObject | None = None, *, is_asked_for: bool = False
+) -> DataFrame:
+    """A table that is opened at one version. `entry` is its `CatalogTable`, if the session's catalog has it.
+
+    `is_asked_for`: it may stand beside another version of the table in one query.
+    """
+    why = _why_not_native(spark, table)
+    if why is not None:
+        return ranged_frame(spark, table, why=why)
+    groups = FileGroups(table.snapshot(), lambda store: _can_reach(spark, table, store))
+    version = VersionFiles(table, groups)
+    frames = [
+        _group_frame(spark, version, group, entry, is_asked_for=is_asked_for)
+        for group in groups.sizes or [Group(reading=BY_NAME)]
+    ]
     return reduce(DataFrame.union, frames)
 
 
-def _group_frame(spark: SparkSession, table: Table, group: Group, entry: JavaObject | None) -> DataFrame:
-    gateway = gateway_of(spark)
-    index = TableFileIndex(gateway, table, group)
-    found = relation(gateway, spark, index, spark_schema(table.snapshot().schema).json())
-    frame = data_frame(
-        gateway.static(
-            "org.apache.spark.sql.classic.Dataset", "ofRows", java_session(spark), _plan(gateway, found, entry)
-        ),
-        spark,
-    )
-    return without_deleted(spark, frame, index.all_files.deletes) if group is Group.DELETED else frame
+def _why_not_native(spark: SparkSession, table: Table) -> str | None:
+    """Why nothing of a table can be read by Spark itself."""
+    snapshot = table.snapshot()
+    try:
+        spark_schema(snapshot.schema)
+    except Unsupported as error:
+        return str(error)
+    why = why_not_native(spark, snapshot.store.url)
+    if why is None:
+        configure(spark, snapshot.store.url, table.query((), None).stores.options)
+    return why
 
 
-def _plan(gateway: Gateway, found: JavaObject, entry: JavaObject | None) -> JavaObject:
-    """The logical plan of a relation. With an entry, statements that are refused name the table."""
-    companion = gateway.module(f"{_SOURCES}.LogicalRelation$")
-    return call(companion, "apply", found, False if entry is None else entry)
+def _can_reach(spark: SparkSession, table: Table, store: str) -> bool:
+    """Whether Spark can read from a store of registered files. One of the lake's kind is opened as the lake is."""
+    if why_not_native(spark, store) is not None:
+        return False
+    stores = table.query((), None).stores
+    is_alike = store.partition("://")[0] == stores.lake.url.partition("://")[0]
+    configure(spark, store, stores.options if is_alike else {})
+    return True
 
 
-def relation(gateway: Gateway, spark: SparkSession, index: TableFileIndex, schema_json: str) -> JavaObject:
+def _group_frame(
+    spark: SparkSession, version: VersionFiles, group: Group, entry: JavaObject | None, *, is_asked_for: bool
+) -> DataFrame:
+    if group.reading is None:
+        return ranged_frame(
+            spark,
+            version.table,
+            lambda part: version.groups.is_in(group, part, np.arange(part.segment.file_count)),
+            why=_NOT_BY_SPARK,
+        )
+    schema = version.snapshot.schema
+    index = TableFileIndex(spark, version, group, is_asked_for=is_asked_for)
+    found = _relation(spark, index, group, group.reading, version)
+    size = version.groups.sizes.get(group, Size(files=0, rows=0, size_bytes=0))
+    frame = frame_of_plan(_plan(spark, found, entry, version, size), spark)
+    columns = ["*"] if group.reading.is_by_name else adapted_columns(group.reading, schema)
+    if group.has_deletes:
+        return without_deleted(spark, frame, columns, index.all_files.deletes)
+    return frame if group.reading.is_by_name else frame.select(*columns)
+
+
+def _relation(
+    spark: SparkSession, index: TableFileIndex, group: Group, reading: Reading, version: VersionFiles
+) -> JavaObject:
     """Spark's relation of Parquet files over an index."""
-    no_columns = gateway.new("org.apache.spark.sql.types.StructType")
-    columns = gateway.static("org.apache.spark.sql.types.DataType", "fromJson", schema_json)
+    gateway = gateway_of(spark)
+    schema = spark_schema(version.snapshot.schema) if reading.is_by_name else reading.schema
     return gateway.new(
         f"{_SOURCES}.HadoopFsRelation",
         index,
-        no_columns,
-        columns,
+        gateway.new("org.apache.spark.sql.types.StructType"),
+        gateway.static("org.apache.spark.sql.types.DataType", "fromJson", schema.json()),
         gateway.module("scala.None$"),
         gateway.new(f"{_SOURCES}.parquet.ParquetFileFormat"),
-        scala_map(gateway, _OPTIONS),
+        scala_map(gateway, _OPTIONS | _NOTHING_LEFT_OUT if group.is_registered else _OPTIONS),
         java_session(spark),
     )
 
 
-def scala_map(gateway: Gateway, values: dict[str, str]) -> JavaObject:
-    """An immutable Scala map of strings."""
-    found = call(gateway.module("scala.collection.immutable.Map$"), "empty")
-    for key, value in values.items():
-        found = call(found, "updated", key, value)
-    return found
+def _plan(
+    spark: SparkSession, found: JavaObject, entry: JavaObject | None, version: VersionFiles, size: Size
+) -> JavaObject:
+    """The logical plan of a relation. With an entry, statements that are refused name the table."""
+    companion = gateway_of(spark).module(f"{_SOURCES}.LogicalRelation$")
+    if uses_rows(spark):
+        known = entry or entry_without_catalog(spark, version.table.name, call(found, "schema"))
+        entry = with_statistics(spark, known, size)
+    return call(companion, "apply", found, False if entry is None else entry)

@@ -2,51 +2,73 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
 import warnings
 from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
 
 from pyspark.sql import SparkSession
 
 from underlay.api.lake import Lake
 from underlay.errors import Unsupported
-from underlay.spark.catalog import check_names, register_table
-from underlay.spark.start import open_session
+from underlay.spark.bell import BellTower
+from underlay.spark.catalog import check_names
+from underlay.spark.follow import follow_lake, hear_bell, names_of
+from underlay.spark.source import register_source
+from underlay.spark.start import has_gateway, open_session
+
+_CONNECTED = (
+    'a Spark Connect session knows a lake by spark.read.format("underlay") and df.write.format("underlay") only, and '
+    "not by the names of its tables"
+)
 
 
 def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     """A session that knows the lake's tables by name: `spark`, the active one, or a new local one.
 
-    Raises Unsupported for Spark before 4.0, Spark Connect and a persistent metastore; Unavailable without a Java.
+    Names show what this process, and what the session's `df.write.format("underlay")`, committed; what others did comes
+    with `refresh`. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
+    Raises Unsupported for Spark before 4.0 and a persistent metastore; Unavailable without a Java; InvalidRequest when
+    the session has another table of the same name.
     """
     opened = open_session(spark)
-    refresh(opened, lake)
+    if has_gateway(opened):
+        refresh(opened, lake)
+        register_source(opened, lake, _tower().bell)
+    else:
+        register_source(opened, lake)
+        _warn_of_connect()
     return opened
 
 
 def refresh(spark: SparkSession, lake: Lake) -> list[str]:
-    """Make the session see the newest versions, and tables that are new. Returns the names that it knows now.
+    """Make the session see the newest versions, tables that are new, and none that are gone. Returns the names that it
+    knows now. DataFrames that were made before keep their versions.
 
-    A table that Spark cannot read by itself is left out, with a warning that says why.
+    A table that Spark cannot read is left out, with a warning that says why.
     """
-    names = [table.name for table in lake.tables()]
-    check_names(spark, names)
-    known = []
-    for name in names:
-        try:
-            register_table(spark, lake, _guards(), name)
-            known.append(name)
-        except Unsupported as error:
-            warnings.warn(f"Spark does not know {name}: {error}", stacklevel=2)
-    return known
+    if not has_gateway(spark):
+        raise Unsupported(_CONNECTED, found=type(spark).__module__, hint='Read with spark.read.format("underlay").')
+    check_names(spark, [])
+    found = follow_lake(names_of(spark), lake)
+    for name, failure in found.left_out.items():
+        warnings.warn(f"Spark does not know {name}: {failure}", stacklevel=2)
+    return found.known
+
+
+def forget(spark: SparkSession, lake: Lake) -> None:
+    """Make the session know none of the lake's tables."""
+    names = names_of(spark)
+    with names.lock:
+        names.lakes.pop(lake.url, None)
+        for entry in names.entries_of(lake.url):
+            names.forget(entry)
 
 
 @cache
-def _guards() -> Path:
-    """The folder of this process that catalog entries point to."""
-    found = mkdtemp(prefix="underlay-spark-")
-    atexit.register(shutil.rmtree, found, ignore_errors=True)
-    return Path(found)
+def _warn_of_connect() -> None:
+    warnings.warn(_CONNECTED, stacklevel=3)
+
+
+@cache
+def _tower() -> BellTower:
+    """The bells of this process."""
+    return BellTower(hear_bell)

@@ -6,8 +6,13 @@ Spark prunes no columns of such a source, and no rows unless asked to, so a clas
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import warnings
 from collections.abc import MutableMapping
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import ClassVar
 
 from pyspark.sql import SparkSession
@@ -17,12 +22,20 @@ from pyspark.sql.types import StructType
 from underlay.api.lake import Lake
 from underlay.schema.record import from_record
 from underlay.spark.address import StoreAddress
+from underlay.spark.bell import Bell
+from underlay.spark.gateway import gateway_of, java_session
 from underlay.spark.options import read_options
 from underlay.spark.source_read import Pin, make_reader
 from underlay.spark.source_rows import source_schema
 from underlay.spark.source_write import TableWriter
+from underlay.spark.start import has_gateway
 
-_has_warned = False
+_WARNING = (
+    'format("underlay") reads all columns and rows that its options "columns" and "where" do not leave out: Spark does '
+    "not tell a Python source which columns a query needs, and its filters only on request (option "
+    '"push_filters"). A classic session reads what a query needs by name: spark = underlay.spark.session(lake), '
+    'spark.table("dataset.table")'
+)
 
 
 class UnderlayDataSource(DataSource):
@@ -30,6 +43,10 @@ class UnderlayDataSource(DataSource):
 
     known: ClassVar[StoreAddress | None] = None
     """The lake, unless an option names one."""
+    bell: ClassVar[Bell | None] = None
+    """What is rung after a commit, so that the session's names are fresh."""
+    warned: ClassVar[str | None] = None
+    """The file that is there once a reader has warned."""
 
     @classmethod
     def name(cls) -> str:
@@ -49,39 +66,50 @@ class UnderlayDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the version that was fixed."""
+        if not (self.settings.columns or self.settings.where or self.settings.push_filters):
+            _warn_once(self.warned)
         pin = self._pin or Pin.of(self.settings.open().read_head())
         return make_reader(self.settings, pin, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes rows with these columns. Raises SchemaMismatch before any task runs."""
-        return TableWriter(self.settings, schema, is_overwrite=overwrite)
+        return TableWriter(self.settings, schema, is_overwrite=overwrite, bell=self.bell)
 
 
-def register_source(spark: SparkSession, lake: Lake | None = None) -> None:
+def register_source(spark: SparkSession, lake: Lake | None = None, bell: Bell | None = None) -> None:
     """Make `format("underlay")` known to a session; tables are those of `lake` unless the option `lake` names another.
 
-    Warns, once in a process, that conditions of a query do not prune what is read.
+    The session is made active in this thread: only there Spark looks for Python sources, and a new thread of the driver
+    has none until this, or `session`, is called in it. The first read that could have been narrowed by options, and is
+    not, says so on the standard error of a worker.
     """
-    spark.dataSource.register(UnderlayDataSource if lake is None else _source_of(lake))
-    _warn_once()
+
+    # Made here, so that it is sent to workers with what it knows.
+    class RegisteredDataSource(UnderlayDataSource):
+        known = None if lake is None else StoreAddress(url=lake.url, options=lake.options)
+        warned = _marker()
+
+    RegisteredDataSource.bell = bell
+    spark.dataSource.register(RegisteredDataSource)
+    if has_gateway(spark):
+        gateway_of(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession", java_session(spark))
 
 
-def _source_of(lake: Lake) -> type[UnderlayDataSource]:
-    """The source with a lake of its own. Made here, so that it is sent to workers with what it knows."""
+@cache
+def _marker() -> str:
+    """A file for this process that is not there yet."""
+    folder = mkdtemp(prefix="underlay-source-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(Path(folder) / "warned")
 
-    class LakeDataSource(UnderlayDataSource):
-        known = StoreAddress(url=lake.url, options=lake.options)
 
-    return LakeDataSource
-
-
-def _warn_once() -> None:
-    global _has_warned
-    if not _has_warned:
-        _has_warned = True
-        warnings.warn(
-            'format("underlay") reads all columns and rows that its options "columns" and "where" do not leave out: '
-            "Spark does not tell a Python source which columns a query needs, and its filters only on request "
-            '(option "push_filters")',
-            stacklevel=3,
-        )
+def _warn_once(marker: str | None) -> None:
+    """Warn, unless the marker is there. Readers are made in processes of their own, which share nothing else."""
+    if marker is not None:
+        try:
+            Path(marker).touch(exist_ok=False)
+        except FileExistsError:
+            return
+        except OSError:  # another host than where it was registered: each process warns for itself
+            pass
+    warnings.warn(_WARNING, stacklevel=3)

@@ -1,7 +1,7 @@
 """Rows of a table as the ranged reader gives them to Spark.
 
-Types that Spark's own Parquet reader does not have are given as the nearest type that loses nothing: a uuid as its
-text, half floats as floats, nanoseconds as microseconds while they are whole ones.
+Types that Spark's own Parquet reader does not have are given as the nearest type that loses nothing: uuids and
+times of day as text, half floats as floats, nanoseconds as microseconds while they are whole ones.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _other_type(column: Field) -> DataType | None:
     match column.type:
-        case Scalar(kind=Kind.UUID):
+        case Scalar(kind=Kind.UUID | Kind.TIME):
             return StringType()
         case Scalar(kind=Kind.FLOAT16):
             return FloatType()

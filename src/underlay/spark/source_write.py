@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -12,10 +13,16 @@ from pyspark.sql.types import StructType
 
 from underlay.change.append import find_token
 from underlay.change.staged import Staged, Staging, commit_staged, discard, staging_for
-from underlay.errors import Inconsistent
+from underlay.errors import Inconsistent, Unavailable
+from underlay.spark.bell import Bell
 from underlay.spark.options import SourceOptions
 from underlay.spark.source_read import Pin
-from underlay.spark.tasks import check_columns, decode_staged, write_batches
+from underlay.spark.tasks import check_columns, decode_staged, hinting_creation, write_batches
+from underlay.table.opened import Head
+from underlay.table.upload import announce, withdraw
+
+_MOST_SECONDS = 86_400.0
+"""How long a write may take before its files may be swept."""
 
 
 @dataclass
@@ -31,16 +38,21 @@ class TableWriter(DataSourceArrowWriter):
     Nothing that one of them learns reaches another but by messages of tasks.
     """
 
-    def __init__(self, options: SourceOptions, schema: StructType, *, is_overwrite: bool) -> None:
+    def __init__(
+        self, options: SourceOptions, schema: StructType, *, is_overwrite: bool, bell: Bell | None = None
+    ) -> None:
         options.check_for_writing()
-        table = options.open()
-        head = table.read_head()
+        with hinting_creation():
+            table = options.open()
+            head = table.read_head()
         check_columns(schema, head.root.definition)
         self._options = options
         self._is_overwrite = is_overwrite
         self._pin = Pin.of(head)
         self._staging = msgspec.msgpack.encode(staging_for(head))
+        self._bell = bell
         self._is_repeat = find_token(table.writable(), head, options.token) is not None
+        self._job = None if self._is_repeat else _announce(head)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]  # as Spark has it
         """Write the rows of one task. What a failed or superfluous task wrote is named by nobody."""
@@ -53,10 +65,16 @@ class TableWriter(DataSourceArrowWriter):
         found = [decode_staged(message.staged) for message in messages if isinstance(message, Written)]
         if len(found) != len(messages):
             raise Inconsistent("a task handed back nothing", place=self._options.table, found=len(found))
-        if not self._is_repeat:
-            table = self._options.open().writable()
-            head = self._pin.open(table.lake.store, table.lake.surroundings)
+        if self._is_repeat:
+            return
+        table = self._options.open().writable()
+        head = self._pin.open(table.lake.store, table.lake.surroundings)
+        try:
             commit_staged(table, head, found, token=self._options.token, is_overwrite=self._is_overwrite)
+        finally:
+            _withdraw(head, self._job)
+        if self._bell is not None:
+            self._bell.ring(table.lake.store.url, self._options.table)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what tasks wrote, when a task failed: only then the commit surely was not tried (R1).
@@ -66,6 +84,20 @@ class TableWriter(DataSourceArrowWriter):
         """
         if all(message is not None for message in messages):
             return
+        _withdraw(self._pin.open(self._options.lake.open().lake), self._job)
         found = [decode_staged(message.staged) for message in messages if isinstance(message, Written)]
         staging = msgspec.msgpack.decode(self._staging, type=Staging)
         discard(staging, self._options.lake.open().lake, found)
+
+
+def _announce(head: Head) -> str:
+    """The name of an intent that keeps files from being swept until the commit: nobody renews it meanwhile, since the
+    driver has no process of Python for the write."""
+    return announce(head.revision, note="a write by Spark's data source", ttl_seconds=_MOST_SECONDS).job
+
+
+def _withdraw(head: Head, job: str | None) -> None:
+    if job is None:
+        return
+    with suppress(Unavailable):  # it expires anyway
+        withdraw(head.revision, job)

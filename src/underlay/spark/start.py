@@ -21,20 +21,25 @@ _LEAST_MEMORY_MB = 512
 def open_session(spark: SparkSession | None = None) -> SparkSession:
     """The caller's session, else the one that is active in this process, else a new local one.
 
-    Raises Unsupported for Spark before 4.0 and for Spark Connect, Unavailable without a Java.
+    Raises Unsupported for Spark before 4.0, Unavailable without a Java.
     """
     check_version(pyspark.__version__)
     found = spark if spark is not None else SparkSession.getActiveSession()
     if found is None:
         return start_local()
     check_version(found.version)
-    if not hasattr(found, "_jsparkSession"):
-        raise Unsupported(
-            "this is a Spark Connect session, which has no gateway to the JVM",
-            found=type(found).__module__,
-            hint='Read with spark.read.format("underlay").',
-        )
     return found
+
+
+def has_gateway(spark: SparkSession) -> bool:
+    """Whether Python reaches the session's JVM. Over Spark Connect it does not."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def is_running(spark: SparkSession) -> bool:
+    """Whether the application of a session that has a gateway was not stopped."""
+    found: object = spark.sparkContext._jsc
+    return found is not None
 
 
 def check_version(version: str) -> None:

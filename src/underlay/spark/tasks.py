@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 
 import msgspec
@@ -11,7 +12,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from underlay.change.rows import read_rows
 from underlay.change.staged import Staged, Staging, stage
-from underlay.errors import SchemaMismatch
+from underlay.errors import TableNotFound
 from underlay.index.root import Definition
 from underlay.schema.conform import conform
 from underlay.schema.record import from_record
@@ -22,13 +23,19 @@ from underlay.spark.arrow_types import arrow_schema
 STAGED_ROWS = StructType([StructField("staged", BinaryType())])
 
 
+@contextmanager
+def hinting_creation() -> Iterator[None]:
+    """Have TableNotFound say how a table is made."""
+    try:
+        yield
+    except TableNotFound as error:
+        error.hint = f"{error.hint} lake.create_table makes one, and so does underlay.spark.write(frame, lake, name)."
+        raise
+
+
 def check_columns(schema: StructType, definition: Definition) -> None:
     """Raises SchemaMismatch when rows with these columns cannot fit the table, whatever they hold."""
-    table = from_record(definition.schema)
-    conform(arrow_schema(schema).empty_table(), table)
-    missing = [field.name for field in table.fields if field.is_required and field.name not in schema.names]
-    if missing:
-        raise SchemaMismatch("a required column is not given", place=missing[0], hint="Add it to the DataFrame.")
+    conform(arrow_schema(schema).empty_table(), from_record(definition.schema))
 
 
 def write_batches(lake: StoreAddress, staging: bytes, batches: Iterable[pa.RecordBatch]) -> bytes:

@@ -14,20 +14,19 @@ from underlay.api.lake import Lake
 from underlay.change import append as appending
 from underlay.change.append import Appended, find_token
 from underlay.change.rows import read_rows
-from underlay.change.staged import Staged, commit_staged, stage, staging_for
+from underlay.change.staged import commit_staged, stage, staging_for
 from underlay.errors import InvalidRequest, TableExists
 from underlay.spark.address import StoreAddress
 from underlay.spark.arrow_map import map_in_arrow
 from underlay.spark.arrow_types import arrow_schema
 from underlay.spark.cluster import clustered
-from underlay.spark.gateway import call, call_text, java_plan
-from underlay.spark.tasks import STAGED_ROWS, check_columns, decode_staged, stager
+from underlay.spark.small import is_small
+from underlay.spark.tasks import STAGED_ROWS, check_columns, decode_staged, hinting_creation, stager
 from underlay.table.opened import Head, OpenTable
+from underlay.table.upload import upload
 
 Mode = Literal["error", "ignore", "append", "overwrite"]
 _MODES = ("error", "ignore", "append", "overwrite")
-SMALL_BYTES = 8 << 20
-"""What Spark thinks to be no larger is collected, and written here."""
 
 
 def append(frame: DataFrame, lake: Lake, name: str, *, token: str | None = None) -> Appended:
@@ -37,15 +36,14 @@ def append(frame: DataFrame, lake: Lake, name: str, *, token: str | None = None)
     any task runs; CommitUnknown (then call it again with the same token); CommitConflict. When a task fails, Spark's
     error is raised, and only files that no version names are left.
     """
-    opened = lake.table(name).writable()
-    head = opened.head()
+    opened, head = _open(lake, name)
     known = find_token(opened, head, token)
     if known is not None:
         return known
     check_columns(frame.schema, head.root.definition)
     if is_small(frame):
         return appending.append(opened, frame.toArrow(), token=token)
-    return commit_staged(opened, head, _stage(frame, lake, opened, head), token=token)
+    return _write_by_tasks(frame, lake, opened, head, token)
 
 
 def overwrite(frame: DataFrame, lake: Lake, name: str, *, token: str | None = None) -> Appended:
@@ -53,13 +51,15 @@ def overwrite(frame: DataFrame, lake: Lake, name: str, *, token: str | None = No
 
     Raises what `append` raises, and CommitConflict also when others added, changed or removed rows meanwhile.
     """
-    opened = lake.table(name).writable()
-    head = opened.head()
+    opened, head = _open(lake, name)
     known = find_token(opened, head, token)
     if known is not None:
         return known
     check_columns(frame.schema, head.root.definition)
-    return commit_staged(opened, head, _stage(frame, lake, opened, head), token=token, is_overwrite=True)
+    if is_small(frame):
+        staged = stage(staging_for(head), opened.lake.store, read_rows(frame.toArrow()))
+        return commit_staged(opened, head, [staged], token=token, is_overwrite=True)
+    return _write_by_tasks(frame, lake, opened, head, token, is_overwrite=True)
 
 
 def write(
@@ -97,23 +97,23 @@ def write(
     return append(frame, lake, name, token=token)
 
 
-def is_small(frame: DataFrame) -> bool:
-    """Whether Spark knows the rows to be few. Runs nothing; over Spark Connect nothing is known."""
-    if not hasattr(frame, "_jdf"):
-        return False
-    statistics = call(call(java_plan(frame), "optimizedPlan"), "stats")
-    return int(call_text(statistics, "sizeInBytes")) <= SMALL_BYTES
-
-
-def _stage(frame: DataFrame, lake: Lake, opened: OpenTable, head: Head) -> list[Staged]:
-    """The rows as files in the store."""
-    staging = staging_for(head)
-    if is_small(frame):
-        return [stage(staging, opened.lake.store, read_rows(frame.toArrow()))]
+def _write_by_tasks(
+    frame: DataFrame, lake: Lake, opened: OpenTable, head: Head, token: str | None, *, is_overwrite: bool = False
+) -> Appended:
+    """Have tasks put the rows as files into the store, and commit these. An intent keeps them from being swept."""
+    staging = msgspec.msgpack.encode(staging_for(head))
     address = StoreAddress(url=lake.url, options=lake.options)
-    ranged = clustered(frame, head.root.definition)
-    rows = map_in_arrow(ranged, stager(address, msgspec.msgpack.encode(staging)), STAGED_ROWS).collect()
-    return [decode_staged(bytes(row[0])) for row in rows]
+    with upload(head.revision, note="a write by Spark"):
+        ranged = clustered(frame, head.root.definition)
+        rows = map_in_arrow(ranged, stager(address, staging), STAGED_ROWS).collect()
+        staged = [decode_staged(bytes(row[0])) for row in rows]
+        return commit_staged(opened, head, staged, token=token, is_overwrite=is_overwrite)
+
+
+def _open(lake: Lake, name: str) -> tuple[OpenTable, Head]:
+    with hinting_creation():
+        opened = lake.table(name).writable()
+        return opened, opened.head()
 
 
 def _is_there(lake: Lake, name: str) -> bool:

@@ -18,6 +18,7 @@ from underlay.table.chain import NONE, Chain, ChainKeys
 from underlay.table.known import Known, Registry
 from underlay.table.publish import Lost
 from underlay.table.surroundings import Surroundings, uuid7
+from underlay.table.watch import tell
 
 
 class Lake:
@@ -105,7 +106,9 @@ class Lake:
             if not isinstance(result, Lost):
                 # Whoever helps another one's change to its end may find that one's own bytes there.
                 published = entry if commit_id is None else self._decode(self._chain.get(entry.number), entry.number)
-                return self._keep(published, is_own=True)
+                kept = self._keep(published, is_own=True)
+                tell(self.store.url, CATALOG)
+                return kept
             head = self._keep(self._decode(result.winner, entry.number))
             self.surroundings.back_off(min(attempt, 4))
         raise Busy("the catalog changes all the time", place=self.store.url, hint="Try again later.")

@@ -15,6 +15,7 @@ from underlay.table.chain import NONE, Chain, ChainKeys
 from underlay.table.known import Known
 from underlay.table.publish import Lost
 from underlay.table.surroundings import Surroundings, uuid7
+from underlay.table.watch import tell
 
 
 class Revision:
@@ -94,6 +95,8 @@ class Revision:
         if isinstance(result, Lost):
             return self.decode(result.winner, root.version)
         self._keep(root, is_own=True)
+        if root.terminal is None:  # else an entry of the catalog follows
+            tell(self.store.url, self.table_folder)
         return None
 
     def _keep(self, root: Root, *, is_own: bool = False) -> None:

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 
-from underlay.cli.file_kind import Kind, open_file
-from underlay.cli.text_values import is_csv_type, is_json_type
 from underlay.errors import Malformed, SchemaMismatch, Unsupported, from_os_error
+from underlay.ingest.file_kind import Kind, open_file
+from underlay.ingest.text_values import is_csv_type, is_json_type
 
 _BLOCK_BYTES = 8 << 20
 _LINES_AT_ONCE = 1_000

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.errors import SchemaMismatch
+from underlay.ingest.bad_values import find_bad
 from underlay.schema.arrays import AnyArray
 
 _DAY = "1970-01-01T"
@@ -40,11 +41,11 @@ def is_text_type(kind: pa.DataType) -> bool:
 
 def from_text(column: AnyArray, kind: pa.DataType, rows_before: int = 0) -> AnyArray:
     """The values that the texts of a column stand for. Raises SchemaMismatch with the first row that has none."""
-    convert = _converter(kind)
+    convert = converter(kind)
     try:
         return convert(column)
     except (pa.ArrowInvalid, ValueError):
-        row = next(row for row in range(len(column)) if not _converts(column.slice(row, 1), convert))
+        row = int(find_bad(len(column), lambda part: convert(column[part]))[0])
     raise SchemaMismatch(
         f"a value in data row {rows_before + row + 1} does not convert",
         expected=kind,
@@ -52,15 +53,8 @@ def from_text(column: AnyArray, kind: pa.DataType, rows_before: int = 0) -> AnyA
     )
 
 
-def _converts(column: AnyArray, convert: Callable[[AnyArray], AnyArray]) -> bool:
-    try:
-        convert(column)
-    except (pa.ArrowInvalid, ValueError):
-        return False
-    return True
-
-
-def _converter(kind: pa.DataType) -> Callable[[AnyArray], AnyArray]:
+def converter(kind: pa.DataType) -> Callable[[AnyArray], AnyArray]:
+    """What makes values of a column of texts. It raises ArrowInvalid or ValueError when one of them has none."""
     if isinstance(kind, pa.UuidType):
         return lambda column: _each(column, lambda text: UUID(text).bytes, kind.storage_type).cast(kind)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):

@@ -1,7 +1,8 @@
-"""Which files a command may read: by the endings of their names, decompressed where these say so."""
+"""What a source holds, by the endings of its name, and how it is compressed, by its name and its first bytes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -25,7 +26,14 @@ class Kind(Enum):
     ARROW = (".arrow", ".arrows", ".feather", ".ipc")
 
 
+MAGIC_BYTES = 10
 _CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+_MAGIC: dict[Codec, re.Pattern[bytes]] = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
+    "bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)"),
+    "lz4": re.compile(rb"\x04\x22\x4d\x18"),
+}
 
 
 def kind_of(name: str) -> Kind:
@@ -38,6 +46,14 @@ def kind_of(name: str) -> Kind:
             return kind
     known = ", ".join(ending for kind in Kind for ending in kind.value)
     raise InvalidRequest("the file's name does not say what it holds", place=name, expected=f"one of {known}")
+
+
+def codec_of(name: str, magic: bytes) -> Codec | None:
+    """How a source is compressed: as its name says, else as its first bytes say."""
+    named = _CODECS.get(Path(name).suffix.lower())
+    if named is not None:
+        return named
+    return next((codec for codec, pattern in _MAGIC.items() if pattern.match(magic)), None)
 
 
 @contextmanager

@@ -1,0 +1,84 @@
+"""What a source's columns are to a table: new, missing, narrower, or of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from underlay.errors import SchemaMismatch
+from underlay.ingest.reading import NewColumns, Reading
+from underlay.prune.operand import format_column
+from underlay.schema.arrays import AnyField
+from underlay.schema.arrow import to_arrow_type
+from underlay.schema.conform import conform
+from underlay.schema.table_schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """The columns of a source that are not the table's own. All empty: it fits as it is."""
+
+    new: tuple[AnyField, ...]
+    missing: tuple[str, ...]
+    narrower: tuple[str, ...]
+    """These widen to the table's type when they are read."""
+    refused: tuple[str, ...]
+    """The table cannot take these: not even widened are their values of the table's type."""
+
+
+def drift(schema: TableSchema, found: pa.Schema, *, source_column: str | None = None) -> Drift:
+    """How the columns of a source differ from the table's. Types that were guessed from text may be refused."""
+    known = {field.name: field for field in schema.fields}
+    shared = [field for field in found if field.name in known]
+    other = [field for field in shared if field.type != to_arrow_type(known[field.name].type)]
+    refused = [field.name for field in other if not _widens(field, schema)]
+    return Drift(
+        new=tuple(field for field in found if field.name not in known),
+        missing=tuple(name for name in known if name not in found.names and name != source_column),
+        narrower=tuple(field.name for field in other if field.name not in refused),
+        refused=tuple(refused),
+    )
+
+
+def check_names(reading: Reading, found: Sequence[str], place: str) -> None:
+    """Raises SchemaMismatch when a source's columns are not let through. `place` is the source and the line."""
+    known = reading.schema.names
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        raise SchemaMismatch(f"the column {format_column((twice[0],))} is there twice", place=place)
+    new = [name for name in found if name not in known]
+    if new and reading.new_columns is NewColumns.ERROR:
+        raise new_column(new[0], known, place)
+    if len(new) == len(found):
+        raise SchemaMismatch("no column is one of the table's", place=place, found=", ".join(found[:20]))
+    for field in reading.schema.fields:
+        if field.name in found or field.name == reading.source_column:
+            continue
+        may_lack = reading.is_missing_allowed and (not field.is_required or field.default is not None)
+        if not may_lack:
+            raise SchemaMismatch(
+                f"the column {format_column((field.name,))} is missing",
+                place=place,
+                found=", ".join(found[:20]),
+                hint="Give it values, or a default." if field.is_required else "Allow missing columns.",
+            )
+
+
+def new_column(name: str, known: Sequence[str], place: str) -> SchemaMismatch:
+    """The error for a column that the table does not have."""
+    alike = [other for other in known if other.lower() == name.strip().lower()]
+    hint = f"Did you mean {alike[0]}?" if alike else "Add it to the table, or choose to ignore or to add new columns."
+    return SchemaMismatch(f"the table has no column {format_column((name,))}", place=place, hint=hint)
+
+
+def _widens(field: AnyField, schema: TableSchema) -> bool:
+    """Whether an empty column of this type is taken."""
+    wanted = schema.column(field.name)
+    alone = TableSchema(fields=(wanted,), last_id=schema.last_id)
+    try:
+        conform(pa.schema([field]).empty_table(), alone)
+    except SchemaMismatch:
+        return False
+    return True

@@ -1,0 +1,176 @@
+"""The columns of a table that is not there yet, from the beginnings of its first sources.
+
+Integers, floats, booleans, dates, times and instants are told by how they are written; a column without a value is
+text, since nothing is known of it. Parquet says its columns itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import BufferedIOBase, BytesIO
+from typing import cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from underlay.errors import SchemaMismatch, SourceUnreadable, Unsupported, from_os_error
+from underlay.ingest.bad_values import find_bad
+from underlay.ingest.csv_blocks import Blocks
+from underlay.ingest.csv_header import read_header
+from underlay.ingest.csv_records import Marks, find_records, last_end
+from underlay.ingest.drift import drift
+from underlay.ingest.file_kind import Kind
+from underlay.ingest.plain import Plain
+from underlay.ingest.reading import RECORD_BYTES, Dialect
+from underlay.schema.arrays import AnyArray, AnyType
+from underlay.schema.arrow import from_arrow
+
+SAMPLE_BYTES = 1 << 20
+_LINES = Marks(delimiter="", quote=None, has_cr=False)
+
+Sample = tuple[str, Kind, BufferedIOBase]
+"""A source's name, its kind and its bytes, from the beginning."""
+
+
+def infer_schema(samples: Iterable[Sample], dialect: Dialect | None = None) -> pa.Schema:
+    """The columns that all sources fit: those of any, each with the narrowest type that holds what was seen of it.
+
+    Raises SchemaMismatch, naming two sources, when they have no such type.
+    """
+    found: pa.Schema | None = None
+    first = ""
+    declared: list[tuple[str, pa.Schema]] = []
+    for name, kind, file in samples:
+        own = infer_one(name, kind, file, dialect or Dialect())
+        declared += [(name, own)] if kind is Kind.PARQUET else []
+        if found is None:
+            found, first = own, name
+        else:
+            found = _common(found, own, first, name)
+    if found is None:
+        raise SchemaMismatch("there is no source to take the columns from", hint="Name one, or give the columns.")
+    schema = pa.schema([field.with_type(_known(field.type)) for field in found])
+    for name, own in declared:
+        _check_declared(schema, own, name)
+    return schema
+
+
+def infer_one(name: str, kind: Kind, file: BufferedIOBase, dialect: Dialect) -> pa.Schema:
+    """The columns of one source; null is the type of those without a value. Raises SourceUnreadable, Unsupported."""
+    try:
+        match kind:
+            case Kind.PARQUET:
+                return pq.read_schema(pa.PythonFile(file, "r")).remove_metadata()
+            case Kind.CSV | Kind.TSV:
+                return _guess_csv(Plain(file, name), kind, dialect)
+            case Kind.JSON:
+                return _guess_json(Plain(file, name))
+    except pa.ArrowInvalid as error:
+        raise SourceUnreadable("its columns cannot be told", place=name, found=str(error).strip()) from None
+    except OSError as error:
+        raise from_os_error(error, name) from None
+    raise Unsupported("sources of this kind are not ingested", place=name, found=kind.name, hint="Use Parquet.")
+
+
+def _guess_csv(plain: Plain, kind: Kind, dialect: Dialect) -> pa.Schema:
+    if not dialect.has_header:
+        raise SchemaMismatch("a source without a header does not name its columns", place=plain.name)
+    blocks = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES)
+    marks, names = read_header(blocks, dialect, kind, plain.name, RECORD_BYTES)
+    held = blocks.more()
+    data = held[: last_end(held, marks) or len(held)]
+    if not len(find_records(data, marks).begins):
+        return pa.schema([(name, pa.null()) for name in names])
+    found = pyarrow.csv.read_csv(
+        BytesIO(data),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=names, block_size=len(data)),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=marks.delimiter,
+            quote_char=marks.quote if marks.quote is not None else False,
+            newlines_in_values=True,
+            invalid_row_handler=lambda _: "skip",
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            null_values=["", *dialect.nulls], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    ).schema
+    return pa.schema([field.with_type(_plain(field.type)) for field in found])
+
+
+def _guess_json(plain: Plain) -> pa.Schema:
+    held = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES).begin()
+    lines = held[: last_end(held, _LINES) or len(held)].split(b"\n")
+    objects = [found for line in lines if isinstance(found := _decoded(line), dict)]
+    if not objects:
+        raise SourceUnreadable("there is no object to tell columns from", place=plain.name, found=held[:40])
+    names = list(dict.fromkeys(name for found in objects for name in found))
+    return pa.schema([(name, _written_type([found.get(name) for found in objects])) for name in names])
+
+
+def _decoded(line: bytes) -> object:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def _written_type(values: list[object]) -> pa.DataType:
+    """The type of decoded values: texts that all are dates or instants are these."""
+    column: AnyArray = pa.array(cast("list[str]", values))
+    if not pa.types.is_string(column.type):
+        found: pa.DataType = column.type
+        return found
+    for type_ in (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        if _converts(column, type_):
+            return type_
+    return pa.string()
+
+
+def _converts(column: AnyArray, type_: pa.DataType) -> bool:
+    return not len(find_bad(1, lambda _: column.cast(type_)))
+
+
+def _common(one: pa.Schema, other: pa.Schema, first: str, name: str) -> pa.Schema:
+    try:
+        return pa.unify_schemas([one, other], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise SchemaMismatch(
+            "two sources have no columns in common that hold both",
+            place=f"{first} and {name}",
+            found=str(error).strip(),
+            hint="Give the table's columns.",
+        ) from None
+
+
+def _check_declared(schema: pa.Schema, own: pa.Schema, name: str) -> None:
+    """Raises SchemaMismatch for a type that Parquet says itself and that does not widen to the common one."""
+    refused = drift(from_arrow(schema), own).refused
+    if refused:
+        raise SchemaMismatch(
+            f"the column {refused[0]} has another type in another source",
+            place=name,
+            expected=schema.field(refused[0]).type,
+            found=own.field(refused[0]).type,
+            hint="Give the table's columns.",
+        )
+
+
+def _plain(guessed: AnyType) -> pa.DataType:
+    """A guessed type, for rows that were not looked at too: parts of seconds."""
+    if isinstance(guessed, pa.TimestampType):
+        return pa.timestamp("us", guessed.tz)
+    return pa.time64("us") if pa.types.is_time(guessed) else guessed
+
+
+def _known(type_: AnyType) -> pa.DataType:
+    """The type with text wherever nothing is known."""
+    if pa.types.is_null(type_):
+        return pa.string()
+    if isinstance(type_, pa.StructType):
+        return pa.struct([part.with_type(_known(part.type)) for part in type_])
+    if isinstance(type_, pa.ListType):
+        return pa.list_(_known(type_.value_type))
+    found: pa.DataType = type_
+    return found

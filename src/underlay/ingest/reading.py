@@ -1,0 +1,83 @@
+"""How a source is read for a table, and what comes of it: rows, and rows that do not fit with their reasons.
+
+A null of CSV is an empty field that is not quoted, or one of the null texts, not quoted either. A key that JSON does
+not have is the column's default, or null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import pyarrow as pa
+
+from underlay.schema.table_schema import TableSchema
+
+BLOCK_BYTES = 2 << 20
+RECORD_BYTES = 16 << 20
+RAW_BYTES = 4 << 10
+_SHOWN_CHARS = 80
+
+
+class NewColumns(Enum):
+    """What becomes of a source's columns that the table does not have. Those to be added are added before reading."""
+
+    ERROR = "error"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How CSV is written. Without a delimiter it is the one of `,` `;` `|` and tab that the header has most of."""
+
+    delimiter: str | None = None
+    quote: str | None = '"'
+    has_header: bool = True
+    """Without one, the columns are the table's in their order, but the source column."""
+    nulls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The table that rows are read for, and what is let through."""
+
+    schema: TableSchema
+    dialect: Dialect = field(default_factory=Dialect)
+    new_columns: NewColumns = NewColumns.ERROR
+    is_missing_allowed: bool = True
+    """Whether a source may lack a column that has a default or may be null."""
+    source_column: str | None = None
+    """The column that is filled with the source's name, whatever the source has."""
+    block_bytes: int = BLOCK_BYTES
+    record_bytes: int = RECORD_BYTES
+    """A longer record is rejected without being held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A record that is no row of the table. `raw` is cut at RAW_BYTES.
+
+    `line` counts from 1, the header included; of Parquet it is the row's number. `offset` is a byte of the plain
+    source, decompressed; None for Parquet.
+    """
+
+    line: int
+    offset: int | None
+    reason: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Rows of the table's schema in the source's order, and the records between them that are none."""
+
+    rows: pa.Table
+    rejected: tuple[Rejected, ...]
+    read_bytes: int
+    """How much of the source, as it is stored, is read by now."""
+
+
+def shown(value: object) -> str:
+    """A value for messages, cut short."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

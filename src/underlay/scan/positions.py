@@ -1,0 +1,56 @@
+"""Where the rows of a query lie: their positions in the table's files, for deleting them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from underlay.index.deletes import unpack
+from underlay.index.entry import FileEntry
+from underlay.index.segment import Segment
+from underlay.plan.make import make_plan
+from underlay.plan.part import Part
+from underlay.prune import Predicate
+from underlay.scan.pipeline import Task, default_workers, run_in_order
+from underlay.scan.reads import RowFilter, SlabRead
+from underlay.scan.scan import SPREAD, Query, row_filter_of
+from underlay.schema.table_schema import TableSchema
+
+Positions = NDArray[np.int64]
+
+
+def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
+    """The location of a file, and the positions in it of rows that match and are not deleted; a file may come again.
+
+    Reads the predicate's columns of the blocks that may match; nothing of blocks of which every row does.
+    """
+    row_filter = row_filter_of(query.predicate)
+    tasks = (Task(slab.size_bytes * SPREAD, partial(_matching, slab, row_filter)) for slab in query.slabs())
+    workers = query.workers or default_workers(is_far=False)
+    for location, positions in run_in_order(tasks, workers=workers, budget_bytes=query.budget_bytes):
+        if len(positions):
+            yield location, positions
+
+
+def file_may_match(schema: TableSchema, predicate: Predicate) -> Callable[[FileEntry], bool]:
+    """Whether a new file may hold a row that matches, by what its entry says."""
+
+    def may_match(file: FileEntry) -> bool:
+        part = Part(segment=Segment.of_entries([file], schema))
+        return bool(make_plan([part], schema, predicate).kept.blocks)
+
+    return may_match
+
+
+def _matching(slab: SlabRead, row_filter: RowFilter | None) -> tuple[str, Positions]:
+    counts = [block.row_count for block in slab.read.blocks]
+    runs = zip(slab.first_rows.tolist(), counts, strict=True)
+    positions = np.concatenate([np.arange(first, first + count, dtype=np.int64) for first, count in runs])
+    if row_filter is not None and not slab.must.all():
+        positions = positions[row_filter(slab.read.read()) | np.repeat(slab.must, counts)]
+    if slab.deletes is not None:
+        positions = positions[~np.isin(positions, unpack(slab.deletes))]
+    return slab.location, positions

@@ -1,0 +1,31 @@
+"""Who is told of what this process commits, by any of its lakes.
+
+A watcher is called by the thread that committed, after it holds no lock, and must not raise: the commit is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Watcher = Callable[[str, str], None]
+"""Is given the URL of the store, and the folder of the table that has a new version, or of the catalog."""
+
+_watchers: tuple[Watcher, ...] = ()
+
+
+def watch(watcher: Watcher) -> None:
+    """Tell it from now on."""
+    global _watchers
+    _watchers = (*_watchers, watcher)
+
+
+def unwatch(watcher: Watcher) -> None:
+    """Tell it no more."""
+    global _watchers
+    _watchers = tuple(one for one in _watchers if one != watcher)
+
+
+def tell(store_url: str, folder: str) -> None:
+    """Tell all of a commit that is done."""
+    for watcher in _watchers:
+        watcher(store_url, folder)

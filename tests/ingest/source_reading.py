@@ -1,0 +1,28 @@
+"""Sources in memory, read to their ends."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pyarrow as pa
+
+from underlay.ingest.file_kind import Kind
+from underlay.ingest.read import read_source
+from underlay.ingest.reading import Reading, Rejected
+from underlay.schema.arrow import from_arrow
+
+
+def reading(*fields: pa.Field | tuple[str, pa.DataType], **options: object) -> Reading:
+    return replace(Reading(schema=from_arrow(pa.schema(list(fields)))), **options)
+
+
+def take(
+    data: bytes, how: Reading, kind: Kind = Kind.CSV, name: str = "trips"
+) -> tuple[list[dict[str, object]], list[Rejected]]:
+    rows: list[dict[str, object]] = []
+    rejected: list[Rejected] = []
+    for taken in read_source(io.BytesIO(data), kind, how, name=name):
+        rows += taken.rows.to_pylist()
+        rejected += taken.rejected
+    return rows, rejected

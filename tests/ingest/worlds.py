@@ -1,0 +1,144 @@
+"""Sources of numbers, and a small ingest of them in process: one source is lines of text, of which `bad…` is rejected.
+
+`at` is called with the name of each step before it is made, so that a test stops there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.leases.owners import no_thread
+from tests.table.entries import surroundings
+from underlay.change.append import Appended
+from underlay.change.define import define
+from underlay.change.staged import Staged, stage, staging_for
+from underlay.ingest.claim import Claims, claim
+from underlay.ingest.found import find_sources
+from underlay.ingest.ledger import Policy
+from underlay.ingest.pinned import open_pinned
+from underlay.ingest.reading import Rejected
+from underlay.ingest.rejected_table import reject, rejected_rows
+from underlay.ingest.run import Run, begin_run
+from underlay.ingest.settle import Ingested, commit_claimed
+from underlay.ingest.source import Found
+from underlay.prune import TRUE
+from underlay.scan.locate import FileStores
+from underlay.scan.scan import Query
+from underlay.store import Store, open_store
+from underlay.store.open import Option
+from underlay.table.heartbeat import Heartbeat
+from underlay.table.lake import Lake
+from underlay.table.opened import OpenTable
+from underlay.table.succession import create
+
+NAME = "taxi.trips"
+COLUMNS = "id bigint not null, _source string"
+STEPS = ("begin", "claim", "read", "stage", "reject", "commit", "release")
+
+At = Callable[[str], None]
+
+
+def memory() -> Store:
+    return open_store(f"memory://{os.urandom(6).hex()}")
+
+
+def new_table(store: Store, columns: str = COLUMNS) -> OpenTable:
+    """The table, without rows, as its first process sees it."""
+    lake = Lake(store, surroundings())
+    lake.initialise()
+    create(lake, NAME, define(columns))
+    return opened(store)
+
+
+def opened(store: Store, name: str = NAME, **given: object) -> OpenTable:
+    """The table as another process sees it."""
+    return OpenTable(Lake(store, surroundings(**given)), name)
+
+
+def write_source(folder: Path, number: int, lines: Sequence[object]) -> str:
+    """A source, and its path."""
+    path = folder / f"{number:04}.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+def begin(table: OpenTable, heartbeat: Heartbeat | None = None) -> Run:
+    return begin_run(table, heartbeat=heartbeat or no_thread())
+
+
+def read(found: Found, run: str, options: Mapping[str, Option] | None = None) -> tuple[pa.Table, pa.Table]:
+    """The rows of a source, and those that are rejected."""
+    with open_pinned(found, options) as file:
+        lines = file.read().splitlines()
+    good = [int(line) for line in lines if not line.startswith(b"bad")]
+    bad = [
+        Rejected(line=number, offset=None, reason="no number", raw=line)
+        for number, line in enumerate(lines, 1)
+        if line.startswith(b"bad")
+    ]
+    rows = pa.table({"id": pa.array(good, pa.int64()), "_source": pa.array([found.uri] * len(good), pa.string())})
+    return rows, rejected_rows(found, bad, run, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def work(
+    claims: Claims, at: At = lambda step: None, options: Mapping[str, Option] | None = None
+) -> tuple[list[Staged], list[Ingested]]:
+    """Read and stage what is claimed, and record what is rejected."""
+    table, run = claims.run.table, claims.run.id
+    at("read")
+    taken = [(found, *read(found, run, options)) for found in claims.found]
+    at("stage")
+    names = table.head().root.definition.schema.fields
+    rows = pa.concat_tables([good for _, good, _ in taken]).select([field.name for field in names])
+    staged = [stage(staging_for(claims.head), table.lake.store, lambda: [rows])]
+    at("reject")
+    reject(claims, pa.concat_tables([bad for *_, bad in taken]))
+    outcomes = [
+        Ingested(uri=found.uri, row_count=good.num_rows, rejected_count=bad.num_rows) for found, good, bad in taken
+    ]
+    return staged, outcomes
+
+
+def ingest(
+    table: OpenTable,
+    patterns: Sequence[str],
+    *,
+    policy: Policy = "error",
+    most: int = 1000,
+    at: At = lambda step: None,
+    heartbeat: Heartbeat | None = None,
+    options: Mapping[str, Option] | None = None,
+) -> list[Appended]:
+    """One run over the sources, in as many commits as it takes."""
+    found = find_sources(patterns, options)
+    at("begin")
+    run = begin(table, heartbeat)
+    done = []
+    while True:
+        at("claim")
+        claims = claim(run, found, policy=policy, most=most)
+        if not claims.entries:
+            break
+        staged, outcomes = work(claims, at, options)
+        at("commit")
+        done.append(commit_claimed(claims, staged, outcomes))
+    at("release")
+    run.release()
+    return done
+
+
+def rows_in(table: OpenTable) -> list[dict[str, object]]:
+    """All rows, in no order."""
+    snapshot = table.snapshot(table.head())
+    names = tuple(field.name for field in snapshot.schema.fields)
+    query = Query(snapshot=snapshot, columns=names, stores=FileStores(table.lake.store), predicate=TRUE)
+    return query.table().to_pylist()
+
+
+def ids_in(table: OpenTable) -> list[int]:
+    return sorted(int(str(row["id"])) for row in rows_in(table))

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from underlay.spark.bell import BellTower
+
+heard: list[tuple[str, str]] = []
+
+
+@pytest.fixture
+def tower() -> Iterator[BellTower]:
+    heard.clear()
+    found = BellTower(lambda lake, table: heard.append((lake, table)))
+    yield found
+    found.close()
+
+
+def test_ring_of_another_process_is_heard_before_it_goes_on(tower: BellTower):
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).ring('file:///lake', 'a.b'))"
+    given = pickle.dumps(tower.bell)
+    done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True, timeout=100)
+    assert done.stdout == b"True\n"
+    assert heard == [("file:///lake", "a.b")]
+
+
+def test_ring_with_another_key_is_not_heard(tower: BellTower, caplog: pytest.LogCaptureFixture):
+    assert not replace(tower.bell, key=b"other").ring("file:///lake", "a.b")
+    assert heard == []
+    assert "the driver was not told of a commit to a.b" in caplog.text
+    assert tower.bell.ring("file:///lake", "c.d")
+
+
+def test_ring_that_nobody_can_hear_is_logged(tower: BellTower, caplog: pytest.LogCaptureFixture):
+    tower.close()
+    assert not tower.bell.ring("file:///lake", "a.b")
+    assert "the driver was not told of a commit to a.b" in caplog.text
+
+
+def test_key_is_not_shown(tower: BellTower):
+    assert "key" not in repr(tower.bell)

@@ -1,0 +1,15 @@
+"""Random tables and conditions, the same ones each time; `python -m tests.spark.fuzz` runs others, for longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.fuzz import fuzz_table
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_conditions_find_the_same_rows_as_in_memory(spark: SparkSession, tmp_path: Path, seed: int):
+    assert fuzz_table(spark, tmp_path, seed, conditions=25) == []

@@ -1,0 +1,130 @@
+"""Every query of the suite on tables of several layouts: the rows are those of plain Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import underlay as ul
+from tests.spark.conftest import FILES, SCHEMA, rows_of
+from tests.spark.sql_suite import FAMILIES, answers
+from tests.spark.test_relation import planned
+from tests.tables.worlds import delete_positions
+from underlay.api.lake import Lake
+from underlay.spark.session import refresh
+
+LAYOUTS = ("apart", "mixed")
+SHUFFLE = "spark.sql.shuffle.partitions"
+
+
+def repeated(table: ul.Table, folder: Path) -> dict[int, list[int]]:
+    """The positions of rows whose id was there before, by the number of their file."""
+    found: dict[int, list[int]] = {}
+    for number, file in enumerate(table.plan().choices.files()):
+        ids = pq.read_table(next(folder.rglob(file.location)), columns=["id"])["id"].to_pylist()
+        if again := [at for at, id_ in enumerate(ids) if id_ in ids[:at]]:
+            found[number] = again
+    return found
+
+
+@pytest.fixture(scope="module")
+def layouts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """The same rows in files that lie apart, and partitioned, sorted and among deleted rows; and a table without."""
+    folder = tmp_path_factory.mktemp("layouts")
+    lake = ul.connect(folder)
+    files = [rows_of(file) for file in range(FILES)]
+    apart = lake.create_table("suite.apart", SCHEMA, properties={"block_rows": 20})
+    for rows in files:
+        apart.append(rows)
+    by = {"partition_by": ["flag", "truncate(100, id)"], "sort_by": ["-size", "name"], "properties": {"block_rows": 20}}
+    mixed = lake.create_table("suite.mixed", SCHEMA, **by)
+    mixed.append(pa.concat_tables([*files, *(rows.slice(0, 20) for rows in files[1:4])]))
+    deleted = repeated(mixed, folder)
+    assert sum(map(len, deleted.values())) == 60
+    delete_positions(mixed, deleted)
+    lake.create_table("suite.nothing", SCHEMA)
+    known = spark.conf.get(SHUFFLE)
+    spark.conf.set(SHUFFLE, "2")
+    refresh(spark, lake)
+    yield lake
+    spark.conf.set(SHUFFLE, known)
+    spark.sql("drop database suite cascade")
+
+
+@pytest.fixture(scope="module")
+def plain_files(spark: SparkSession, plain: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same rows as plain Parquet, with what finds the wrong rows in Spark's own reader switched off."""
+    folder: Path = tmp_path_factory.mktemp("plain")
+    for file in range(FILES):
+        pq.write_table(rows_of(file), folder / f"{file}.parquet")
+    checks = ("stats", "dictionary", "columnindex", "bloom")
+    options = {f"parquet.filter.{check}.enabled": "false" for check in checks}
+    schema = spark.table(plain).schema
+    spark.read.options(**options).schema(schema).parquet(str(folder)).createOrReplaceTempView("plain_files")
+    return "plain_files"
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession, plain: str) -> dict[str, dict[str, Counter[str]]]:
+    """The answers of the rows in memory, by family."""
+    return {family: answers(spark, plain, queries) for family, queries in FAMILIES.items()}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_answers_are_those_of_plain_spark(
+    spark: SparkSession, layouts: Lake, plain_files: str, expected: dict[str, dict[str, Counter[str]]], family: str
+):
+    queries = FAMILIES[family]
+    for table in (plain_files, *(f"suite.{layout}" for layout in LAYOUTS)):
+        found = answers(spark, table, queries)
+        wrong = [query for query in queries if found[query] != expected[family][query]]
+        assert wrong == [], table
+
+
+def test_most_queries_find_rows(expected: dict[str, dict[str, Counter[str]]]):
+    """Else equal answers show little."""
+    found = [rows for queries in expected.values() for rows in queries.values()]
+    assert len(found) >= 60
+    assert sum(map(bool, found)) > 0.9 * len(found)
+
+
+@pytest.mark.parametrize("family", ["joins", "subqueries", "aggregates", "other shapes"])
+def test_table_without_rows_answers_as_plain_spark(spark: SparkSession, layouts: Lake, plain: str, family: str):
+    spark.table(plain).where("rand() > 2").createOrReplaceTempView("plain_nothing")
+    assert answers(spark, "suite.nothing", FAMILIES[family]) == answers(spark, "plain_nothing", FAMILIES[family])
+
+
+def files_read(frame: DataFrame) -> int:
+    """How many files the scans of a query are handed."""
+    leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
+    scans = [leaf for leaf in map(leaves.apply, range(leaves.size())) if leaf.nodeName().startswith("Scan parquet")]
+    return sum(scan.selectedPartitions().totalNumberOfFiles() for scan in scans)
+
+
+@pytest.mark.parametrize(
+    ("query", "files"),
+    [
+        ("select id from suite.apart where id = 2003", 1),
+        ("select id from suite.apart where name like 'é4%' or price > 50.40", 2),
+        ("select id from suite.apart where upper(name) = 'É1-1001'", FILES),
+        ("select a.id from suite.apart a join suite.apart b on a.id = b.id where a.id < 5 and b.price < 11", 2),
+        ("select id from suite.mixed where not flag and id between 1000 and 1004", 1),
+        ("select id from suite.mixed where flag is null", FILES),
+        ("select count(*) from suite.nothing", 0),
+    ],
+)
+def test_only_files_that_may_match_are_read(spark: SparkSession, layouts: Lake, query: str, files: int):
+    assert files_read(spark.sql(query)) == files
+
+
+def test_scans_by_name_are_native_and_read_only_what_is_named(spark: SparkSession, layouts: Lake):
+    for layout in LAYOUTS:
+        plan = planned(spark.sql(f"select inner.deep.text from suite.{layout} where id = 3 and price > 1"))
+        assert plan.count("FileScan parquet") == plan.count("Batched: true") >= 1, plan
+        assert "struct<id:bigint,price:decimal(12,2),inner:struct<deep:struct<text:string>>>" in plan, plan

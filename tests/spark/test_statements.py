@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
+
+import underlay as ul
+from underlay.api.lake import Lake
+from underlay.spark import forget, refresh, session
+
+REFUSED = [
+    "insert into geo.towns values (4, 'd')",
+    "insert overwrite geo.towns values (4, 'd')",
+    "insert overwrite geo.towns select * from geo.towns",
+    "truncate table geo.towns",
+    "delete from geo.towns where id = 1",
+    "update geo.towns set id = 1",
+    "merge into geo.towns t using (select 1 id) s on t.id = s.id when matched then delete",
+    "load data inpath '/nowhere' into table geo.towns",
+    "alter table geo.towns rename to geo.other",
+    "alter table geo.towns add column x int",
+    "alter table geo.towns set location '/nowhere'",
+    "alter table geo.towns set tblproperties ('a' = 'b')",
+    "create table geo.towns (x int) using parquet",
+    "create or replace table geo.towns (x int) using parquet",
+    "create or replace table geo.towns using parquet as select 1 x",
+    "create view geo.towns as select 1 x",
+    "create or replace view geo.towns as select 5 id",
+    "msck repair table geo.towns",
+    "analyze table geo.towns compute statistics",
+    "comment on table geo.towns is 'x'",
+    "drop database geo",
+]
+HARMLESS = [
+    "refresh table geo.towns",
+    "refresh geo.towns",
+    "cache table geo.towns",
+    "uncache table geo.towns",
+    "clear cache",
+    "create table if not exists geo.towns (x int) using parquet",
+    "create view if not exists geo.towns as select 1 x",
+]
+UNDONE = [
+    "drop view geo.towns",
+    "drop view if exists geo.towns",
+    "alter view geo.towns as select 5 id",
+    "alter view geo.towns set tblproperties ('a' = 'b')",
+    "alter view geo.towns rename to geo.other",
+]
+WRITES: list[tuple[str, Callable[[DataFrame], object]]] = [
+    ("saveAsTable error", lambda frame: frame.write.saveAsTable("geo.towns")),
+    ("saveAsTable append", lambda frame: frame.write.mode("append").saveAsTable("geo.towns")),
+    ("saveAsTable overwrite", lambda frame: frame.write.mode("overwrite").saveAsTable("geo.towns")),
+    (
+        "saveAsTable overwrite underlay",
+        lambda frame: frame.write.format("underlay").mode("overwrite").saveAsTable("geo.towns"),
+    ),
+    ("insertInto", lambda frame: frame.write.insertInto("geo.towns")),
+    ("insertInto overwrite", lambda frame: frame.write.insertInto("geo.towns", overwrite=True)),
+    ("writeTo append", lambda frame: frame.writeTo("geo.towns").append()),
+    ("writeTo overwrite", lambda frame: frame.writeTo("geo.towns").overwrite(lit(True))),
+    ("writeTo overwritePartitions", lambda frame: frame.writeTo("geo.towns").overwritePartitions()),
+    ("writeTo create", lambda frame: frame.writeTo("geo.towns").using("parquet").create()),
+    ("writeTo replace", lambda frame: frame.writeTo("geo.towns").using("parquet").replace()),
+    ("writeTo createOrReplace", lambda frame: frame.writeTo("geo.towns").using("parquet").createOrReplace()),
+]
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Lake]:
+    found = ul.connect(tmp_path_factory.mktemp("statements") / "lake")
+    table = found.create_table("geo.towns", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    table.append(pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}))
+    session(found, spark)
+    yield found
+    forget(spark, found)
+
+
+@pytest.fixture
+def unharmed(towns: Lake, spark: SparkSession) -> Callable[[str], None]:
+    """Checks, after a statement, that the lake has the same objects and the name the same rows."""
+    before, named = objects(towns), views(spark)
+
+    def check(what: str) -> None:
+        rows = [tuple(row) for row in spark.sql("select * from geo.towns order by id").collect()]
+        assert rows == [(1, "a"), (2, "b"), (3, None)], what
+        assert views(spark) == named, what
+        assert objects(towns) == before, what
+
+    return check
+
+
+def views(spark: SparkSession) -> set[str]:
+    found = {str(row.viewName) for row in spark.sql("show views in geo").collect()}
+    assert "towns" in found
+    return found
+
+
+def objects(lake: Lake) -> set[tuple[Path, int]]:
+    folder = Path(lake.url.removeprefix("file://"))
+    return {(path, path.stat().st_size) for kind in ("*.parquet", "*.root", "*.json") for path in folder.rglob(kind)}
+
+
+def test_statements_that_would_change_a_table_are_refused(spark: SparkSession, unharmed: Callable[[str], None]):
+    for statement in REFUSED:
+        with pytest.raises((PySparkException, Py4JJavaError)):  # Spark itself fails without a class on some
+            spark.sql(statement)
+        unharmed(statement)
+
+
+def test_writers_that_take_a_name_are_refused(spark: SparkSession, unharmed: Callable[[str], None]):
+    frame = spark.createDataFrame([(4, "d")], "id bigint, name string")
+    for what, write in WRITES:
+        with pytest.raises((PySparkException, Py4JJavaError)):
+            write(frame)
+        unharmed(what)
+    frame.write.mode("ignore").saveAsTable("geo.towns")
+    unharmed("saveAsTable ignore")
+
+
+def test_table_is_not_overwritten_with_itself(spark: SparkSession, unharmed: Callable[[str], None]):
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        spark.table("geo.towns").write.mode("overwrite").saveAsTable("geo.towns")
+    unharmed("saveAsTable overwrite")
+
+
+def test_harmless_statements_change_nothing(spark: SparkSession, unharmed: Callable[[str], None]):
+    for statement in HARMLESS:
+        spark.sql(statement)
+        unharmed(statement)
+
+
+def test_change_of_the_view_is_undone_with_a_hint(
+    spark: SparkSession, unharmed: Callable[[str], None], caplog: pytest.LogCaptureFixture
+):
+    for statement in UNDONE:
+        caplog.clear()
+        spark.sql(statement)
+        assert "lake.drop_table" in caplog.text, statement
+        unharmed(statement)
+
+
+def test_table_stays_when_it_is_dropped(spark: SparkSession, unharmed: Callable[[str], None]):
+    with suppress(AnalysisException):  # Spark 4.0 drops no view by DROP TABLE, later ones do
+        spark.sql("drop table geo.towns")
+    unharmed("drop table")
+
+
+def test_dropped_database_takes_the_names_away_until_refreshed(
+    spark: SparkSession, towns: Lake, unharmed: Callable[[str], None]
+):
+    spark.sql("drop database geo cascade")
+    with pytest.raises(PySparkException, match="NOT_FOUND"):
+        spark.table("geo.towns")
+    refresh(spark, towns)
+    unharmed("drop database")
+
+
+def test_dropped_plan_is_an_error_that_names_the_cure(
+    spark: SparkSession, towns: Lake, unharmed: Callable[[str], None]
+):
+    hidden = [row.tableName for row in spark.sql("show tables in global_temp").collect()]
+    for name in hidden:
+        if name.startswith("geo.towns "):
+            assert spark.catalog.dropGlobalTempView(name)
+    with pytest.raises(PySparkException, match=r"made by underlay\.spark\.refresh"):
+        spark.table("geo.towns")
+    refresh(spark, towns)
+    unharmed("dropped plan")
