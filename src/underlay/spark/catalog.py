@@ -23,9 +23,10 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest, Unsupported
 from underlay.spark.entry import Entry, EntryMaker, key_of
-from underlay.spark.gateway import JavaObject, call, call_text, gateway_of, java_session
+from underlay.spark.gateway import JavaObject, call, call_text, gateway_of, java_session, scala_map
 
 LOG = logging.getLogger("underlay.spark")
+_DATABASE = "org.apache.spark.sql.catalyst.catalog.CatalogDatabase"
 _KEPT_SECONDS = 60
 """Longer than Spark takes from finding a name to finding the plan behind it."""
 _MOST_KEPT = 64
@@ -47,7 +48,7 @@ class Names:
     """The names that one application has. Safe for many threads: whoever changes them holds `lock`."""
 
     def __init__(self, spark: SparkSession) -> None:
-        gateway = gateway_of(spark)
+        self._gateway = gateway = gateway_of(spark)
         shared = call(java_session(spark), "sharedState")
         announcing = call(shared, "externalCatalog")
         self.spark = spark
@@ -103,8 +104,9 @@ class Names:
     def make_databases(self, names: list[str]) -> None:
         """Have the databases of these names."""
         for database in sorted({key_of(name)[0] for name in names} - self._databases_there()):
-            place = (_folder() / database).as_uri()
-            self.spark.sql(f"CREATE DATABASE IF NOT EXISTS `{database}` LOCATION '{place}'")
+            place = self._gateway.new("java.net.URI", (_folder() / database).as_uri())
+            made = self._gateway.new(_DATABASE, database, "", place, scala_map(self._gateway, {}))
+            call(self._catalog, "createDatabase", made, True)
             self._databases.add(database)
 
     def put(self, lake_url: str, name: str, table: Table) -> None:

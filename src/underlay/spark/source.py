@@ -13,17 +13,18 @@ from collections.abc import MutableMapping
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
+from pyspark.sql.udf import _wrap_function
 
 from underlay.api.lake import Lake
 from underlay.schema.record import from_record
 from underlay.spark.address import StoreAddress
 from underlay.spark.bell import Bell
-from underlay.spark.gateway import gateway_of, java_session
+from underlay.spark.gateway import GATEWAY_ERRORS, call, gateway_of, java_session
 from underlay.spark.options import read_options
 from underlay.spark.source_read import Pin, make_reader
 from underlay.spark.source_rows import source_schema
@@ -36,6 +37,8 @@ _WARNING = (
     '"push_filters"). A classic session reads what a query needs by name: spark = underlay.spark.session(lake), '
     'spark.table("dataset.table")'
 )
+
+_USER_DEFINED = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
 
 
 class UnderlayDataSource(DataSource):
@@ -90,9 +93,26 @@ def register_source(spark: SparkSession, lake: Lake | None = None, bell: Bell | 
         warned = _marker()
 
     RegisteredDataSource.bell = bell
-    spark.dataSource.register(RegisteredDataSource)
-    if has_gateway(spark):
-        gateway_of(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession", java_session(spark))
+    if not has_gateway(spark):
+        spark.dataSource.register(RegisteredDataSource)
+        return
+    _register(spark, RegisteredDataSource)
+    gateway_of(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession", java_session(spark))
+
+
+def _register(spark: SparkSession, source: type[DataSource]) -> None:
+    """What `spark.dataSource.register` does, but for its search for installed sources, which starts a Python: that is
+    left to the first use."""
+    gateway = gateway_of(spark)
+    wrap: Any = _wrap_function  # it has no types
+    try:
+        manager = call(call(java_session(spark), "sessionState"), "dataSourceManager")
+        field = call(call(manager, "getClass"), "getDeclaredField", "runtimeDataSourceBuilders")
+        call(field, "setAccessible", True)
+        made = gateway.new(_USER_DEFINED, wrap(spark.sparkContext, source))
+        call(call(field, "get", manager), "put", source.name(), made)
+    except GATEWAY_ERRORS:
+        spark.dataSource.register(source)
 
 
 @cache
