@@ -141,7 +141,7 @@ class Underlay:
         """See System."""
         lake = self._new_tables(frame.sparkSession)
         if way == "append":
-            append(frame, lake, f"bench.{name}")
+            append(frame, f"bench.{name}", lake=lake)
         else:
             frame.write.format("underlay").option("lake", lake.url).mode("append").save(f"bench.{name}")
 

@@ -73,7 +73,7 @@ def rows_of(file: int) -> pa.Table:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "local_only: about a session in this process, or without tasks")
+    config.addinivalue_line("markers", "local_only: without tasks, or with a session of its own")
     config.addinivalue_line("markers", "cluster_only: needs executors in processes of their own")
 
 

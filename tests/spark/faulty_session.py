@@ -132,7 +132,7 @@ def _cancel_when_begun(spark: SparkSession, folder: Path) -> None:
 
 def _save(frame: DataFrame, lake: Lake, way: str, table: str) -> None:
     if way == "append":
-        append(frame, lake, table)
+        append(frame, table, lake=lake)
     else:
         frame.write.format("underlay").mode("append").save(table)
 

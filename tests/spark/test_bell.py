@@ -10,6 +10,8 @@ import pytest
 
 from underlay.spark.bell import BellTower
 
+pytestmark = pytest.mark.local_only
+
 heard: list[tuple[str, str]] = []
 
 

@@ -12,6 +12,8 @@ from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, Kind, ListOf, Scalar, StructOf
 from underlay.spark.by_name import reads_by_name
 
+pytestmark = pytest.mark.local_only
+
 LONG = Scalar(Kind.INT64)
 
 

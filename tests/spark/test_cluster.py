@@ -76,7 +76,7 @@ def test_append_whose_executor_is_killed_has_every_row_once(
     monkeypatch.setattr(small, "SMALL_BYTES", -1)
     mark = tmp_path / "killed"
     rows = killing(frame_of(spark), ROWS // 2 - 1, mark)
-    append(rows, ul.connect(tmp_path / "lake"), NAME)
+    append(rows, NAME, lake=ul.connect(tmp_path / "lake"))
     assert mark.exists()
     assert table.version == 1
     assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(ROWS))

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import os, sys
 import pyarrow as pa
@@ -55,19 +57,20 @@ print("read")
 numbers = lake.create_table("some.numbers", "id bigint", sort_by=["id"])
 spark.range(0, 100, 1, 2).write.format("underlay").mode("append").save("some.numbers")
 assert numbers.version == 1
-done = append(spark.range(100, 200, 1, 2), lake, "some.numbers", token="a")
+done = append(spark.range(100, 200, 1, 2), "some.numbers", token="a", lake=lake)
 assert not is_small(spark.range(1))
 assert (done.version, done.row_count) == (2, 100)
-assert append(spark.range(100, 200, 1, 2), lake, "some.numbers", token="a").is_repeat
+assert append(spark.range(100, 200, 1, 2), "some.numbers", token="a", lake=lake).is_repeat
 assert sorted(numbers.to_arrow()["id"].to_pylist()) == list(range(200))
-overwrite(spark.range(0, 5, 1, 1), lake, "some.numbers")
+overwrite(spark.range(0, 5, 1, 1), "some.numbers", lake=lake)
 assert sorted(numbers.to_arrow()["id"].to_pylist()) == list(range(5))
-assert write(spark.range(0, 5, 1, 1), lake, "some.copy", "ignore").row_count == 5
+assert write(spark.range(0, 5, 1, 1), "some.copy", "ignore", lake=lake).row_count == 5
 print("written")
 spark.stop()
 """
 
 
+@pytest.mark.local_only
 def test_tables_are_read_and_written_over_spark_connect(tmp_path: Path):
     """In a process of its own, which starts a server: a process has one kind of session."""
     environment = {

@@ -18,6 +18,8 @@ from underlay.spark.ranged import ranged_frame
 from underlay.spark.relation import pin, read_table
 from underlay.spark.source import register_source
 
+pytestmark = pytest.mark.local_only
+
 HANDED_OVER = re.compile(r"handed to Spark: (\d+) of (\d+) files?, ([\d,]+) bytes")
 
 

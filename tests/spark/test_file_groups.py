@@ -13,6 +13,8 @@ from underlay.api.table import Table
 from underlay.spark.file_groups import FileGroups, Group, Size
 from underlay.spark.reading import BY_NAME
 
+pytestmark = pytest.mark.local_only
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:

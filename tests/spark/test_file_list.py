@@ -6,6 +6,8 @@ from pyspark.sql import SparkSession
 from underlay.spark.file_list import encode_files, hand_over
 from underlay.spark.gateway import gateway_of
 
+pytestmark = pytest.mark.local_only
+
 SIZES = [0, 127, 128, 2**31, 2**40 + 1]
 NAMES = ["a.parquet", "with space.parquet", "per%20cent.parquet", "é.parquet", f"{'long' * 60}.parquet"]
 

@@ -31,13 +31,13 @@ def test_what_this_process_writes_is_seen_at_once(spark: SparkSession, lake: Lak
     before = spark.table("fresh.numbers")
     lake.table("fresh.numbers").append(pa.table({"id": [2]}))
     assert numbers(spark) == [1, 2]
-    append(spark.range(3, 4), lake, "fresh.numbers")
+    append(spark.range(3, 4), "fresh.numbers")
     assert numbers(spark) == [1, 2, 3]
     ul.connect(lake.url).table("fresh.numbers").append(pa.table({"id": [4]}))
     assert numbers(spark) == [1, 2, 3, 4]
     lake.table("fresh.numbers").rollback(version=2)
     assert numbers(spark) == [1, 2]
-    overwrite(spark.range(7, 9), lake, "fresh.numbers")
+    overwrite(spark.range(7, 9), lake.table("fresh.numbers"))
     assert numbers(spark) == [7, 8]
     assert [row.id for row in before.collect()] == [1]
 
@@ -48,7 +48,7 @@ def test_what_the_data_source_commits_in_a_worker_is_seen_at_once(spark: SparkSe
 
 
 def test_tables_that_this_process_makes_drops_and_renames_are_followed(spark: SparkSession, lake: Lake):
-    write(spark.range(2), lake, "fresh.more")
+    write(spark.range(2), "fresh.more", lake=lake)
     assert numbers(spark, "fresh.more") == [0, 1]
     lake.rename_table("fresh.more", "fresh.other")
     assert numbers(spark, "fresh.other") == [0, 1]

@@ -10,6 +10,8 @@ from underlay.spark.gateway import JavaObject, call, java_session
 from underlay.spark.hadoop import configure, s3a_settings, why_not_native
 from underlay.spark.place import hadoop_folder, hadoop_path
 
+pytestmark = pytest.mark.local_only
+
 KEYS = {"access_key_id": "who", "secret_access_key": "hush"}
 PROVIDER = "aws.credentials.provider"
 

@@ -9,6 +9,8 @@ import pytest
 from underlay.errors import Unavailable
 from underlay.spark.java import cache_folder, find_java_home, make_wrapper
 
+pytestmark = pytest.mark.local_only
+
 NO_MODULE = 'case "$*" in *add-modules*) exit 1;; esac\n'
 
 

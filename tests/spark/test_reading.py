@@ -12,6 +12,8 @@ import underlay as ul
 from tests.tables.worlds import rename_column, widen_column
 from underlay.spark.reading import BY_NAME, Reading, reading_of
 
+pytestmark = pytest.mark.local_only
+
 MICROSECONDS = pa.timestamp("us", "UTC")
 
 

@@ -58,19 +58,6 @@ def layouts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def plain_files(spark: SparkSession, plain: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The same rows as plain Parquet, with what finds the wrong rows in Spark's own reader switched off."""
-    folder: Path = tmp_path_factory.mktemp("plain")
-    for file in range(FILES):
-        pq.write_table(rows_of(file), folder / f"{file}.parquet")
-    checks = ("stats", "dictionary", "columnindex", "bloom")
-    options = {f"parquet.filter.{check}.enabled": "false" for check in checks}
-    schema = spark.table(plain).schema
-    spark.read.options(**options).schema(schema).parquet(str(folder)).createOrReplaceTempView("plain_files")
-    return "plain_files"
-
-
-@pytest.fixture(scope="module")
 def expected(spark: SparkSession, plain: str) -> dict[str, dict[str, Counter[str]]]:
     """The answers of the rows in memory, by family."""
     return {family: answers(spark, plain, queries) for family, queries in FAMILIES.items()}
@@ -78,10 +65,10 @@ def expected(spark: SparkSession, plain: str) -> dict[str, dict[str, Counter[str
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers_are_those_of_plain_spark(
-    spark: SparkSession, layouts: Lake, plain_files: str, expected: dict[str, dict[str, Counter[str]]], family: str
+    spark: SparkSession, layouts: Lake, expected: dict[str, dict[str, Counter[str]]], family: str
 ):
     queries = FAMILIES[family]
-    for table in (plain_files, *(f"suite.{layout}" for layout in LAYOUTS)):
+    for table in (f"suite.{layout}" for layout in LAYOUTS):
         found = answers(spark, table, queries)
         wrong = [query for query in queries if found[query] != expected[family][query]]
         assert wrong == [], table

@@ -15,6 +15,8 @@ import underlay as ul
 from underlay.api.lake import Lake
 from underlay.spark import forget, refresh, session
 
+pytestmark = pytest.mark.local_only
+
 REFUSED = [
     "insert into geo.towns values (4, 'd')",
     "insert overwrite geo.towns values (4, 'd')",

@@ -21,6 +21,7 @@ from underlay.spark.options import read_options
 from underlay.spark.small import is_small
 from underlay.spark.source import register_source
 from underlay.spark.source_write import TableWriter
+from underlay.spark.target import remember_lake
 from underlay.spark.write import append, overwrite, write
 
 NAME = "some.table"
@@ -101,7 +102,7 @@ def test_columns_that_do_not_fit_are_refused_before_any_job_runs(spark: SparkSes
         (frame.select("name"), "required column is missing"),
     ):
         with pytest.raises(SchemaMismatch, match=problem):
-            append(misfit, empty, NAME)
+            append(misfit, NAME, lake=empty)
         with pytest.raises(Exception, match=problem):
             writer_of(misfit, table).save(NAME)
     assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("misfits")) == []
@@ -111,7 +112,7 @@ def test_columns_that_do_not_fit_are_refused_before_any_job_runs(spark: SparkSes
 def test_columns_are_matched_by_name_widened_and_null_when_they_are_missing(spark: SparkSession, empty: Lake):
     wide = empty.create_table(NAME, "id bigint not null, name string, size double, day date, part int")
     frame = spark.sql("select cast(1.5 as float) as size, 'x' as name, 2S as part, cast(7 as int) as id")
-    append(frame, empty, NAME)
+    append(frame, NAME, lake=empty)
     writer_of(frame, wide).save(NAME)
     row = {"id": 7, "name": "x", "size": 1.5, "day": None, "part": 2}
     assert wide.to_arrow().to_pylist() == [row, row]
@@ -122,7 +123,7 @@ def test_a_table_that_is_not_there_is_named_with_how_to_make_it(spark: SparkSess
         with pytest.raises(Exception, match=r"no table no\.such.*create_table"):
             writer_of(frame_of(spark, 0, 5), table, mode).save("no.such")
     with pytest.raises(NotFound, match="create_table"):
-        append(frame_of(spark, 0, 5), empty, "no.such")
+        append(frame_of(spark, 0, 5), "no.such", lake=empty)
 
 
 def test_an_option_that_does_not_exist_is_named(spark: SparkSession, table: Table):
@@ -234,7 +235,7 @@ def test_a_small_append_is_collected_in_one_job_and_written_as_one_file(spark: S
     spark.sparkContext.setJobGroup("small", "")
     frame = frame_of(spark, 0, 1000)
     assert is_small(frame)
-    done = append(frame, empty, NAME)
+    done = append(frame, NAME, lake=empty)
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("small")
     assert (done.version, done.row_count, done.file_count) == (1, 1000, 1)
     assert len(jobs) == 1
@@ -250,7 +251,7 @@ def test_what_grows_on_its_way_is_not_small(spark: SparkSession):
 def test_a_large_append_is_clustered_by_partition_and_order(spark: SparkSession, empty: Lake):
     empty.create_table(NAME, "id bigint, part int, name string", sort_by=["-id"], partition_by=["part"])
     shuffled = ("(id * 7919) % 4000 as id", "cast(id % 2 as int) as part", "'x' as name")
-    done = append(spark.range(0, 4000, 1, 4).selectExpr(*shuffled), empty, NAME)
+    done = append(spark.range(0, 4000, 1, 4).selectExpr(*shuffled), NAME, lake=empty)
     table = empty.table(NAME)
     assert (done.version, done.row_count) == (1, 4000)
     assert done.file_count == len(named_keys(table)) <= 4
@@ -264,7 +265,7 @@ def test_a_large_append_whose_task_fails_leaves_only_files_that_nobody_names(
     spark: SparkSession, empty: Lake, table: Table
 ):
     with pytest.raises(Exception, match="this task fails"):
-        append(fail_on(1999, frame_of(spark, 0, 2000, tasks=4)), empty, NAME)
+        append(fail_on(1999, frame_of(spark, 0, 2000, tasks=4)), NAME, lake=empty)
     assert (table.version, ids(table)) == (0, [])
 
 
@@ -274,8 +275,8 @@ def test_an_append_with_a_token_is_done_once(
 ):
     if is_large:
         monkeypatch.setattr(small, "SMALL_BYTES", -1)
-    first = append(frame_of(spark, 0, 10), empty, NAME, token="a")
-    again = append(frame_of(spark, 0, 10), empty, NAME, token="a")
+    first = append(frame_of(spark, 0, 10), NAME, token="a", lake=empty)
+    again = append(frame_of(spark, 0, 10), NAME, token="a", lake=empty)
     assert (first.is_repeat, again.is_repeat, again.version) == (False, True, first.version)
     assert ids(table) == list(range(10))
 
@@ -283,28 +284,28 @@ def test_an_append_with_a_token_is_done_once(
 def test_an_overwrite_of_a_table_by_its_own_rows_keeps_what_it_chose(spark: SparkSession, empty: Lake, table: Table):
     table.append(pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}))
     frame = spark.read.format("underlay").option("lake", empty.url).load(NAME).where("id > 1")
-    done = overwrite(frame, empty, NAME)
+    done = overwrite(frame, NAME, lake=empty)
     assert (done.version, done.row_count, ids(table)) == (2, 2, [2, 3])
 
 
 def test_modes_are_those_of_spark(spark: SparkSession, empty: Lake):
     frame = frame_of(spark, 0, 5)
     with pytest.raises(NotFound):
-        write(frame, empty, NAME, "append")
-    created = write(frame, empty, NAME, sort_by=["id"])
+        write(frame, NAME, "append", lake=empty)
+    created = write(frame, NAME, sort_by=["id"], lake=empty)
     table = empty.table(NAME)
     assert created is not None
     assert (created.row_count, table.schema.field("id").nullable) == (5, True)
     with pytest.raises(TableExists):
-        write(frame, empty, NAME)
-    assert write(frame, empty, NAME, "ignore") is None
-    write(frame_of(spark, 5, 7), empty, NAME, "append")
+        write(frame, NAME, lake=empty)
+    assert write(frame, NAME, "ignore", lake=empty) is None
+    write(frame_of(spark, 5, 7), NAME, "append", lake=empty)
     assert ids(table) == list(range(7))
-    write(frame_of(spark, 8, 9), empty, NAME, "overwrite")
+    write(frame_of(spark, 8, 9), NAME, "overwrite", lake=empty)
     assert ids(table) == [8]
-    assert write(frame, empty, "other.table", "ignore") is not None
+    assert write(frame, "other.table", "ignore", lake=empty) is not None
     with pytest.raises(InvalidRequest):
-        write(frame, empty, NAME, "replace")  # type: ignore[arg-type]  # no such mode
+        write(frame, NAME, "replace", lake=empty)  # type: ignore[arg-type]  # no such mode
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -315,10 +316,28 @@ def test_rows_of_every_type_come_back_as_they_were(
         monkeypatch.setattr(small, "SMALL_BYTES", -1)
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     try:
-        write(spark.table(plain), empty, "copy.items")
+        write(spark.table(plain), "copy.items", lake=empty)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     found = empty.table("copy.items").to_arrow().sort_by("id")
     expected = lake.table("shop.items").to_arrow().sort_by("id")
     for name in found.column_names:
         assert [str(value) for value in found[name].to_pylist()] == [str(value) for value in expected[name].to_pylist()]
+
+
+def test_a_name_in_two_lakes_or_in_none_needs_a_lake(spark: SparkSession, empty: Lake, tmp_path: Path):
+    twins = [empty, ul.connect(tmp_path / "twin")]
+    for lake in twins:
+        lake.create_table("some.twin", "id bigint")
+        remember_lake(spark, lake)
+    frame = spark.range(3)
+    for name, found in (("some.twin", "2 lakes"), ("some.unknown", "0 lakes")):
+        with pytest.raises(InvalidRequest, match=f"which lake {name} is in.*{found}"):
+            append(frame, name)
+    assert append(frame, "some.twin", lake=twins[1]).row_count == 3
+    assert append(frame, twins[0].table("some.twin")).row_count == 3
+    with pytest.raises(TableExists):
+        write(frame, twins[0].table("some.twin"))
+    assert write(frame, twins[0].table("some.twin"), "ignore") is None
+    only = twins[1].create_table("some.other", "id bigint")
+    assert append(frame, "some.other").row_count == only.to_arrow().num_rows == 3

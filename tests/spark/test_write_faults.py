@@ -17,6 +17,8 @@ from underlay.spark import small
 from underlay.spark.write import append
 from underlay.table.intent import list_intents
 
+pytestmark = pytest.mark.local_only
+
 WAYS = ("append", "source")
 NUMBERS = count()
 
@@ -78,7 +80,7 @@ def test_writers_of_two_sessions_all_land(
     for turn in range(4):
         faulty.begin("plain", WAYS[turn % 2], table.name, turn * ROWS)
     for turn in range(4, 8):
-        append(spark.range(turn * ROWS, (turn + 1) * ROWS, 1, 2), lake, table.name)
+        append(spark.range(turn * ROWS, (turn + 1) * ROWS, 1, 2), table.name, lake=lake)
     assert [faulty.end() for _ in range(4)] == ["done"] * 4
     assert (table.version, ids(table)) == (8, list(range(8 * ROWS)))
 

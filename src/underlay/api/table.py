@@ -213,6 +213,11 @@ class Table:
         """The version that is read, as the layers below know it."""
         return self._opened.snapshot(self.read_head())
 
+    @property
+    def stores(self) -> FileStores:
+        """The store of the lake, and those of registered files."""
+        return self._stores
+
     def query(self, columns: Sequence[str] | None, where: Where) -> Query:
         """A query of the version that is read."""
         if isinstance(columns, str):

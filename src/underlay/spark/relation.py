@@ -95,7 +95,7 @@ def _why_not_native(spark: SparkSession, table: Table) -> str | None:
         return str(error)
     why = why_not_native(spark, snapshot.store.url)
     if why is None:
-        configure(spark, snapshot.store.url, table.query((), None).stores.options)
+        configure(spark, snapshot.store.url, table.stores.options)
     return why
 
 
@@ -103,7 +103,7 @@ def _can_reach(spark: SparkSession, table: Table, store: str) -> bool:
     """Whether Spark can read from a store of registered files. One of the lake's kind is opened as the lake is."""
     if why_not_native(spark, store) is not None:
         return False
-    stores = table.query((), None).stores
+    stores = table.stores
     is_alike = store.partition("://")[0] == stores.lake.url.partition("://")[0]
     configure(spark, store, stores.options if is_alike else {})
     return True

@@ -14,6 +14,7 @@ from underlay.spark.catalog import check_names
 from underlay.spark.follow import follow_lake, hear_bell, names_of
 from underlay.spark.source import register_source
 from underlay.spark.start import has_gateway, open_session
+from underlay.spark.target import remember_lake
 
 _CONNECTED = (
     'a Spark Connect session knows a lake by spark.read.format("underlay") and df.write.format("underlay") only, and '
@@ -30,6 +31,7 @@ def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     the session has another table of the same name.
     """
     opened = open_session(spark)
+    remember_lake(opened, lake)
     if has_gateway(opened):
         refresh(opened, lake)
         register_source(opened, lake, _tower().bell)

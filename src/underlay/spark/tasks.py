@@ -29,7 +29,7 @@ def hinting_creation() -> Iterator[None]:
     try:
         yield
     except TableNotFound as error:
-        error.hint = f"{error.hint} lake.create_table makes one, and so does underlay.spark.write(frame, lake, name)."
+        error.hint = f"{error.hint} lake.create_table makes one, and so does underlay.spark.write(frame, name)."
         raise
 
 

@@ -13,7 +13,6 @@ from underlay.plan.part import Numbers, distinct
 from underlay.plan.plan import Plan
 from underlay.prune import TRUE, Predicate
 from underlay.prune.predicate import And
-from underlay.scan.locate import FileStores
 from underlay.spark.file_groups import FileGroups, Group
 from underlay.spark.filters import conjuncts
 from underlay.spark.place import hadoop_folder, hadoop_path
@@ -75,12 +74,8 @@ class VersionFiles:
         return Files(paths=paths, sizes=sizes, deletes=deletes, registered=registered)
 
     def _as_registered(self, location: str, etag: str | None) -> RegisteredFile:
-        place = self._stores.locate(self.snapshot.keys, location)
+        place = self.table.stores.locate(self.snapshot.keys, location)
         return RegisteredFile(location=location, place=place, etag=etag)
-
-    @cached_property
-    def _stores(self) -> FileStores:
-        return self.table.query((), TRUE).stores
 
     def _paths(self, locations: Iterable[str], group: Group) -> list[str]:
         if not group.is_registered:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from underlay.api.lake import Lake
+from underlay.api.table import Table
 from underlay.change import append as appending
 from underlay.change.append import Appended, find_token
 from underlay.change.rows import read_rows
@@ -21,6 +22,7 @@ from underlay.spark.arrow_map import map_in_arrow
 from underlay.spark.arrow_types import arrow_schema
 from underlay.spark.cluster import clustered
 from underlay.spark.small import is_small
+from underlay.spark.target import find_lake, find_table
 from underlay.spark.tasks import STAGED_ROWS, check_columns, decode_staged, hinting_creation, stager
 from underlay.table.opened import Head, OpenTable
 from underlay.table.upload import upload
@@ -29,29 +31,30 @@ Mode = Literal["error", "ignore", "append", "overwrite"]
 _MODES = ("error", "ignore", "append", "overwrite")
 
 
-def append(frame: DataFrame, lake: Lake, name: str, *, token: str | None = None) -> Appended:
+def append(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
     """Add the rows of a DataFrame, all or none. Rows are clustered by the table's partitions and order before.
 
-    With a token, rows are added once however often this is called with it. Raises TableNotFound; SchemaMismatch before
-    any task runs; CommitUnknown (then call it again with the same token); CommitConflict. When a task fails, Spark's
-    error is raised, and only files that no version names are left.
+    A name means a table of the session's lake unless another lake is given. With a token, rows are added once however
+    often this is called with it. Raises TableNotFound; SchemaMismatch before any task runs; CommitUnknown (then call it
+    again with the same token); CommitConflict. When a task fails, Spark's error is raised, and only files that no
+    version names are left.
     """
-    opened, head = _open(lake, name)
+    target, opened, head = _open(frame, table, lake)
     known = find_token(opened, head, token)
     if known is not None:
         return known
     check_columns(frame.schema, head.root.definition)
     if is_small(frame):
         return appending.append(opened, frame.toArrow(), token=token)
-    return _write_by_tasks(frame, lake, opened, head, token)
+    return _write_by_tasks(frame, target, head, token)
 
 
-def overwrite(frame: DataFrame, lake: Lake, name: str, *, token: str | None = None) -> Appended:
+def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
     """Replace all rows by those of a DataFrame, in one commit; what is replaced is the newest version at the call.
 
     Raises what `append` raises, and CommitConflict also when others added, changed or removed rows meanwhile.
     """
-    opened, head = _open(lake, name)
+    target, opened, head = _open(frame, table, lake)
     known = find_token(opened, head, token)
     if known is not None:
         return known
@@ -59,15 +62,15 @@ def overwrite(frame: DataFrame, lake: Lake, name: str, *, token: str | None = No
     if is_small(frame):
         staged = stage(staging_for(head), opened.lake.store, read_rows(frame.toArrow()))
         return commit_staged(opened, head, [staged], token=token, is_overwrite=True)
-    return _write_by_tasks(frame, lake, opened, head, token, is_overwrite=True)
+    return _write_by_tasks(frame, target, head, token, is_overwrite=True)
 
 
 def write(
     frame: DataFrame,
-    lake: Lake,
-    name: str,
+    table: Table | str,
     mode: Mode = "error",
     *,
+    lake: Lake | None = None,
     token: str | None = None,
     key: Sequence[str] = (),
     sort_by: Sequence[str] = (),
@@ -82,42 +85,40 @@ def write(
     if mode not in _MODES:
         raise InvalidRequest("there is no such mode", found=repr(mode), expected=", ".join(_MODES))
     if mode == "overwrite":
-        return overwrite(frame, lake, name, token=token)
+        return overwrite(frame, table, lake=lake, token=token)
     if mode == "append":
-        return append(frame, lake, name, token=token)
-    if mode == "ignore" and _is_there(lake, name):
-        return None
+        return append(frame, table, lake=lake, token=token)
     try:
+        if isinstance(table, Table):
+            raise TableExists("the table is there already", place=table.name)
+        found = find_lake(frame.sparkSession, table, lake)
         columns = _all_nullable(frame.schema)
-        lake.create_table(name, columns, key=key, sort_by=sort_by, partition_by=partition_by)
+        created = found.create_table(table, columns, key=key, sort_by=sort_by, partition_by=partition_by)
     except TableExists:
         if mode == "ignore":
             return None
         raise
-    return append(frame, lake, name, token=token)
+    return append(frame, created, token=token)
 
 
 def _write_by_tasks(
-    frame: DataFrame, lake: Lake, opened: OpenTable, head: Head, token: str | None, *, is_overwrite: bool = False
+    frame: DataFrame, table: Table, head: Head, token: str | None, *, is_overwrite: bool = False
 ) -> Appended:
     """Have tasks put the rows as files into the store, and commit these. An intent keeps them from being swept."""
     staging = msgspec.msgpack.encode(staging_for(head))
-    address = StoreAddress(url=lake.url, options=lake.options)
+    address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
     with upload(head.revision, note="a write by Spark"):
         ranged = clustered(frame, head.root.definition)
         rows = map_in_arrow(ranged, stager(address, staging), STAGED_ROWS).collect()
         staged = [decode_staged(bytes(row[0])) for row in rows]
-        return commit_staged(opened, head, staged, token=token, is_overwrite=is_overwrite)
+        return commit_staged(table.writable(), head, staged, token=token, is_overwrite=is_overwrite)
 
 
-def _open(lake: Lake, name: str) -> tuple[OpenTable, Head]:
+def _open(frame: DataFrame, table: Table | str, lake: Lake | None) -> tuple[Table, OpenTable, Head]:
     with hinting_creation():
-        opened = lake.table(name).writable()
-        return opened, opened.head()
-
-
-def _is_there(lake: Lake, name: str) -> bool:
-    return any(table.name == name for table in lake.tables())
+        target = find_table(frame.sparkSession, table, lake)
+        opened = target.writable()
+        return target, opened, opened.head()
 
 
 def _all_nullable(schema: StructType) -> pa.Schema:

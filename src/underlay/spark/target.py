@@ -1,0 +1,46 @@
+"""Which table a DataFrame is written to: a Table, or a name in a lake that the caller or the session knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.errors import InvalidRequest
+from underlay.spark.start import has_gateway
+
+_lakes: dict[str, dict[str, Lake]] = {}
+"""The lakes of each application, or of each session of Spark Connect, by URL."""
+
+
+def remember_lake(spark: SparkSession, lake: Lake) -> None:
+    """Have names without a lake mean this one."""
+    _lakes.setdefault(_application(spark), {})[lake.url] = lake
+
+
+def find_table(spark: SparkSession, table: Table | str, lake: Lake | None) -> Table:
+    """The table to write to. Raises TableNotFound, and InvalidRequest when no lake is known."""
+    return table if isinstance(table, Table) else find_lake(spark, table, lake).table(table)
+
+
+def find_lake(spark: SparkSession, name: str, lake: Lake | None) -> Lake:
+    """The lake that is given, else the only one of the session, else the only one that has a table of this name."""
+    if lake is not None:
+        return lake
+    known = list(_lakes.get(_application(spark), {}).values())
+    if len(known) > 1:
+        known = [one for one in known if any(table.name == name for table in one.tables())]
+    if len(known) != 1:
+        raise InvalidRequest(
+            f"it is not known which lake {name} is in",
+            found=f"{len(known)} lakes of this session",
+            hint="Give lake=…, or a table: lake.table(…); or call underlay.spark.session(lake, spark) first.",
+        )
+    return known[0]
+
+
+def _application(spark: SparkSession) -> str:
+    connected: Any = spark  # only sessions of Spark Connect have an id
+    return str(spark.sparkContext.applicationId if has_gateway(spark) else connected.session_id)
