@@ -61,12 +61,12 @@ class Tree:
 _decoder = msgspec.json.Decoder(list[Node])
 
 
-def parse_expression(text: str) -> Tree:
-    """The tree of an expression's JSON, whose nodes come in the order of a walk from the root. Raises Unknown."""
+def try_parse(text: str) -> Tree | None:
+    """The tree of an expression's JSON, whose nodes come in the order of a walk; None for another form."""
     try:
         return _tree(enumerate(_decoder.decode(text)), _MOST_LEVELS)
-    except msgspec.DecodeError:
-        raise Unknown from None
+    except (msgspec.DecodeError, Unknown):
+        return None
 
 
 def _tree(nodes: Iterator[tuple[int, Node]], levels: int) -> Tree:

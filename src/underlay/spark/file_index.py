@@ -67,7 +67,7 @@ class TableFileIndex:
         """
         try:
             self._refuse_other_versions()
-            predicate = read_filters(data_filters, self.names)
+            predicate = read_filters(self._gateway, data_filters, self.names)
             files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
             check_unchanged(files.registered)
             return self._everything if files is self.all_files else self._hand_over(files)
@@ -91,8 +91,7 @@ class TableFileIndex:
         gateway = self._gateway
         numbers = [self._numbers[path] for path in files.paths] if self.group.has_deletes else None
         array = hand_over(gateway, encode_files(files.paths, files.sizes, numbers), len(files.paths))
-        row = call(gateway.module(_ROW), "empty")
-        directory = call(gateway.module(_DIRECTORY), "apply", row, array)
+        directory = call(gateway.module(_DIRECTORY), "apply", gateway.constant(_ROW, "empty"), array)
         return call(gateway.module(_NOTHING), "$colon$colon", directory)
 
     def inputFiles(self) -> JavaObject:  # noqa: N802  # Spark's name

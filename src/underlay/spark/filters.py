@@ -32,11 +32,11 @@ from underlay.spark.expression import (
     Unknown,
     column_and_type,
     exact_value,
-    parse_expression,
     read_moment,
     read_value,
+    try_parse,
 )
-from underlay.spark.gateway import JavaObject, call, call_number, call_text, try_text
+from underlay.spark.gateway import Gateway, JavaObject, call, call_number, call_text, try_text
 
 _COMPARISONS = {
     "EqualTo": Op.EQ,
@@ -51,11 +51,20 @@ Ask = Callable[[int], JavaObject]
 """The expression at a place."""
 Names = Mapping[ColumnPath, ColumnPath]
 """The table's columns by what the relation calls them."""
+_TOGETHER = "org.apache.spark.sql.catalyst.expressions.Coalesce"
+"""An expression that takes any number of others: as one they need a single round trip."""
 
 
-def read_filters(filters: JavaObject, names: Names | None = None) -> Predicate:
+def read_filters(gateway: Gateway, filters: JavaObject, names: Names | None = None) -> Predicate:
     """All of a Scala Seq of filters, as far as they can be translated. Without `names` columns have the table's."""
-    found = [read_filter(call(filters, "apply", place), names) for place in range(call_number(filters, "size"))]
+    together = gateway.new(_TOGETHER, filters)
+    text = try_text(together, "toJSON")
+    tree = None if text is None else try_parse(text)
+    if tree is not None:
+        reader = _Reader(lambda place: call(together, "apply", place), names)
+        found = [reader.predicate(child) for child in tree.children]
+    else:  # one of them has no such form
+        found = [read_filter(call(filters, "apply", place), names) for place in range(call_number(filters, "size"))]
     return And(tuple(found)) if found else TRUE
 
 
@@ -69,11 +78,8 @@ def read_filter(expression: JavaObject, names: Names | None = None) -> Predicate
 
 def translate(text: str, ask: Ask, names: Names | None = None) -> Predicate:
     """The predicate of an expression's JSON; `ask` gives the nodes themselves."""
-    try:
-        tree = parse_expression(text)
-    except Unknown:
-        return Opaque("an expression of another form")
-    return _Reader(ask, names).predicate(tree)
+    tree = try_parse(text)
+    return Opaque("an expression of another form") if tree is None else _Reader(ask, names).predicate(tree)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,13 @@ class Gateway:
             self._modules[name] = JavaObject(getattr(JavaClass(name, self._client), "MODULE$"))
         return self._modules[name]
 
+    def constant(self, name: str, method: str) -> JavaObject:
+        """What a method of a Scala object returns, asked once."""
+        key = f"{name} {method}"
+        if key not in self._modules:
+            self._modules[key] = call(self.module(name), method)
+        return self._modules[key]
+
     def java_class(self, name: str) -> JavaObject:
         """The class itself as an object; that of an array is named `[L…;`."""
         if name not in self._classes:
