@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -19,6 +19,7 @@ from underlay.registry.fold import Everything, Step
 from underlay.store.store import Store
 from underlay.table.chain import missing_object
 from underlay.table.snapshot import Snapshot
+from underlay.table.threads import map_in_threads
 
 T = TypeVar("T")
 READERS = 16
@@ -128,10 +129,7 @@ def ahead(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Itera
 
 
 def _read_together(store: Store, keys: RevisionKeys, versions: Sequence[int]) -> list[Step | None]:
-    if len(versions) == 1:
-        return [read_step(store, keys, versions[0])]
-    with ThreadPoolExecutor(min(readers(store), len(versions))) as pool:
-        return list(pool.map(partial(read_step, store, keys), versions))
+    return map_in_threads(partial(read_step, store, keys), versions, readers(store))
 
 
 def _everything(snapshot: Snapshot) -> Everything:

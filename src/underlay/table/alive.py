@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from underlay.errors import Damaged, Inconsistent, InvalidRequest, NotFound, UnderlayError, Unsupported
 from underlay.store.store import Store
+from underlay.table.threads import map_in_threads
 
 FORMAT = 1
 UNREADABLE_TTL = timedelta(seconds=600)
@@ -120,8 +120,7 @@ def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> l
     keys = [found.key for found in store.list_objects(folder)]
     if not keys:
         return []
-    with ThreadPoolExecutor(min(_READERS, len(keys))) as pool:
-        found = list(pool.map(lambda key: find_kept(store, key, decode), keys))
+    found = map_in_threads(lambda key: find_kept(store, key, decode), keys, _READERS)
     # The clock is asked last, so that no object is younger than now.
     now = store.now()
     return [Seen(found=one, now=now) for one in found if one is not None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +21,7 @@ from underlay.plan.part import Part
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 from underlay.store.store import Store
+from underlay.table.threads import map_in_threads
 from underlay.values.ranges import ByteRange
 
 _FETCHERS = 8
@@ -158,8 +158,7 @@ class Snapshot:
 
     def fetch_pages(self, pages: Sequence[PageRef]) -> Sequence[memoryview]:
         """The bytes of pages of the source tree, fetched side by side."""
-        with ThreadPoolExecutor(min(len(pages), _FETCHERS)) as pool:
-            return list(pool.map(lambda page: self.store.get(self.keys.source_page(page.id))[0], pages))
+        return map_in_threads(lambda page: self.store.get(self.keys.source_page(page.id))[0], pages, _FETCHERS)
 
     def _current(self, file: FileEntry) -> FileEntry:
         bits = self.root.deletes.get(file.location)

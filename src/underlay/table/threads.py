@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from underlay.cache.fork import start_afresh_after_fork
 
 P = ParamSpec("P")
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -28,6 +29,22 @@ class Threads:
     def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Have a thread do it."""
         return self._pool.submit(work, *args, **kwargs)
+
+
+def map_in_threads(work: Callable[[A], T], items: Sequence[A], count: int) -> list[T]:
+    """What `work` makes of each item, in order, by `count` threads at most.
+
+    By this thread alone when one is enough, and while the interpreter ends: it starts no more threads then.
+    """
+    if min(count, len(items)) > 1:
+        with ThreadPoolExecutor(min(count, len(items))) as pool:
+            try:
+                results = pool.map(work, items)
+            except RuntimeError:
+                pass
+            else:
+                return list(results)
+    return [work(item) for item in items]
 
 
 REQUESTS = Threads(32, "underlay-request")
