@@ -23,6 +23,7 @@ def fixtures() -> Path:
     return genuine.fixtures()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Two processes share the tests file by file; those on Spark stay together, for one session, and begin first."""
     items.sort(key=lambda item: _group(item) != "spark")
