@@ -3,7 +3,9 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import reduce
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,6 +16,8 @@ import underlay as ul
 from tests.spark.conftest import FILES, ROWS, rows_of
 from underlay.api.lake import Lake
 from underlay.errors import TableNotFound, VersionNotFound
+from underlay.spark.file_index import TableFileIndex
+from underlay.spark.gateway import gateway_of
 from underlay.spark.relation import read_table
 
 CONDITIONS = {
@@ -203,3 +207,31 @@ def test_table_or_version_that_is_not_there_is_named(spark: SparkSession, lake: 
         read_table(spark, lake, "shop.nothing")
     with pytest.raises(VersionNotFound, match="99"):
         read_table(spark, lake, "shop.items", version=99)
+
+
+def test_the_index_has_every_method_that_spark_may_call(spark: SparkSession):
+    """A proxy inherits no default of an interface."""
+    interface = gateway_of(spark).java_class("org.apache.spark.sql.execution.datasources.FileIndex")
+    named = {one.getName() for one in interface.getMethods()}
+    assert "listFiles" in named
+    assert {name for name in named if not name.endswith("$")} - set(dir(TableFileIndex)) == set()
+
+
+def test_plain_files_are_written_beside_a_cached_table(spark: SparkSession, lake: Lake, tmp_path: Path):
+    cached = read_table(spark, lake, "shop.items").cache()
+    assert cached.count() == FILES * ROWS
+    spark.range(3).write.parquet(str(tmp_path / "plain"))
+    assert spark.read.parquet(str(tmp_path / "plain")).count() == 3
+    cached.unpersist()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_instants_in_milliseconds_are_compared_with_finer_ones(spark: SparkSession, tmp_path: Path, unit: str):
+    """T14: Spark cuts what such a column is compared with, and drops row groups by that."""
+    lake = ul.connect(tmp_path / "lake")
+    table = lake.create_table("fine.rows", pa.schema([("at", pa.timestamp(unit, "UTC"))]))
+    table.append(pa.table({"at": pa.array([datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)], pa.timestamp(unit, "UTC"))}))
+    frame = read_table(spark, lake, "fine.rows")
+    literal = "timestamp '1970-01-01 00:00:01.000456Z'"
+    for where, rows in {"at < ": 1, "at <> ": 1, "not at >= ": 1, "at = ": 0}.items():
+        assert frame.where(where + literal).count() == rows, where

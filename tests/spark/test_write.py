@@ -18,7 +18,8 @@ from underlay.spark import small
 from underlay.spark.arrow_map import map_in_arrow
 from underlay.spark.cluster import clustered
 from underlay.spark.options import read_options
-from underlay.spark.small import is_small
+from underlay.spark.relation import read_table
+from underlay.spark.small import collect_small, is_small
 from underlay.spark.source import register_source
 from underlay.spark.source_write import TableWriter
 from underlay.spark.target import remember_lake
@@ -245,6 +246,16 @@ def test_a_small_append_is_collected_in_one_job_and_written_as_one_file(spark: S
 def test_what_grows_on_its_way_is_not_small(spark: SparkSession):
     assert not is_small(spark.sql("select explode(sequence(id, 1000000000)) as id from range(1)"))
     assert not is_small(map_in_arrow(frame_of(spark, 0, 5), lambda batches: batches, frame_of(spark, 0, 5).schema))
+
+
+def test_many_rows_that_spark_takes_for_few_bytes_are_written_by_tasks(spark: SparkSession, empty: Lake):
+    source = empty.create_table("some.source", "id bigint, text string")
+    source.append(pa.table({"id": [1] * 200_000, "text": ["x" * 50] * 200_000}))
+    frame = read_table(spark, empty, "some.source")
+    assert is_small(frame)
+    assert collect_small(frame) is None
+    empty.create_table("some.copy", "id bigint, text string")
+    assert append(frame, "some.copy", lake=empty).row_count == 200_000
 
 
 @pytest.mark.usefixtures("large")

@@ -115,6 +115,10 @@ class TableFileIndex:
         """Not measured."""
         return self._gateway.module("scala.None$")
 
+    def isTimeTravel(self) -> bool:  # noqa: N802  # Spark's name, since 4.3
+        """Asked when Spark refreshes what it has cached of some path: none of ours, see `rootPaths`."""
+        return False
+
     def refresh(self) -> None:
         """A version never changes."""
 

@@ -6,6 +6,7 @@ A file of ours that is older than a change of columns, or of another writer, is 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from underlay.index.shape import Form, Shape, shapes_of
 from underlay.prune.operand import ColumnPath
 from underlay.schema.adapt import SourceField
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
+from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
 from underlay.spark.by_name import is_usual_list, reads_by_name
 from underlay.spark.columns import spark_type
 
@@ -71,6 +72,14 @@ class Reading:
 
 
 BY_NAME = Reading()
+
+
+def may_have_milliseconds(reading: Reading, schema: TableSchema) -> bool:
+    """Whether files that are read like this may hold instants in milliseconds. Older files may, if they hold any."""
+    if reading.is_by_name:
+        types = [leaf.type for leaf in schema.leaves]
+        return any(type.kind is Kind.TIMESTAMP and type.zone is not None and type.unit in ("ms", "s") for type in types)
+    return TimestampType().simpleString() in re.findall(r"\w+", reading.schema.simpleString())
 
 
 class _Unreadable(Exception):

@@ -23,7 +23,7 @@ from underlay.spark.file_index import TableFileIndex
 from underlay.spark.gateway import JavaObject, call, frame_of_plan, gateway_of, java_session, scala_map
 from underlay.spark.hadoop import configure, why_not_native
 from underlay.spark.ranged import ranged_frame
-from underlay.spark.reading import BY_NAME, Reading
+from underlay.spark.reading import BY_NAME, Reading, may_have_milliseconds
 from underlay.spark.statistics import entry_without_catalog, uses_rows, with_statistics
 from underlay.spark.version_files import VersionFiles
 
@@ -39,7 +39,8 @@ _OPTIONS = {
 Spark's own mark in a file says that it wrote them in the old calendar; and no row is left out by Parquet's own filter,
 to which -0.0 is less than 0.0."""
 _NOTHING_LEFT_OUT = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "columnindex", "bloom")}
-"""Row groups and pages of registered files are all read: their statistics may hide NaN, -0.0, or tell lies."""
+"""Row groups and pages are all read: of registered files, whose statistics may hide NaN, -0.0, or tell lies; and of
+files with milliseconds, to which Spark rounds what a column is compared with."""
 _NOT_BY_SPARK = "some of its files lie in a form, or in a store, that Spark cannot read by itself"
 
 
@@ -136,6 +137,7 @@ def _relation(
     """Spark's relation of Parquet files over an index."""
     gateway = gateway_of(spark)
     schema = spark_schema(version.snapshot.schema) if reading.is_by_name else reading.schema
+    is_misjudged = group.is_registered or may_have_milliseconds(reading, version.snapshot.schema)
     return gateway.new(
         f"{_SOURCES}.HadoopFsRelation",
         index,
@@ -143,7 +145,7 @@ def _relation(
         gateway.static("org.apache.spark.sql.types.DataType", "fromJson", schema.json()),
         gateway.module("scala.None$"),
         gateway.new(f"{_SOURCES}.parquet.ParquetFileFormat"),
-        scala_map(gateway, _OPTIONS | _NOTHING_LEFT_OUT if group.is_registered else _OPTIONS),
+        scala_map(gateway, _OPTIONS | _NOTHING_LEFT_OUT if is_misjudged else _OPTIONS),
         java_session(spark),
     )
 

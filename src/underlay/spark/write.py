@@ -21,7 +21,7 @@ from underlay.spark.address import StoreAddress
 from underlay.spark.arrow_map import map_in_arrow
 from underlay.spark.arrow_types import arrow_schema
 from underlay.spark.cluster import clustered
-from underlay.spark.small import is_small
+from underlay.spark.small import collect_small
 from underlay.spark.target import find_lake, find_table
 from underlay.spark.tasks import STAGED_ROWS, check_columns, decode_staged, hinting_creation, stager
 from underlay.table.opened import Head, OpenTable
@@ -44,8 +44,9 @@ def append(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, to
     if known is not None:
         return known
     check_columns(frame.schema, head.root.definition)
-    if is_small(frame):
-        return appending.append(opened, frame.toArrow(), token=token)
+    rows = collect_small(frame)
+    if rows is not None:
+        return appending.append(opened, rows, token=token)
     return _write_by_tasks(frame, target, head, token)
 
 
@@ -59,8 +60,9 @@ def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None,
     if known is not None:
         return known
     check_columns(frame.schema, head.root.definition)
-    if is_small(frame):
-        staged = stage(staging_for(head), opened.lake.store, read_rows(frame.toArrow()))
+    rows = collect_small(frame)
+    if rows is not None:
+        staged = stage(staging_for(head), opened.lake.store, read_rows(rows))
         return commit_staged(opened, head, [staged], token=token, is_overwrite=True)
     return _write_by_tasks(frame, target, head, token, is_overwrite=True)
 
