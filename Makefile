@@ -29,7 +29,7 @@ demo: setup
 	$(BIN)/python -m underlay.cli.demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check

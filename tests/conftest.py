@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests import genuine
 from tests.registry.servers import postgres as postgres
@@ -15,6 +17,7 @@ from tests.store.servers import seaweedfs as seaweedfs
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
 settings.register_profile("underlay", deadline=None)  # machines are noisy: no test asserts on time
 settings.load_profile("underlay")
+SPARK = "tests/spark/"
 
 
 @pytest.fixture(scope="session")
@@ -23,14 +26,17 @@ def fixtures() -> Path:
     return genuine.fixtures()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two processes share the tests file by file; those on Spark stay together, for one session, and begin first."""
-    items.sort(key=lambda item: _group(item) != "spark")
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    """Tests on Spark come first: they take longest, and stay in one process."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
 
 
-def _group(item: pytest.Item) -> str:
-    inside = item.path.relative_to(Path(__file__).parent)
-    return "spark" if inside.parts[0] == "spark" else str(inside)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Processes share the tests file by file; all on Spark are one, so that there is one session."""
+    return FilesScheduling(config, log)
+
+
+class FilesScheduling(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return SPARK if nodeid.startswith(SPARK) else nodeid.split("::", 1)[0]
