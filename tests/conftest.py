@@ -17,7 +17,7 @@ from tests.store.servers import seaweedfs as seaweedfs
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
 settings.register_profile("underlay", deadline=None)  # machines are noisy: no test asserts on time
 settings.load_profile("underlay")
-SPARK = "tests/spark/"
+SPARK = ("tests/spark/", "tests/cluster/")
 
 
 @pytest.fixture(scope="session")
@@ -39,4 +39,4 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 class FilesScheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        return SPARK if nodeid.startswith(SPARK) else nodeid.split("::", 1)[0]
+        return "spark" if nodeid.startswith(SPARK) else nodeid.split("::", 1)[0]

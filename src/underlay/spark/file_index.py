@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from underlay.errors import UnderlayError
 from underlay.prune import TRUE
+from underlay.spark.callbacks import close_forgotten
 from underlay.spark.file_groups import Group
 from underlay.spark.file_list import encode_files, hand_over
 from underlay.spark.filters import read_filters
@@ -66,6 +67,7 @@ class TableFileIndex:
         What Underlay raises here is raised by Spark, in our words.
         """
         try:
+            close_forgotten(self._gateway)
             self._refuse_other_versions()
             predicate = read_filters(self._gateway, data_filters, self.names)
             files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)

@@ -11,7 +11,8 @@ from threading import Lock
 from typing import Any, NewType
 
 from py4j.java_gateway import JavaClass, JavaMember  # type: ignore[import-untyped]  # it has no types
-from py4j.protocol import STATIC_PREFIX, Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from py4j.java_gateway import JavaObject as Py4jObject
+from py4j.protocol import GATEWAY_SERVER_OBJECT_ID, STATIC_PREFIX, Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +79,16 @@ class Gateway:
         found = self.new("org.apache.spark.SparkRuntimeException", _FREE_TEXT, named, None, context, "")
         error: Exception = Py4JJavaError(text, found)
         return error
+
+    def private(self, declaring: JavaObject, name: str, target: JavaObject) -> JavaObject:
+        """What a private field that this class declares holds in an object."""
+        field = call(declaring, "getDeclaredField", name)
+        call(field, "setAccessible", True)
+        return call(field, "get", target)
+
+    def callback_client(self) -> JavaObject:
+        """What the JVM calls Python with."""
+        return call(JavaObject(Py4jObject(GATEWAY_SERVER_OBJECT_ID, self._client)), "getCallbackClient")
 
     def new_array(self, name: str, length: int) -> JavaObject:
         """An array of this class."""

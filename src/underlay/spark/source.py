@@ -107,10 +107,8 @@ def _register(spark: SparkSession, source: type[DataSource]) -> None:
     wrap: Any = _wrap_function  # it has no types
     try:
         manager = call(call(java_session(spark), "sessionState"), "dataSourceManager")
-        field = call(call(manager, "getClass"), "getDeclaredField", "runtimeDataSourceBuilders")
-        call(field, "setAccessible", True)
-        made = gateway.new(_USER_DEFINED, wrap(spark.sparkContext, source))
-        call(call(field, "get", manager), "put", source.name(), made)
+        known = gateway.private(call(manager, "getClass"), "runtimeDataSourceBuilders", manager)
+        call(known, "put", source.name(), gateway.new(_USER_DEFINED, wrap(spark.sparkContext, source)))
     except GATEWAY_ERRORS:
         spark.dataSource.register(source)
 
