@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench fuzz lock clean
+.PHONY: help setup demo test test-cluster lint bench fuzz lock clean
 
 help:
 	@echo "make demo    set up, then make sidecars and a small lake, query it, show what was skipped"
 	@echo "make test    set up, then run every test"
+	@echo "make test-cluster  the tests of Spark once more, on a standalone cluster that they start"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   measure against pyarrow, delta-rs, DuckLake and PyIceberg, write bench/out/*.json"
 	@echo "make fuzz    a longer random-mutation run (FUZZ_SECONDS=300)"
@@ -30,6 +31,9 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+
+test-cluster: setup
+	$(BIN)/python -m pytest tests/cluster/suite.py
 
 lint: setup
 	$(BIN)/ruff check

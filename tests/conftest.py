@@ -17,7 +17,7 @@ from tests.store.servers import seaweedfs as seaweedfs
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
 settings.register_profile("underlay", deadline=None)  # machines are noisy: no test asserts on time
 settings.load_profile("underlay")
-SPARK = ("tests/spark/", "tests/cluster/")
+SPARK = "tests/spark/"
 
 
 @pytest.fixture(scope="session")
