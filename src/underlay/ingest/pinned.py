@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -72,8 +73,9 @@ class _Pinned(io.RawIOBase):
         self._at += count
         return count
 
+    @abstractmethod
     def _fill(self, view: memoryview, wanted: ByteRange) -> int:
-        raise NotImplementedError
+        """Put these bytes into a view of their size; how many there were."""
 
     def _replaced(self, identity: str | None) -> Replaced:
         return Replaced(

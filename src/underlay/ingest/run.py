@@ -8,30 +8,22 @@ committed, so whoever finds a claim without an intent, or with one that expired,
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from underlay.table.alive import read_ttl, to_us
 from underlay.table.heartbeat import HEARTBEAT, Heartbeat
-from underlay.table.intent import Intent, encode_intent
-from underlay.table.kept import Kept
-from underlay.table.opened import Head, OpenTable
+from underlay.table.intent import Intent
+from underlay.table.opened import OpenTable
+from underlay.table.revision import Revision
+from underlay.table.upload import TTL_SECONDS, Upload, begin
 
-TTL_SECONDS = 60.0
-_NAME = "ingest-"
-_CHANCE_DIGITS = 16
+_NAME = "ingest"
 
 
-class Run(Kept):
+class Run(Upload):
     """A run that lives until it is released, which a `with` does: then its claims are free at once. Belongs to one
     revision. `is_lost` says that it was not renewed in time, so that others may have taken claims over."""
 
-    def __init__(self, table: OpenTable, head: Head, intent: Intent, heartbeat: Heartbeat) -> None:
+    def __init__(self, table: OpenTable, revision: Revision, intent: Intent, heartbeat: Heartbeat) -> None:
         self.table = table
-        self.revision = head.revision
-        self.intent = intent
-        self._key = head.revision.keys.intent(intent.job)
-        self._tell()
-        super().__init__(intent.ttl_us, heartbeat)
+        super().__init__(revision, intent, heartbeat)
 
     @property
     def id(self) -> str:
@@ -39,21 +31,7 @@ class Run(Kept):
         return self.intent.job
 
     def _put_again(self) -> bool:
-        if self.revision.head().terminal is not None:
-            return False
-        self.intent = replace(self.intent, renewed_us=self.revision.surroundings.now_us())
-        self.revision.store.put(self._key, encode_intent(self.intent))
-        self._tell()
-        return True
-
-    def _take_away(self) -> None:
-        self.revision.store.delete([self._key])
-        self._tell()
-
-    def _tell(self) -> None:
-        registry = self.revision.surroundings.registry
-        if registry is not None:
-            registry.saw_job(self.revision.keys, self.revision.id, self.id)
+        return self.revision.head().terminal is None and super()._put_again()
 
 
 def begin_run(
@@ -61,20 +39,5 @@ def begin_run(
 ) -> Run:
     """A new run on the active revision. Three requests. Others wait for its claims until `ttl_seconds` after it was
     heard of last."""
-    head = table.head()
-    surroundings = head.revision.surroundings
-    chance = surroundings.new_commit_id()[:_CHANCE_DIGITS]
-    intent = Intent(
-        job=f"{_NAME}{chance}",
-        owner=f"{surroundings.writer}:{chance}",
-        epoch=0,
-        renewed_us=surroundings.now_us(),
-        ttl_us=read_ttl(ttl_seconds),
-        note=note,
-    )
-    store, key = head.revision.store, head.revision.keys.intent(intent.job)
-    store.put(key, encode_intent(intent))
-    found = store.head(key)
-    # Nothing that the run writes is older than its first intent, by the store's clock.
-    began = to_us(found.modified) if found is not None else None
-    return Run(table, head, replace(intent, started_us=began), heartbeat)
+    revision = table.head().revision
+    return Run(table, revision, begin(revision, _NAME, note, ttl_seconds), heartbeat)

@@ -39,15 +39,7 @@ def append(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, to
     again with the same token); CommitConflict. When a task fails, Spark's error is raised, and only files that no
     version names are left.
     """
-    target, opened, head = _open(frame, table, lake)
-    known = find_token(opened, head, token)
-    if known is not None:
-        return known
-    check_columns(frame.schema, head.root.definition)
-    rows = collect_small(frame)
-    if rows is not None:
-        return appending.append(opened, rows, token=token)
-    return _write_by_tasks(frame, target, head, token)
+    return _write(frame, table, lake, token)
 
 
 def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
@@ -55,16 +47,7 @@ def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None,
 
     Raises what `append` raises, and CommitConflict also when others added, changed or removed rows meanwhile.
     """
-    target, opened, head = _open(frame, table, lake)
-    known = find_token(opened, head, token)
-    if known is not None:
-        return known
-    check_columns(frame.schema, head.root.definition)
-    rows = collect_small(frame)
-    if rows is not None:
-        staged = stage(staging_for(head), opened.lake.store, read_rows(rows))
-        return commit_staged(opened, head, [staged], token=token, is_overwrite=True)
-    return _write_by_tasks(frame, target, head, token, is_overwrite=True)
+    return _write(frame, table, lake, token, is_overwrite=True)
 
 
 def write(
@@ -103,9 +86,24 @@ def write(
     return append(frame, created, token=token)
 
 
-def _write_by_tasks(
-    frame: DataFrame, table: Table, head: Head, token: str | None, *, is_overwrite: bool = False
+def _write(
+    frame: DataFrame, table: Table | str, lake: Lake | None, token: str | None, *, is_overwrite: bool = False
 ) -> Appended:
+    target, opened, head = _open(frame, table, lake)
+    known = find_token(opened, head, token)
+    if known is not None:
+        return known
+    check_columns(frame.schema, head.root.definition)
+    rows = collect_small(frame)
+    if rows is None:
+        return _write_by_tasks(frame, target, head, token, is_overwrite=is_overwrite)
+    if not is_overwrite:
+        return appending.append(opened, rows, token=token)
+    staged = stage(staging_for(head), opened.lake.store, read_rows(rows))
+    return commit_staged(opened, head, [staged], token=token, is_overwrite=True)
+
+
+def _write_by_tasks(frame: DataFrame, table: Table, head: Head, token: str | None, *, is_overwrite: bool) -> Appended:
     """Have tasks put the rows as files into the store, and commit these. An intent keeps them from being swept."""
     staging = msgspec.msgpack.encode(staging_for(head))
     address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)

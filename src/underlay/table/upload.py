@@ -16,6 +16,7 @@ from underlay.table.revision import Revision
 from underlay.table.surroundings import uuid7
 
 TTL_SECONDS = 60.0
+_NAME = "write"
 
 
 class Upload(Kept):
@@ -23,34 +24,38 @@ class Upload(Kept):
 
     def __init__(self, revision: Revision, intent: Intent, heartbeat: Heartbeat) -> None:
         self.intent = intent
-        self._revision = revision
+        self.revision = revision
         super().__init__(intent.ttl_us, heartbeat)
 
     def _put_again(self) -> bool:
-        self.intent = replace(self.intent, renewed_us=self._revision.surroundings.now_us())
-        _put(self._revision, self.intent)
+        self.intent = replace(self.intent, renewed_us=self.revision.surroundings.now_us())
+        _put(self.revision, self.intent)
         return True
 
     def _take_away(self) -> None:
-        withdraw(self._revision, self.intent.job)
+        withdraw(self.revision, self.intent.job)
 
 
 def upload(
     revision: Revision, *, note: str = "", ttl_seconds: float = TTL_SECONDS, heartbeat: Heartbeat = HEARTBEAT
 ) -> Upload:
     """Say that files are on their way, until it is released, which a `with` does. Two requests."""
-    intent = announce(revision, note=note, ttl_seconds=ttl_seconds)
+    return Upload(revision, begin(revision, _NAME, note, ttl_seconds), heartbeat)
+
+
+def begin(revision: Revision, name: str, note: str, ttl_seconds: float) -> Intent:
+    """An intent of a new job whose name begins like this, with the store's time: nothing that the job writes is older.
+    Two requests."""
+    intent = announce(revision, name=name, note=note, ttl_seconds=ttl_seconds)
     found = find_kept(revision.store, revision.keys.intent(intent.lock), decode_intent)
-    if found is not None:
-        intent = replace(intent, started_us=to_us(found.modified))
-    return Upload(revision, intent, heartbeat)
+    return intent if found is None else replace(intent, started_us=to_us(found.modified))
 
 
-def announce(revision: Revision, *, note: str = "", ttl_seconds: float) -> Intent:
+def announce(revision: Revision, *, name: str = _NAME, note: str = "", ttl_seconds: float) -> Intent:
     """Say so once, for as long as `ttl_seconds`, unless it is withdrawn. One request. Raises Unavailable."""
     surroundings = revision.surroundings
     intent = Intent(
-        job=f"write-{uuid7()}",
+        job=f"{name}-{uuid7()}",
         owner=f"{surroundings.writer}:{surroundings.new_commit_id()[:16]}",
         epoch=0,
         renewed_us=surroundings.now_us(),
