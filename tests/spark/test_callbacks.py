@@ -13,11 +13,12 @@ QUERIES = 12
 
 
 def test_threads_do_not_grow_with_queries(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch):
-    read_table(spark, lake, "shop.items").createOrReplaceTempView("called_back")
+    found = read_table(spark, lake, "shop.items")
     before = active_count()
     monkeypatch.setattr(callbacks, "_MANY_THREADS", before + 6)
     monkeypatch.setattr(callbacks, "_KEPT", 2)
     for number in range(QUERIES):
-        least = f"(select min(id) from called_back where id > {number})"
-        assert spark.sql(f"select id from called_back where id = {least}").collect() == [(number + 1,)]
+        least = "(select min(id) from {found} where id > " + f"{number})"
+        asked = spark.sql("select id from {found} where id = " + least, found=found)
+        assert asked.collect() == [(number + 1,)]
     assert active_count() < before + QUERIES

@@ -14,15 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from underlay.api.table import Table
+from underlay.spark.catalog_table import CATALOG, REQUIRED, TABLE, table_defaults
 from underlay.spark.gateway import Gateway, JavaObject, call, java_plan, scala_map
 from underlay.spark.named import has_version
 from underlay.spark.relation import frame_of
 
-_CATALOG = "org.apache.spark.sql.catalyst.catalog"
-_TABLE = f"{_CATALOG}.CatalogTable"
-_REQUIRED = 4
 _PROPERTIES, _TEXT, _COMMENT = 11, 13, 14
-"""Places among the parameters of a `CatalogTable`; the first four have no default."""
+"""Places among the parameters of a `CatalogTable`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,11 +55,11 @@ class EntryMaker:
     def __init__(self, gateway: Gateway, temporary: str) -> None:
         self._gateway = gateway
         self._temporary = temporary
-        self._view = call(gateway.module(f"{_CATALOG}.CatalogTableType$"), "VIEW")
-        self._no_storage = call(gateway.module(f"{_CATALOG}.CatalogStorageFormat$"), "empty")
+        self._view = call(gateway.module(f"{CATALOG}.CatalogTableType$"), "VIEW")
+        self._no_storage = call(gateway.module(f"{CATALOG}.CatalogStorageFormat$"), "empty")
         self._no_columns = gateway.new("org.apache.spark.sql.types.StructType")
         self._holds_plan = scala_map(gateway, {"view.storingAnalyzedPlan": "true"})
-        self._defaults = _defaults(gateway)
+        self._defaults = table_defaults(gateway)
         self._marks = cache(lambda lake_url: scala_map(gateway, {"underlay.lake": lake_url}))
         self._database = cache(lambda name: _some(gateway, name))
 
@@ -92,24 +90,14 @@ class EntryMaker:
             commit_id=root.commit_id,
             hidden=hidden,
             view=self._catalog_table(dataset, short, columns, given),
-            plan=gateway.new(f"{_CATALOG}.TemporaryViewRelation", holder, _some(gateway, analyzed)),
+            plan=gateway.new(f"{CATALOG}.TemporaryViewRelation", holder, _some(gateway, analyzed)),
         )
 
     def _catalog_table(self, database: str, name: str, columns: JavaObject, given: dict[int, JavaObject]) -> JavaObject:
         gateway = self._gateway
         identifier = gateway.new("org.apache.spark.sql.catalyst.TableIdentifier", name, self._database(database))
-        rest = (given.get(place, default) for place, default in enumerate(self._defaults, _REQUIRED))
-        return gateway.new(_TABLE, identifier, self._view, self._no_storage, columns, *rest)
-
-
-def _defaults(gateway: Gateway) -> list[JavaObject]:
-    """The defaults of a `CatalogTable`. Versions of Spark differ in how many there are at the end."""
-    constructor = gateway.static(
-        "java.lang.reflect.Array", "get", call(gateway.java_class(_TABLE), "getConstructors"), 0
-    )
-    count = call(constructor, "getParameterCount")
-    companion = gateway.module(f"{_TABLE}$")
-    return [call(companion, f"apply$default${place}") for place in range(_REQUIRED + 1, int(str(count)) + 1)]
+        rest = (given.get(place, default) for place, default in enumerate(self._defaults, REQUIRED))
+        return gateway.new(TABLE, identifier, self._view, self._no_storage, columns, *rest)
 
 
 def _with_comments(gateway: Gateway, frame: DataFrame, comments: list[str | None]) -> JavaObject:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from underlay.spark.catalog_table import CATALOG, TABLE, table_defaults
 from underlay.spark.file_groups import Size
 from underlay.spark.gateway import JavaObject, call, call_number, call_text, gateway_of
 
-_CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _SETTINGS = ("spark.sql.cbo.enabled", "spark.sql.cbo.planStats.enabled")
 
 
@@ -34,23 +34,14 @@ def entry_without_catalog(spark: SparkSession, name: str, columns: JavaObject) -
     gateway = gateway_of(spark)
     dataset, short = name.split(".", 1)
     ident = gateway.new("org.apache.spark.sql.catalyst.TableIdentifier", short, gateway.new("scala.Some", dataset))
-    companion = gateway.module(f"{_CATALOG}.CatalogTable$")
-    given = [
-        ident,
-        call(gateway.module(f"{_CATALOG}.CatalogTableType$"), "EXTERNAL"),
-        call(gateway.module(f"{_CATALOG}.CatalogStorageFormat$"), "empty"),
-        columns,
-    ]
-    constructors = call(gateway.java_class(f"{_CATALOG}.CatalogTable"), "getConstructors")
-    first = gateway.static("java.lang.reflect.Array", "get", constructors, 0)
-    count = call_number(first, "getParameterCount")
-    defaults = [call(companion, f"apply$default${at}") for at in range(len(given) + 1, count + 1)]
-    return call(companion, "apply", *given, *defaults)
+    kind = call(gateway.module(f"{CATALOG}.CatalogTableType$"), "EXTERNAL")
+    storage = call(gateway.module(f"{CATALOG}.CatalogStorageFormat$"), "empty")
+    return gateway.new(TABLE, ident, kind, storage, columns, *table_defaults(gateway))
 
 
 def _statistics(spark: SparkSession, size: Size) -> JavaObject:
     gateway = gateway_of(spark)
-    make = call(gateway.module(f"{_CATALOG}.CatalogStatistics$"), "curried")
+    make = call(gateway.module(f"{CATALOG}.CatalogStatistics$"), "curried")
     taking_rows = call(call(_some_number(spark, size.size_bytes), "map", make), "get")
     taking_columns = call(taking_rows, "apply", _some_number(spark, size.rows))
     return call(taking_columns, "apply", call(gateway.module("scala.collection.immutable.Map$"), "empty"))
