@@ -41,7 +41,6 @@ from underlay.prune.span import (
     outside,
     outside_prefix,
     prefix_span,
-    unite,
     whole_span,
 )
 from underlay.prune.whole import Whole
@@ -159,7 +158,7 @@ def _membership(values: tuple[Operand, ...], domain: Domain) -> Choice:
         return _UNKNOWN
     if isinstance(domain, Whole):
         given = as_doubles(given)
-    return Choice(unite(domain.select(Op.EQ, value) for value in given), lambda: _outside(given, domain))
+    return Choice(domain.select_any(given), lambda: _outside(given, domain))
 
 
 def _outside(values: tuple[Operand, ...], domain: Domain) -> Selection:

@@ -8,6 +8,7 @@ the type *in the file*: bounds are never cast, literals are, and exactly.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from underlay.errors import BadPredicate
 from underlay.prune.operand import Operand, format_operand
 from underlay.prune.predicate import Op
-from underlay.prune.span import EVERYTHING, Key, Selection
+from underlay.prune.span import EVERYTHING, Key, Selection, unite
 
 KeyArray = NDArray[Any]  # Any: int64, uint64, float64, or objects (bytes, wide integers), by domain
 BoolArray = NDArray[np.bool_]
@@ -48,6 +49,10 @@ class Domain(ABC):
 
         Raises BadPredicate when the literal's kind cannot be compared with the type.
         """
+
+    def select_any(self, literals: Sequence[Operand]) -> Selection:
+        """The keys that can equal one of the literals in some engine."""
+        return unite(self.select(Op.EQ, literal) for literal in literals)
 
     def exact_key(self, literal: Operand) -> Key | None:
         """The one key that the literal equals in every engine; None when there is none, or not only one."""

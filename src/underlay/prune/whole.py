@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from ipaddress import AddressValueError, IPv4Address
@@ -129,6 +130,20 @@ class Integers(Whole):
     def width_bytes(self) -> int:
         """4 or 8."""
         return self.bits // 8
+
+    def select_any(self, literals: Sequence[Operand]) -> Selection:
+        """As for any type; a long list of integers, each of which is exact, takes a short way."""
+        points = [literal for literal in literals if type(literal) is int]
+        if len(points) < len(literals):
+            return Domain.select_any(self, literals)
+        first, last = self.first, self.last
+        return Selection(tuple(Span(point, point) for point in sorted(set(points)) if first <= point <= last))
+
+    def exact_key(self, literal: Operand) -> int | None:
+        """The integer of a literal with one reading, when the type holds it."""
+        if type(literal) is int:
+            return literal if self.first <= literal <= self.last else None
+        return Whole.exact_key(self, literal)
 
     def wrap(self, signed: KeyArray) -> KeyArray:
         """Signed integers as the unsigned ones of the same bits."""
