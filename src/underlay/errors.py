@@ -5,8 +5,10 @@
     │   ├── BadPredicate
     │   ├── UnknownColumn
     │   ├── SchemaMismatch
+    │   │   └── NewColumn
     │   ├── SourceChanged
-    │   └── TableExists
+    │   ├── TableExists
+    │   └── TooManyRejected
     ├── NotFound          name something that exists: a file, a table, a version
     │   ├── TableNotFound
     │   └── VersionNotFound
@@ -16,6 +18,7 @@
     │   ├── Malformed
     │   ├── ChecksumMismatch
     │   ├── SourceUnreadable
+    │   │   └── SourceEmpty
     │   └── Inconsistent
     │       ├── Replaced
     │       ├── RegistryRefused
@@ -115,6 +118,12 @@ class SchemaMismatch(InvalidRequest):
     code = "schema_mismatch"
 
 
+class NewColumn(SchemaMismatch):
+    """A source has a column that the table does not have, and nobody said what is to become of it."""
+
+    code = "new_column"
+
+
 class SourceChanged(InvalidRequest):
     """A source that was ingested has other content now, and nobody said what is to become of its rows."""
 
@@ -125,6 +134,13 @@ class TableExists(InvalidRequest):
     """A table has this name, or one that differs in upper and lower case only."""
 
     code = "table_exists"
+
+
+class TooManyRejected(InvalidRequest):
+    """More rows of an ingest's sources are no rows of the table than was allowed. They are in the table of rejected
+    rows; of the good ones, those that were read together with them were not committed."""
+
+    code = "too_many_rejected"
 
 
 class NotFound(UnderlayError):
@@ -179,6 +195,12 @@ class SourceUnreadable(Damaged):
     """A source of which nothing more can be read: cut short, damaged, or not what its name says."""
 
     code = "source_unreadable"
+
+
+class SourceEmpty(SourceUnreadable):
+    """A source without a byte but line breaks, where a header was expected."""
+
+    code = "source_empty"
 
 
 class Inconsistent(Damaged):

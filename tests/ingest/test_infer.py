@@ -60,10 +60,16 @@ def test_several_sources_give_the_columns_of_all_in_types_that_hold_both():
 
 
 def test_sources_without_a_common_type_are_an_error_that_names_both():
-    with pytest.raises(SchemaMismatch, match=r"a\.csv and b\.csv"):
-        infer_schema([csv("a\n1\n"), csv("a\nx\n", "b.csv")])
+    with pytest.raises(SchemaMismatch, match=r"a\.csv and b\.json"):
+        infer_schema([csv("a\n1\n"), json('{"a": "x"}\n', "b.json")])
     with pytest.raises(SchemaMismatch, match=r"a\.parquet: the column n .*expected double, found int64"):
         infer_schema([parquet(pa.table({"n": [1]})), parquet(pa.table({"n": [1.5]}), "b.parquet")])
+
+
+def test_a_column_of_csv_that_is_written_in_different_ways_is_text():
+    samples = [csv("a,b\n1,2\n"), csv("a,b\nx,2.5\n", "b.csv"), csv("b,c\n,2024-01-01\n", "c.csv")]
+    expected = pa.schema([("a", pa.string()), ("b", pa.float64()), ("c", pa.date32())])
+    assert infer_schema(samples) == expected
 
 
 def test_a_source_that_shows_no_columns_is_an_error():

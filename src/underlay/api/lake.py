@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from math import inf
-from threading import Lock
-from typing import TYPE_CHECKING
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Unpack
 
+from underlay.api.ingest import Ingests
 from underlay.api.job import JobInfo, list_jobs
 from underlay.api.lease import LeaseInfo, list_leases
 from underlay.api.moment import show_moment
+from underlay.api.run_info import RunInfo, list_runs
 from underlay.api.table import Table
 from underlay.api.table_info import RevisionInfo, TableInfo
 from underlay.cache.decoded import DecodedCache
@@ -22,6 +24,13 @@ from underlay.errors import InvalidRequest, NotFound
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import SegmentRef
 from underlay.index.segment import Segment
+from underlay.ingest.dry_run import DryRun
+from underlay.ingest.options import Options, Sources, read_options
+from underlay.ingest.progress import Progress
+from underlay.ingest.record import Keep, keep_record
+from underlay.ingest.summary import Summary
+from underlay.ingest.watch import Pace, Watch
+from underlay.ingest.workers import MakeWorkers
 from underlay.registry.registry import Registry, open_registry
 from underlay.scan.locate import FileStores
 from underlay.store import Store, open_store
@@ -82,6 +91,7 @@ class Lake:
         self._max_staleness_seconds = max_staleness_seconds
         self._lock = Lock()
         self._opened: dict[str, tuple[str, OpenTable]] = {}
+        self._ingests = Ingests(lake=self._lake, stores=self._stores, open_table=self._open)
 
     @property
     def url(self) -> str:
@@ -174,9 +184,51 @@ class Lake:
         """The table goes; its files stay until they are swept. Raises TableNotFound."""
         succession.drop(self._lake, name)
 
+    def ingest(
+        self,
+        name: str,
+        sources: Sources,
+        *,
+        progress: Progress | None = None,
+        workers: MakeWorkers | None = None,
+        keep: Keep = keep_record,
+        **options: Unpack[Options],
+    ) -> Summary:
+        """Bring each source into the table once, and make the table when there is none.
+
+        Sources are paths, patterns and URLs: `data/*.csv`, `s3://bucket/in/`. See docs/sources.md for `options`.
+        Threads of this process do the work unless there are `workers`; `keep` leaves a record of the run.
+        """
+        settings = read_options(sources, **options)
+        return self._ingests.once(name, settings, workers=workers, progress=progress, keep=keep)
+
+    def dry_run(self, name: str, sources: Sources, **options: Unpack[Options]) -> DryRun:
+        """What `ingest` would do. Nothing is changed."""
+        return self._ingests.dry_run(name, read_options(sources, **options))
+
+    def watch(
+        self,
+        name: str,
+        sources: Sources,
+        *,
+        pace: Pace | None = None,
+        progress: Progress | None = None,
+        workers: MakeWorkers | None = None,
+        **options: Unpack[Options],
+    ) -> Watch:
+        """The same again and again, for sources as they come: `for summary in lake.watch(…)`. Without a `pace` it looks
+        every 5 seconds until it is interrupted or closed."""
+        chosen = pace or Pace(wait=Event().wait)
+        settings = read_options(sources, **options)
+        return self._ingests.watch(name, settings, chosen, workers=workers, progress=progress)
+
     def jobs(self, name: str | None = None) -> list[JobInfo]:
         """Jobs that write, of a table or of all."""
         return list_jobs(self._lake, name)
+
+    def runs(self, name: str | None = None, *, most: int = 50) -> list[RunInfo]:
+        """The newest runs that ended, and those that watch, of a table or of all, the newest first."""
+        return list_runs(self._lake, name, most)
 
     def leases(self, name: str | None = None) -> list[LeaseInfo]:
         """Leases of readers, of a table or of all."""

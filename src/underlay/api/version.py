@@ -7,6 +7,7 @@ from datetime import datetime
 
 from underlay.api.moment import show_moment
 from underlay.index.root import Root
+from underlay.ingest.settle import run_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class Version:
     data_bytes: int
     writer: str
     commit_id: str
+    run: str | None = None
+    """The run of an ingest that committed it."""
 
 
 def describe(root: Root) -> Version:
@@ -36,4 +39,5 @@ def describe(root: Root) -> Version:
         data_bytes=root.data_bytes,
         writer=root.writer,
         commit_id=root.commit_id,
+        run=run_of(root),
     )

@@ -7,7 +7,8 @@ _catalog/00000000000000000003.json
     _index/00000000000000000007.root
     _index/segments/<uuid>.arrow
     _index/sources/<uuid>.arrow
-    _index/hint, _index/intents/<job>, _index/leases/<reader>
+    _index/hint, _index/intents/<job>, _index/jobs/<job>, _index/leases/<reader>
+    _staging/<job>/…
 """
 
 from __future__ import annotations
@@ -75,6 +76,23 @@ class RevisionKeys:
     def job_of(self, key: str) -> str | None:
         """The job whose intent has this key, None for any other key."""
         return _directly_in(self.intents, key)
+
+    @property
+    def records(self) -> str:
+        """The folder of the records of runs that ended."""
+        return f"{self.folder}/_index/jobs"
+
+    def record(self, job: str) -> str:
+        """The record of a run."""
+        return f"{self.records}/{job}"
+
+    def recorded_job_of(self, key: str) -> str | None:
+        """The run whose record has this key, None for any other key."""
+        return _directly_in(self.records, key)
+
+    def staging(self, job: str) -> str:
+        """The folder where another engine writes files for a job, before they get their names."""
+        return f"{self.folder}/_staging/{job}"
 
     @property
     def leases(self) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from underlay.errors import SourceUnreadable
+from underlay.errors import SourceEmpty, SourceUnreadable
 from underlay.ingest.csv_blocks import Blocks
 from underlay.ingest.csv_records import Marks, find_quoted, find_records, last_end
 from underlay.ingest.file_kind import Kind
@@ -18,14 +18,14 @@ _DELIMITERS = (",", ";", "\t", "|")
 def read_header(blocks: Blocks, dialect: Dialect, kind: Kind, name: str, record_bytes: int) -> tuple[Marks, list[str]]:
     """How the source is written and the names of its columns, none without a header. The header is taken.
 
-    Raises SourceUnreadable when there should be a header and is none: an empty source, bytes that are no UTF-8.
+    Raises SourceEmpty when there should be a header and is nothing, SourceUnreadable when it is no UTF-8.
     """
     first, marks = _first_record(blocks, dialect, kind, record_bytes)
     if not dialect.has_header:
         return marks, []
     text = first.strip(b"\r\n")
     if not text:
-        raise SourceUnreadable(
+        raise SourceEmpty(
             "there is no header", place=name, found="no line", hint="Say that the source has no header if it has none."
         )
     try:
@@ -74,6 +74,8 @@ def _marks(data: bytes, dialect: Dialect, kind: Kind) -> Marks:
 
 def _count(data: bytes, marks: Marks) -> int:
     """How many fields more than one the first record has, if this is how it is written."""
+    if marks.delimiter.encode() not in data:
+        return 0
     records = find_records(data, marks)
     if not len(records.ends):
         return 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from underlay.errors import SchemaMismatch
+from underlay.errors import NewColumn, SchemaMismatch
 from underlay.ingest.reading import NewColumns, Reading
 from underlay.prune.operand import format_column
 from underlay.schema.arrays import AnyField
@@ -66,11 +66,11 @@ def check_names(reading: Reading, found: Sequence[str], place: str) -> None:
             )
 
 
-def new_column(name: str, known: Sequence[str], place: str) -> SchemaMismatch:
+def new_column(name: str, known: Sequence[str], place: str) -> NewColumn:
     """The error for a column that the table does not have."""
     alike = [other for other in known if other.lower() == name.strip().lower()]
     hint = f"Did you mean {alike[0]}?" if alike else "Add it to the table, or choose to ignore or to add new columns."
-    return SchemaMismatch(f"the table has no column {format_column((name,))}", place=place, hint=hint)
+    return NewColumn(f"the table has no column {format_column((name,))}", place=place, hint=hint)
 
 
 def _widens(field: AnyField, schema: TableSchema) -> bool:

@@ -6,7 +6,7 @@ text, since nothing is known of it. Parquet says its columns itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from io import BufferedIOBase, BytesIO
 from typing import cast
 
@@ -24,37 +24,66 @@ from underlay.ingest.drift import drift
 from underlay.ingest.file_kind import Kind
 from underlay.ingest.plain import Plain
 from underlay.ingest.reading import RECORD_BYTES, Dialect
-from underlay.schema.arrays import AnyArray, AnyType
+from underlay.schema.arrays import AnyArray, AnyField, AnyType
 from underlay.schema.arrow import from_arrow
 
 SAMPLE_BYTES = 1 << 20
-_LINES = Marks(delimiter="", quote=None, has_cr=False)
+LINES = Marks(delimiter="", quote=None, has_cr=False)
+"""How JSON lines are cut."""
 
 Sample = tuple[str, Kind, BufferedIOBase]
 """A source's name, its kind and its bytes, from the beginning."""
 
 
 def infer_schema(samples: Iterable[Sample], dialect: Dialect | None = None) -> pa.Schema:
-    """The columns that all sources fit: those of any, each with the narrowest type that holds what was seen of it.
+    """The columns that all sources fit, see `combine`."""
+    return combine([(name, kind, infer_one(name, kind, file, dialect or Dialect())) for name, kind, file in samples])
 
-    Raises SchemaMismatch, naming two sources, when they have no such type.
+
+def combine(found: Sequence[tuple[str, Kind, pa.Schema]]) -> pa.Schema:
+    """The columns of any of the sources, each with the narrowest type that holds what was seen of it.
+
+    That is text for a column of CSV which is written in different ways. Raises SchemaMismatch, naming two sources, when
+    they have no such type.
     """
-    found: pa.Schema | None = None
-    first = ""
-    declared: list[tuple[str, pa.Schema]] = []
-    for name, kind, file in samples:
-        own = infer_one(name, kind, file, dialect or Dialect())
-        declared += [(name, own)] if kind is Kind.PARQUET else []
-        if found is None:
-            found, first = own, name
-        else:
-            found = _common(found, own, first, name)
-    if found is None:
+    if not found:
         raise SchemaMismatch("there is no source to take the columns from", hint="Name one, or give the columns.")
-    schema = pa.schema([field.with_type(_known(field.type)) for field in found])
-    for name, own in declared:
-        _check_declared(schema, own, name)
+    texts = _only_text(found)
+    first, together = found[0][0], pa.schema([])
+    for name, _, own in found:
+        together = common(together, _as_text(own, texts), first, name)
+    schema = without_nulls(together)
+    for name, kind, own in found:
+        if kind is Kind.PARQUET:
+            _check_declared(schema, own, name)
     return schema
+
+
+def _only_text(found: Sequence[tuple[str, Kind, pa.Schema]]) -> set[str]:
+    """The columns that only CSV has, in ways that have no type in common but text."""
+    types: dict[str, list[AnyField]] = {}
+    for _, _, own in found:
+        for field in own:
+            types.setdefault(field.name, []).append(field)
+    others = {name for _, kind, own in found if kind not in (Kind.CSV, Kind.TSV) for name in own.names}
+    return {name for name, fields in types.items() if name not in others and not _go_together(fields)}
+
+
+def _go_together(fields: Sequence[AnyField]) -> bool:
+    try:
+        pa.unify_schemas([pa.schema([field]) for field in fields], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def _as_text(schema: pa.Schema, names: set[str]) -> pa.Schema:
+    return pa.schema([field.with_type(pa.string()) if field.name in names else field for field in schema])
+
+
+def without_nulls(schema: pa.Schema) -> pa.Schema:
+    """The same columns, text where nothing is known of their type."""
+    return pa.schema([field.with_type(_known(field.type)) for field in schema])
 
 
 def infer_one(name: str, kind: Kind, file: BufferedIOBase, dialect: Dialect) -> pa.Schema:
@@ -67,7 +96,7 @@ def infer_one(name: str, kind: Kind, file: BufferedIOBase, dialect: Dialect) -> 
                 return _guess_csv(Plain(file, name), kind, dialect)
             case Kind.JSON:
                 return _guess_json(Plain(file, name))
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise SourceUnreadable("its columns cannot be told", place=name, found=str(error).strip()) from None
     except OSError as error:
         raise from_os_error(error, name) from None
@@ -101,22 +130,23 @@ def _guess_csv(plain: Plain, kind: Kind, dialect: Dialect) -> pa.Schema:
 
 def _guess_json(plain: Plain) -> pa.Schema:
     held = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES).begin()
-    lines = held[: last_end(held, _LINES) or len(held)].split(b"\n")
-    objects = [found for line in lines if isinstance(found := _decoded(line), dict)]
+    lines = held[: last_end(held, LINES) or len(held)].split(b"\n")
+    objects = [found for line in lines if isinstance(found := decode_line(line), dict)]
     if not objects:
         raise SourceUnreadable("there is no object to tell columns from", place=plain.name, found=held[:40])
     names = list(dict.fromkeys(name for found in objects for name in found))
-    return pa.schema([(name, _written_type([found.get(name) for found in objects])) for name in names])
+    return pa.schema([(name, written_type([found.get(name) for found in objects])) for name in names])
 
 
-def _decoded(line: bytes) -> object:
+def decode_line(line: bytes) -> object:
+    """What a line of JSON holds, None when it is none."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 
-def _written_type(values: list[object]) -> pa.DataType:
+def written_type(values: list[object]) -> pa.DataType:
     """The type of decoded values: texts that all are dates or instants are these."""
     column: AnyArray = pa.array(cast("list[str]", values))
     if not pa.types.is_string(column.type):
@@ -132,7 +162,8 @@ def _converts(column: AnyArray, type_: pa.DataType) -> bool:
     return not len(find_bad(1, lambda _: column.cast(type_)))
 
 
-def _common(one: pa.Schema, other: pa.Schema, first: str, name: str) -> pa.Schema:
+def common(one: pa.Schema, other: pa.Schema, first: str, name: str) -> pa.Schema:
+    """The columns of both, with types that hold both. Raises SchemaMismatch, naming the two."""
     try:
         return pa.unify_schemas([one, other], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:

@@ -25,6 +25,7 @@ from underlay.table.alive import Found as Kept
 from underlay.table.alive import Seen, find_kept
 from underlay.table.intent import Intent, decode_intent
 from underlay.table.opened import Head, OpenTable
+from underlay.table.process import is_gone
 
 Policy = Literal["error", "skip", "replace"]
 """What becomes of a source whose content is another one than was ingested."""
@@ -95,7 +96,8 @@ def classify(found: Iterable[Found], records: Mapping[str, SourceRecord], living
 
 
 def living_runs(head: Head, runs: Collection[str]) -> set[str]:
-    """Those of the runs that count as alive, by their intents and the store's clock."""
+    """Those of the runs that count as alive, by their intents and the store's clock. One whose process was on this
+    machine and is gone does not, whatever its time to live."""
     if not runs:
         return set()
     store, keys = head.revision.store, head.revision.keys
@@ -105,7 +107,11 @@ def living_runs(head: Head, runs: Collection[str]) -> set[str]:
     if not any(seen):
         return set()
     now = store.now()  # asked last, so that no intent is younger
-    return {name for name, one in zip(names, seen, strict=True) if one and Seen(found=one, now=now).is_alive}
+    return {name for name, one in zip(names, seen, strict=True) if one and _is_alive(Seen(found=one, now=now))}
+
+
+def _is_alive(seen: Seen[Intent]) -> bool:
+    return seen.is_alive and not (seen.record is not None and is_gone(seen.record.process))
 
 
 def _find(store: Store, key: str) -> Kept[Intent] | None:

@@ -41,7 +41,7 @@ def _read(parquet: pq.ParquetFile, reading: Reading, name: str, size: int) -> It
     _check_types(found, columns, reading, name)
     row = 1
     total = max(parquet.metadata.num_rows, 1)
-    for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=columns, use_threads=False):
+    for batch in _batches(parquet, columns):
         rows = _with_source(pa.Table.from_batches([batch]), reading, name)
         fitting, reasons = fit(rows, reading.schema)
         rejected = [
@@ -50,6 +50,12 @@ def _read(parquet: pq.ParquetFile, reading: Reading, name: str, size: int) -> It
         ]
         row += batch.num_rows
         yield Taken(rows=fitting, rejected=tuple(rejected), read_bytes=size * (row - 1) // total)
+
+
+def _batches(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows in their order. Row groups are asked for one by one, since Arrow fetches all that it is asked for."""
+    for group in range(parquet.num_row_groups):
+        yield from parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False)
 
 
 def _with_source(rows: pa.Table, reading: Reading, name: str) -> pa.Table:

@@ -1,7 +1,8 @@
 """Rows that could not be ingested: `dataset.table_rejected`, committed before the rows that could.
 
-Its own source tree has a record of every source with rejected rows, with the content's identity; so when a run died
-after it rejected rows, the next one over the same content adds none, and for other content the rows are replaced.
+Its own source tree has a record of every source with rejected rows, with the content's identity and their number; so
+when a run died after it rejected rows, the next one over the same content adds none. For other content, and when the
+same content is read in another way of which other rows are rejected, the rows are replaced.
 """
 
 from __future__ import annotations
@@ -70,10 +71,15 @@ def rejected_rows(found: Found, rejected: Iterable[Rejected], run: str, at: date
     return pa.table(columns, schema=_ARROW)
 
 
-def recorded(rejected: OpenTable, head: Head, found: Sequence[Found]) -> set[str]:
-    """The sources whose rejected rows are in the table, of this content: they are not to be written again."""
-    records = rejected.snapshot(head).find_sources([one.uri for one in found])
-    return {one.uri for one in found if one.uri in records and records[one.uri].identity == one.identity}
+def no_rejected_rows() -> pa.Table:
+    """None of these rows."""
+    return _ARROW.empty_table()
+
+
+def recorded(rejected: OpenTable, head: Head, counts: Mapping[Found, int]) -> set[str]:
+    """The sources whose rejected rows are in the table, so many of this content: they are not to be written again."""
+    records = rejected.snapshot(head).find_sources([found.uri for found in counts])
+    return {found.uri for found, count in counts.items() if _is_recorded(found, count, records)}
 
 
 def commit_rejected(
@@ -87,7 +93,7 @@ def commit_rejected(
 ) -> Appended:
     """Commit rejected rows that were written for `head`, with records of their sources: `counts` says how many of each.
 
-    A source that had rejected rows of another content loses them; one that has none now and had none gets no record.
+    A source that had other rejected rows loses them; one that has none now and had none gets no record.
     Raises CommitConflict when another run recorded one of the sources meanwhile: look again which are `recorded`.
     CommitUnknown may be answered by the same call.
     """
@@ -121,19 +127,19 @@ def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) 
     rows of an older content in the place of newer ones, RevisionClosed, CommitUnknown (call it again).
     """
     table, run = claims.run.table, claims.run.id
-    every = {one.uri: one for one in claims.found}
     if not rows.num_rows and f"{table.name}{SUFFIX}" not in table.lake.catalog().tables:
         return None
     check_claims(claims)
+    counts = _counts(rows, claims.found)
     rejected = open_rejected(table)
     for _ in range(_ATTEMPTS):
         head = rejected.head()
-        known = recorded(rejected, head, list(every.values()))
+        known = recorded(rejected, head, counts)
         new = rows.filter(pc.invert(pc.is_in(rows["source"], value_set=pa.array(sorted(known), pa.string()))))
-        counts = _counts(new, [one for uri, one in every.items() if uri not in known])
         staged = [stage(staging_for(head), head.revision.store, read_rows(new))] if new.num_rows else []
+        missing = {found: count for found, count in counts.items() if found.uri not in known}
         try:
-            return commit_rejected(rejected, head, run, counts, staged, stores=stores)
+            return commit_rejected(rejected, head, run, missing, staged, stores=stores)
         except CommitConflict:
             continue
     raise CommitConflict("other runs reject rows of the same sources all the time", place=rejected.name)
@@ -151,7 +157,7 @@ def _check_recorded(
     rejected: OpenTable, run: str, counts: Mapping[Found, int], records: Mapping[str, SourceRecord]
 ) -> None:
     """Raise Repeated when there is nothing to do, CommitConflict when rows of some sources are there already."""
-    there = [found for found in counts if found.uri in records and records[found.uri].identity == found.identity]
+    there = [found for found, count in counts.items() if _is_recorded(found, count, records)]
     needed = [found for found, count in counts.items() if count or found.uri in records]
     if not needed or len(there) == len(needed):
         raise Repeated(max((records[found.uri].version for found in there), default=rejected.head().root.version))
@@ -163,6 +169,11 @@ def _check_recorded(
             found=records[there[0].uri].owner,
             hint="Nothing was changed. Write the rejected rows again without those of recorded sources.",
         )
+
+
+def _is_recorded(found: Found, count: int, records: Mapping[str, SourceRecord]) -> bool:
+    record = records.get(found.uri)
+    return record is not None and (record.identity, record.row_count) == (found.identity, count)
 
 
 def _record(found: Found, run: str, count: int) -> SourceRecord:

@@ -9,6 +9,9 @@ from underlay.prune.build import col
 from underlay.scan.locate import FileStores
 from underlay.scan.positions import file_may_match, row_positions
 from underlay.scan.scan import Query
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Kind, Scalar
 from underlay.table.conflicts import ReadSet
 from underlay.table.opened import Head
 from underlay.table.transaction import Transaction
@@ -17,14 +20,19 @@ SOURCE_COLUMN = "_source"
 """The column of a table that holds the uri of the source that a row came from."""
 
 
+def source_column(schema: TableSchema) -> str | None:
+    """That column, where the table has it; one of another type is the user's own."""
+    has_it = any(field.name == SOURCE_COLUMN and field.type == Scalar(Kind.STRING) for field in schema.fields)
+    return SOURCE_COLUMN if has_it else None
+
+
 def check_replaceable(head: Head, uris: Collection[str]) -> None:
     """Raise InvalidRequest when rows of these sources would have to be replaced, and nobody can find them."""
-    names = {field.name for field in head.root.definition.schema.fields}
-    if uris and SOURCE_COLUMN not in names:
+    if uris and source_column(from_record(head.root.definition.schema)) is None:
         raise InvalidRequest(
             f"the rows of {min(uris)} cannot be replaced: nothing says which they are",
             place=head.revision.place,
-            expected=f"a column {SOURCE_COLUMN}",
+            expected=f"a column {SOURCE_COLUMN} string",
             hint=f"A table that is created with the column {SOURCE_COLUMN} string can have sources replaced; or choose "
             "skip.",
         )

@@ -54,6 +54,11 @@ def local_identity(status: os.stat_result) -> str:
     return f'"{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ino:x}"'
 
 
+def local_modified_us(identity: str) -> int:
+    """When a local file was modified, by what tells its content from others."""
+    return int(identity.split("-")[1], 16) // 1000
+
+
 @lru_cache(maxsize=64)
 def _open_once(url: str, options: tuple[tuple[str, Option], ...]) -> Store:
     return open_store(url, dict(options))

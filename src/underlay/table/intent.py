@@ -33,6 +33,8 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     """When it was last put, by the owner's clock: for people only."""
     ttl_us: int
     note: str = ""
+    process: str = ""
+    """The owner as its machine knows it (see `process`), where that is known."""
 
     @property
     def lock(self) -> str:

@@ -55,5 +55,8 @@ class Registry(Protocol):
     def saw_reader(self, keys: RevisionKeys, revision: str, reader: str) -> None:
         """The lease of the reader was put or deleted."""
 
+    def saw_run(self, keys: RevisionKeys, revision: str, job: str) -> None:
+        """The record of the run was put."""
+
     def refuse(self, error: RegistryRefused) -> None:
         """It does not tell of this store. It is not to be asked again."""

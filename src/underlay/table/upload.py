@@ -12,6 +12,7 @@ from underlay.table.alive import find_kept, read_ttl, to_us
 from underlay.table.heartbeat import HEARTBEAT, Heartbeat
 from underlay.table.intent import Intent, decode_intent, encode_intent
 from underlay.table.kept import Kept
+from underlay.table.process import own_process
 from underlay.table.revision import Revision
 from underlay.table.surroundings import uuid7
 
@@ -61,6 +62,7 @@ def announce(revision: Revision, *, name: str = _NAME, note: str = "", ttl_secon
         renewed_us=surroundings.now_us(),
         ttl_us=read_ttl(ttl_seconds),
         note=note,
+        process=own_process(),
     )
     _put(revision, intent)
     return intent

@@ -1,0 +1,93 @@
+"""Sources into the tables of a lake: once, or as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from underlay.ingest.dry_run import DryRun, dry_run
+from underlay.ingest.ingest import ingest
+from underlay.ingest.progress import Progress
+from underlay.ingest.record import Keep, keep_record
+from underlay.ingest.settings import Settings
+from underlay.ingest.source import LOCAL, Found
+from underlay.ingest.summary import Summary
+from underlay.ingest.watch import Pace, Watch
+from underlay.ingest.workers import LocalWorkers, MakeWorkers, Workers
+from underlay.scan.locate import FileStores
+from underlay.store.open import Option
+from underlay.table.lake import Lake
+from underlay.table.opened import OpenTable
+
+_SAME = {"s3a": "s3"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingests:
+    """What all ingests into one lake have in common. Without `workers`, threads of this process do the work."""
+
+    lake: Lake
+    stores: FileStores
+    open_table: Callable[[str], OpenTable]
+
+    def once(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        workers: MakeWorkers | None = None,
+        progress: Progress | None = None,
+        found: Sequence[Found] | None = None,
+        keep: Keep = keep_record,
+    ) -> Summary:
+        """See `ingest.ingest`."""
+        return ingest(
+            self.lake,
+            name,
+            replace(settings, store_options=self._source_options(settings)),
+            workers=workers or self._threads(progress),
+            progress=progress,
+            stores=self.stores,
+            open_table=self.open_table,
+            found=found,
+            keep=keep,
+        )
+
+    def dry_run(self, name: str, settings: Settings) -> DryRun:
+        """See `ingest.dry_run`."""
+        return dry_run(self.lake, name, replace(settings, store_options=self._source_options(settings)))
+
+    def watch(
+        self,
+        name: str,
+        settings: Settings,
+        pace: Pace,
+        *,
+        workers: MakeWorkers | None = None,
+        progress: Progress | None = None,
+    ) -> Watch:
+        """A watch, which begins when it is iterated."""
+
+        def look(found: Sequence[Found], settings: Settings, keep: Keep) -> Summary:
+            return self.once(name, settings, workers=workers, progress=progress, found=found, keep=keep)
+
+        told = replace(settings, store_options=self._source_options(settings))
+        return Watch(OpenTable(self.lake, name), told, look, pace)
+
+    def _threads(self, progress: Progress | None) -> MakeWorkers:
+        def make(size_bytes: int, count: int) -> Workers:
+            return LocalWorkers(self.lake.store, progress=progress)
+
+        return make
+
+    def _source_options(self, settings: Settings) -> Mapping[str, Option]:
+        """Those that were given, else the lake's own when all remote sources have its scheme."""
+        own = self.lake.store.url.partition("://")[0]
+        schemes = {scheme for source in settings.sources if (scheme := _scheme(source)) is not None}
+        return self.stores.options if not settings.store_options and schemes == {own} else settings.store_options
+
+
+def _scheme(source: str) -> str | None:
+    """Of a remote source, None for a path."""
+    scheme, separator, _ = source.partition("://")
+    return _SAME.get(scheme, scheme) if separator and scheme != LOCAL else None

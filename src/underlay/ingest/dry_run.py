@@ -1,0 +1,92 @@
+"""What an ingest would do, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from underlay.errors import Damaged, InvalidRequest, NotFound, SourceEmpty, Unsupported
+from underlay.ingest.drift import drift
+from underlay.ingest.found import find_sources
+from underlay.ingest.ledger import Entry, Ledger, classify, sort_out
+from underlay.ingest.new_columns import join_columns
+from underlay.ingest.new_table import SAMPLES, columns_for, exists, look_into, spread
+from underlay.ingest.replaced import source_column
+from underlay.ingest.settings import Settings
+from underlay.ingest.source import Found
+from underlay.ingest.summary import Failure
+from underlay.schema.arrow import to_arrow
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
+from underlay.table.lake import Lake
+from underlay.table.opened import OpenTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What an ingest would do now. Columns and problems are those of some sources, which were looked into."""
+
+    table: str
+    is_created: bool
+    """Whether the table would be made."""
+    ledger: Ledger
+    """The sources, by what the table knows of them."""
+    wanted: tuple[Entry, ...]
+    """Those that would be read."""
+    columns: pa.Schema | None = None
+    """Of a table that would be made."""
+    new_columns: pa.Schema
+    """Columns of sources that the table does not have: they would be added, left out, or fail their sources."""
+    problems: tuple[Failure, ...] = ()
+    """Sources that would fail."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the sources that would be read."""
+        return sum(entry.found.size_bytes for entry in self.wanted)
+
+
+def dry_run(lake: Lake, name: str, settings: Settings) -> DryRun:
+    """What `ingest` would do with these settings. Changes nothing; looks into the beginnings of at most 20 sources.
+
+    Raises what `ingest` would raise before it reads: for patterns, changed sources, columns of a new table.
+    """
+    found = find_sources(settings.sources, settings.store_options, may_be_none=settings.may_be_none)
+    if not exists(lake, name):
+        ledger = classify(found, {}, ())
+        columns = to_arrow(columns_for(found, settings)) if found else None
+        return DryRun(
+            table=name, is_created=True, ledger=ledger, wanted=ledger.new, columns=columns, new_columns=pa.schema([])
+        )
+    table = OpenTable(lake, name)
+    head = table.head()
+    ledger = sort_out(table, head, found)
+    wanted = ledger.wanted(settings.changed, retry_failed=settings.retry_failed)
+    schema = from_record(head.root.definition.schema)
+    new, problems = _look_into([entry.found for entry in wanted], settings, schema)
+    return DryRun(
+        table=name, is_created=False, ledger=ledger, wanted=tuple(wanted), new_columns=new, problems=tuple(problems)
+    )
+
+
+def _look_into(found: Sequence[Found], settings: Settings, schema: TableSchema) -> tuple[pa.Schema, list[Failure]]:
+    seen: list[tuple[str, pa.Schema]] = []
+    problems: list[Failure] = []
+    for one in spread(found, SAMPLES):
+        try:
+            uri, _, columns = look_into(one, settings)
+        except SourceEmpty:
+            continue
+        except (Damaged, InvalidRequest, NotFound, Unsupported) as error:
+            problems.append(Failure(uri=one.uri, reason=str(error)))
+            continue
+        own = drift(schema, columns, source_column=source_column(schema))
+        if own.new and settings.new_columns == "error":
+            problems.append(Failure(uri=uri, reason=f"the table has no column {own.new[0].name}"))
+        seen.append((uri, pa.schema(list(own.new))))
+    columns, refused = join_columns(seen, schema)
+    if settings.new_columns == "add":
+        problems += [Failure(uri=uri, reason=reason) for uri, reason in refused.items()]
+    return columns, problems

@@ -1,0 +1,60 @@
+"""A process of this machine by a name that no other ever has, so that others can tell that it is gone.
+
+The name says which machine and boot, which namespaces, which process id and when that process began. Of a process
+that is told so, on the same boot and in the same namespaces, the kernel says for certain whether it is there. Of any
+other nothing is known.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACES = ("/proc/self/ns/pid", "/proc/self/ns/time")
+_STATE, _THREADS, _STARTED = 0, 17, 19
+"""Fields of `/proc/<pid>/stat`, counted after the command's name."""
+
+
+def own_process() -> str:
+    """This process; empty where the system does not tell all of it."""
+    place = _own_place()
+    fields = _stat(os.getpid())
+    return f"{place}/{os.getpid()}/{fields[_STARTED]}" if place and fields else ""
+
+
+def is_gone(process: str) -> bool:
+    """Whether a process that called itself so is surely there no more. False whenever that is not known."""
+    place, _, rest = process.partition("/")
+    pid, _, started = rest.partition("/")
+    if not place or place != _own_place() or not pid.isdecimal() or int(pid) < 1:
+        return False
+    try:
+        os.kill(int(pid), 0)  # asks only; a process that may not be signalled is there
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    fields = _stat(int(pid))
+    if not fields:
+        return False
+    is_dead = fields[_STATE] in ("Z", "X") and fields[_THREADS] in ("0", "1")
+    return is_dead or fields[_STARTED] != started
+
+
+def _own_place() -> str:
+    """The machine, boot and namespaces of this process, without a slash; empty where they are not known."""
+    try:
+        parts = [os.uname().nodename, _BOOT.read_text().strip(), *(os.readlink(name) for name in _NAMESPACES)]
+    except OSError:
+        return ""
+    return ",".join(parts).replace("/", "-")
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (OSError, UnicodeDecodeError):
+        return []
+    fields = text.rpartition(")")[2].split()
+    return fields if len(fields) > _STARTED else []
