@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.ready
 .PHONY: help setup demo test test-cluster lint bench fuzz lock clean
 
 help:
-	@echo "make demo    set up, then make sidecars and a small lake, query it, show what was skipped"
+	@echo "make demo    set up, then ingest months of taxi trips on Spark, once and again, and ask about them"
 	@echo "make test    set up, then run every test"
 	@echo "make test-cluster  the tests of Spark once more, on a standalone cluster that they start"
 	@echo "make lint    ruff and mypy"

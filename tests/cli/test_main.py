@@ -20,7 +20,7 @@ from underlay.cli import pm_inspect
 
 SIDECAR_COMMANDS = ["build", "show", "dump", "versions", "verify", "read", "prune"]
 VERBS = [
-    *["init", "create", "append", "register", "tables", "show", "scan", "sql", "plan"],
+    *["init", "create", "ingest", "append", "register", "tables", "show", "scan", "sql", "plan"],
     *["history", "tag", "rollback", "revisions", "rename", "drop", "jobs", "leases"],
 ]
 REGISTRY_COMMANDS = ["status", "follow", "restore", "migrate"]

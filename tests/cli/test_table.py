@@ -128,7 +128,7 @@ def test_history_says_what_each_version_did(taxi: Table):
         (0, "create", 0, None),
     ]
     assert set(objects[0]) == {
-        *["version", "committed", "operation", "counts", "rows", "files", "bytes", "writer", "commit_id"]
+        *["version", "committed", "operation", "counts", "rows", "files", "bytes", "writer", "commit_id", "run"]
     }
     assert len(underlay("history", "taxi.trips", "--limit", 1, "--json").objects) == 1
 

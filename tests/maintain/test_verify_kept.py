@@ -1,4 +1,4 @@
-"""Intents and leases that cannot be read are notes, and nobody touches them."""
+"""Intents, leases and records of runs that cannot be read are notes, and nobody touches them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def test_jobs_and_leases_that_are_held_are_no_findings(world: World):
 def test_what_cannot_be_read_is_a_note_that_names_it_and_stays_as_it_is(world: World):
     table = world.lake.table(SALES)
     with table.job("nightly"), table.lease("report"):
-        keys = [*world.keys("/_index/intents/"), *world.keys("/_index/leases/")]
+        records = world.keys("/_index/intents/")[0].replace("/intents/", "/jobs/")
+        world.store.put(records, b"")
+        keys = [*world.keys("/_index/intents/"), records, *world.keys("/_index/leases/")]
         for key in keys:
             world.overwrite(key, b"garbage")
         before = objects(world.store)
@@ -35,7 +37,7 @@ def test_what_cannot_be_read_is_a_note_that_names_it_and_stays_as_it_is(world: W
         assert objects(world.store) == before
     assert report.is_sound
     assert [finding.place for finding in report.findings] == keys
-    for finding, what in zip(report.findings, ("intent", "lease"), strict=True):
+    for finding, what in zip(report.findings, ("intent", "record of a run", "lease"), strict=True):
         assert (finding.kind, finding.severity, finding.is_repaired) == (Kind.DAMAGED, Severity.NOTE, False)
         assert finding.problem.startswith(f"the {what} cannot be read: ")
         assert "it can be deleted" in (finding.hint or "")

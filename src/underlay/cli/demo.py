@@ -1,8 +1,6 @@
-"""`make demo`: sidecars for a small generated data set, which row groups filters skip, and that no row is lost.
+"""`make demo`: months of taxi trips are ingested on Spark, once and again, and asked about on Spark and in process.
 
-Then a table: commits, a repeated one, what a plan leaves out, SQL, and older versions.
-
-The data is seeded, so that every run makes the same files. Everything printed is measured in this run.
+Everything printed is measured in this run, and every answer is compared with what the trips must give.
 """
 
 from __future__ import annotations
@@ -11,80 +9,65 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
-from underlay.cli.demo_table import show_table, table_commands
+from underlay.api.lake import Lake, connect
+from underlay.api.table import Table
+from underlay.cli.demo_trips import COLUMNS, JFK, Delivered, deliver
 from underlay.cli.output import show_bytes, show_count
 from underlay.errors import Inconsistent, InvalidRequest, Unavailable, UnderlayError, exit_code
-from underlay.pm.build import from_parquet
-from underlay.pm.file import create_sidecar, read_sidecar
-from underlay.pm.prune import chunk_ranges, prune
-from underlay.pm.read import read_rows
-from underlay.pm.statistics import fixed_bounds
-from underlay.pm.verify import verify
-from underlay.prune.where import parse_where
+from underlay.ingest.summary import Summary
+from underlay.spark.installed import has_pyspark
 
-DAYS = 6
-ROWS_PER_DAY = 48_000
-ROWS_PER_GROUP = 2_000
-COLUMNS = ("ts", "order_id", "symbol", "venue", "price", "size")
-SYMBOLS = ["AAPL", "AMZN", "GOOG", "META", "MSFT", "NVDA", "ORCL", "TSLA"]
-VENUES = ["ARCA", "BATS", "IEX", "NSDQ"]
-_SEED = 20_240_101
-_FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)
+NAME = "taxi.trips"
+BLOCK_ROWS = 20_000
 _MARK = ".underlay-demo"
-_SHOWN_REASONS = 3
-_REPEATS = 20
+_PENCE = 100
+_WEEK = "tpep_pickup_datetime >= '2024-03-04' and tpep_pickup_datetime < '2024-03-11'"
+_REJECTED = f"select source, line, reason from {NAME}_rejected order by source, line limit 5"
 
 
-class Filter(NamedTuple):
-    """A question, as SQL for Underlay and as an expression for Arrow, which answers it by reading everything."""
-
-    where: str
-    expression: pc.Expression
+Rows = list[tuple[object, ...]]
 
 
-class Found(NamedTuple):
-    """What a filter left of all files, and the rows that were read through the sidecars."""
+class Engine(NamedTuple):
+    """What ingests, and answers beside DuckDB."""
 
-    rows: pa.Table
-    kept: int
-    row_groups: int
-    read_bytes: int
-    total_bytes: int
-    reasons: list[str]
+    take: Callable[[Path], Summary]
+    ask: Callable[[str], Rows] | None
+    words: str
 
 
-def make_trades(folder: Path) -> list[Path]:
-    """One Parquet file a day, sorted by time, with a bloom filter on `order_id`."""
-    random = np.random.default_rng(_SEED)
-    paths = []
-    for day in range(DAYS):
-        begin = int((_FIRST_DAY + timedelta(days=day)).timestamp() * 1_000_000)
-        table = pa.table(
-            {
-                "ts": pa.array(np.sort(random.integers(begin, begin + 86_400_000_000, ROWS_PER_DAY))).cast(
-                    pa.timestamp("us", "UTC")
-                ),
-                "order_id": pa.array(random.integers(0, 2**62, ROWS_PER_DAY)),
-                "symbol": pa.array(random.choice(SYMBOLS, ROWS_PER_DAY)),
-                "venue": pa.array(random.choice(VENUES, ROWS_PER_DAY)),
-                "price": pa.array(np.round(100 + day + np.cumsum(random.normal(0, 0.02, ROWS_PER_DAY)), 2)),
-                "size": pa.array(random.integers(1, 500, ROWS_PER_DAY)),
-            }
-        )
-        path = folder / f"trades-{_FIRST_DAY + timedelta(days=day):%Y-%m-%d}.parquet"
-        options = {"order_id": {"ndv": ROWS_PER_GROUP, "fpp": 0.001}}
-        pq.write_table(table, path, row_group_size=ROWS_PER_GROUP, bloom_filter_options=options)
-        paths.append(path)
-    return paths
+class Question(NamedTuple):
+    """What is asked, in SQL that Spark and DuckDB both understand."""
+
+    words: str
+    sql: str
+    where: str | None = None
+    """The condition, where blocks are left out by it."""
+
+
+QUESTIONS = (
+    Question(
+        "Trips of each month, late ones included",
+        f"select month(tpep_pickup_datetime) as month, count(*) as trips, round(avg(total_amount), 2) as average "
+        f"from {NAME} group by 1 order by 1",
+    ),
+    Question(
+        "One week, from JFK",
+        f"select day(tpep_pickup_datetime) as day, count(*) as trips, round(avg(tip_amount), 2) as tip "
+        f"from {NAME} where {_WEEK} and PULocationID = {JFK} group by 1 order by 1",
+        f"{_WEEK} and PULocationID = {JFK}",
+    ),
+    Question(
+        "The longest trips of an hour",
+        f"select tpep_pickup_datetime as pickup, trip_distance as miles, total_amount as dollars from {NAME} "
+        "where tpep_pickup_datetime >= '2024-05-17 18:00:00' and tpep_pickup_datetime < '2024-05-17 19:00:00' "
+        "order by trip_distance desc, tpep_pickup_datetime limit 3",
+        "tpep_pickup_datetime >= '2024-05-17 18:00:00' and tpep_pickup_datetime < '2024-05-17 19:00:00'",
+    ),
+)
 
 
 def make_folder(folder: Path) -> None:
@@ -102,145 +85,138 @@ def make_folder(folder: Path) -> None:
         raise Unavailable(f"the directory cannot be made: {error.strerror or error}", place=str(folder)) from error
 
 
-def sidecar_of(path: Path) -> Path:
-    """Where a data file's sidecar is."""
-    return path.with_suffix(".pm")
-
-
-def find(paths: list[Path], question: Filter) -> Found:
-    """The matching rows, read through the sidecars from the row groups that may hold one."""
-    where = parse_where(question.where)
-    tables, reasons = [], []
-    kept = row_groups = read_bytes = total_bytes = 0
-    for path in paths:
-        sidecar = read_sidecar(sidecar_of(path))
-        verdict = prune(sidecar, where)
-        left = np.flatnonzero(verdict.kept).tolist()
-        tables.append(read_rows(sidecar, path, row_groups=left).filter(question.expression))
-        reasons += [f"{path.name} row group {i}: {verdict.reason(i)}" for i in np.flatnonzero(~verdict.kept).tolist()]
-        kept += len(left)
-        row_groups += sidecar.row_group_count
-        read_bytes += sum(r.size_bytes for r in chunk_ranges(sidecar, left))
-        total_bytes += sum(r.size_bytes for r in chunk_ranges(sidecar, range(sidecar.row_group_count)))
-    return Found(pa.concat_tables(tables), kept, row_groups, read_bytes, total_bytes, reasons)
-
-
-def questions(paths: list[Path]) -> list[Filter]:
-    """Three filters: a time range, the lowest prices, and one order, which only a bloom filter can place."""
-    begin, end = _FIRST_DAY + timedelta(days=2, hours=9), _FIRST_DAY + timedelta(days=2, hours=10)
-    lowest = min(pc.min(pq.read_table(path, columns=["price"])["price"]).as_py() for path in paths)
-    price = round(lowest + 0.5, 2)
-    order = pq.read_table(paths[-1], columns=["order_id"])["order_id"][ROWS_PER_DAY // 2].as_py()
-    during = (pc.field("ts") >= pa.scalar(begin)) & (pc.field("ts") < pa.scalar(end))
-    return [
-        Filter(
-            f"ts >= '{begin:%Y-%m-%d %H:%M}' and ts < '{end:%Y-%m-%d %H:%M}' and symbol = 'NVDA'",
-            during & (pc.field("symbol") == "NVDA"),
-        ),
-        Filter(f"price < {price}", pc.field("price") < price),
-        Filter(f"order_id = {order}", pc.field("order_id") == order),
-    ]
-
-
-def answer(paths: list[Path]) -> Iterator[str]:
-    """What each filter skips and reads. Raises Inconsistent if a row that a full scan finds is missing."""
-    for question in questions(paths):
-        found = find(paths, question)
-        scanned = pa.concat_tables(pq.read_table(path, schema=found.rows.schema) for path in paths)
-        if not found.rows.equals(scanned.filter(question.expression)):
-            raise Inconsistent("the pruned answer is not the full scan's", place=question.where)
-        yield f'  where "{question.where}"'
-        yield (
-            f"    reads {found.kept} of {found.row_groups} row groups,"
-            f" {show_bytes(found.read_bytes)} of {show_bytes(found.total_bytes)};"
-            f" {show_count(found.rows.num_rows, 'row')} found, the same as in a full scan"
-        )
-        step = max(1, len(found.reasons) // _SHOWN_REASONS)
-        for reason in found.reasons[::step][:_SHOWN_REASONS]:
-            yield f"    skipped {reason}"
-        yield ""
-
-
-def best_ms(act: Callable[[], object]) -> float:
-    """The fastest of several runs, in milliseconds: files are in the page cache."""
-    best = float("inf")
-    for _ in range(_REPEATS):
-        begin = time.perf_counter()
-        act()
-        best = min(best, time.perf_counter() - begin)
-    return best * 1000
-
-
-def compare_speed(paths: list[Path]) -> str:
-    """Reading min and max of `ts` in every row group: from the sidecars, and from the footers with pyarrow."""
-
-    def from_sidecars() -> list[tuple[object, object]]:
-        found: list[tuple[object, object]] = []
-        for path in paths:
-            bounds = fixed_bounds(read_sidecar(sidecar_of(path)), 0, "<i8")
-            found += zip(bounds.minimum.tolist(), bounds.maximum.tolist(), strict=True)
-        return found
-
-    def from_footers() -> list[tuple[object, object]]:
-        found: list[tuple[object, object]] = []
-        for path in paths:
-            metadata = pq.read_metadata(path)
-            for row_group in range(metadata.num_row_groups):
-                statistics = metadata.row_group(row_group).column(0).statistics
-                assert statistics is not None
-                found.append((statistics.min_raw, statistics.max_raw))
-        return found
-
-    if from_sidecars() != from_footers():
-        raise Inconsistent("the sidecars' bounds of ts are not the footers'", place=str(paths[0].parent))
-    ours, theirs = best_ms(from_sidecars), best_ms(from_footers)
-    return (
-        f"  min and max of ts in all row groups of {len(paths)} files: {ours:.2f} ms from sidecars,"
-        f" {theirs:.2f} ms from footers with pyarrow ({theirs / ours:.1f}×)"
-    )
-
-
 def show(folder: Path) -> Iterator[str]:
     """The demonstration, a line at a time."""
     make_folder(folder)
-    paths = make_trades(folder)
-    data_bytes = sum(path.stat().st_size for path in paths)
-    yield f"1. Data: {len(paths)} Parquet files of {ROWS_PER_DAY} trades each in {folder}, {show_bytes(data_bytes)}"
-    yield f"   ({', '.join(COLUMNS)}; sorted by ts; {ROWS_PER_GROUP} rows a row group; bloom filters on order_id)"
+    began = time.perf_counter()
+    given = deliver(folder / "sources")
+    yield f"1. Sources: {len(given.paths)} files of taxi trips in {folder / 'sources'}, made in {_since(began)}:"
+    size = show_bytes(sum(path.stat().st_size for path in given.paths))
+    yield f"   {size} of Parquet, CSV, gzipped CSV and JSON lines, {given.trips:,} trips. {given.late_trips:,} of them"
+    yield f"   come late, {given.bad_lines} lines are no trips, and {given.broken.name} was cut short."
     yield ""
-    begin = time.perf_counter()
-    sidecars = [from_parquet(path) for path in paths]
-    took_ms = (time.perf_counter() - begin) * 1000
-    for path, sidecar in zip(paths, sidecars, strict=True):
-        create_sidecar(sidecar_of(path), sidecar)
-    size = show_bytes(sum(map(len, sidecars)))
-    yield f"2. Sidecars: one .pm beside each file, built from its footer: {size} in {took_ms:.0f} ms"
-    for path in paths:
-        for problem in verify(sidecar_of(path), path, deep=True):
-            raise problem
-    yield "   verified: checksums, every byte range and statistic against the footer and the decoded values"
+    lake = connect(folder / "lake")
+    table = lake.create_table(
+        NAME, COLUMNS, sort_by=["tpep_pickup_datetime"], properties={"block_rows": str(BLOCK_ROWS)}
+    )
+    began = time.perf_counter()
+    engine = _start(lake)
+    yield f"   ({engine.words}, {_since(began)})"
     yield ""
-    yield "3. Filters, decided from the sidecars alone:"
-    yield ""
-    yield from answer(paths)
-    yield "4. Speed:"
-    yield compare_speed(paths)
-    yield ""
-    yield from show_table(folder / "lake")
-    yield from what_next(paths)
+    yield from _ingest(lake, engine, folder / "sources", given)
+    yield from _ask(lake, table, engine)
+    yield from _look_back(table)
+    yield from what_next(folder)
 
 
-def what_next(paths: list[Path]) -> Iterator[str]:
-    """Commands that work on the files that are left."""
-    folder, first, second = paths[0].parent, sidecar_of(paths[0]), sidecar_of(paths[1])
+def _start(lake: Lake) -> Engine:
+    if not has_pyspark():
+        words = "PySpark is not installed: this process does what Spark would"
+        return Engine(lambda sources: lake.ingest(NAME, f"{sources}/"), None, words)
+    from underlay.spark import ingest, session
+
+    spark = session(lake)
+    return Engine(
+        lambda sources: ingest(NAME, f"{sources}/", lake=lake, spark=spark),
+        lambda sql: [tuple(row) for row in spark.sql(sql).collect()],
+        f"Spark {spark.version} was started on this machine",
+    )
+
+
+def _ingest(lake: Lake, engine: Engine, sources: Path, given: Delivered) -> Iterator[str]:
+    place = f"{NAME} in the lake {lake.url.removeprefix('file://')}"
+    yield f"2. Ingest into {place}:"
+    first = engine.take(sources)
+    yield from _told(first)
+    yield f"   {first.rejected_count} lines that are no trips went to {NAME}_rejected, with their places and reasons:"
+    for source, line, reason in lake.sql(_REJECTED).fetchall():
+        yield f"     {str(source).rpartition('/')[2]} line {line}: {reason}"
+    yield ""
+    yield "3. The same again:"
+    again = engine.take(sources)
+    yield f"   {again.known} of {again.sources} sources are in the table already: nothing was read, {_took(again)}"
+    if again.row_count or again.versions:
+        raise Inconsistent("rows were ingested twice", place=NAME, found=again.row_count)
+    given.broken.write_bytes(given.whole)
+    last = engine.take(sources)
+    yield f"   {given.broken.name} arrives whole: {last.ingested} source, {last.row_count:,} rows, {_took(last)}"
+    _check(lake, given)
+    yield f"   The table has {given.trips:,} trips and ${given.total_amount:,.2f}: each good row of each source, once."
+    yield ""
+
+
+def _told(summary: Summary) -> Iterator[str]:
+    read = f"{show_count(summary.ingested, 'source')}, {summary.row_count:,} rows, {show_bytes(summary.source_bytes)}"
+    rate = summary.row_count / max(summary.seconds, 0.001)
+    yield f"   {read} in {_took(summary)} ({rate:,.0f} rows/s), committed as version {max(summary.versions, default=0)}"
+    for failure in summary.failures:
+        yield f"   not ingested: {failure.uri.rpartition('/')[2]}: {failure.reason}"
+
+
+def _check(lake: Lake, given: Delivered) -> None:
+    """Raises Inconsistent unless the table has the rows of all sources."""
+    rows = lake.sql(f"select count(*), sum(total_amount) from {NAME}").fetchall()
+    trips, amount = rows[0]
+    if trips != given.trips or round(_PENCE * float(amount)) != round(_PENCE * given.total_amount):
+        raise Inconsistent("the table does not hold the trips of its sources", expected=given.trips, found=trips)
+
+
+def _ask(lake: Lake, table: Table, engine: Engine) -> Iterator[str]:
+    engines = "Spark, and in process on DuckDB" if engine.ask is not None else "DuckDB, in process"
+    yield f"4. Questions, answered by {engines}:"
+    for question in QUESTIONS:
+        yield ""
+        yield f"   {question.words}"
+        began = time.perf_counter()
+        rows: Rows = [tuple(row) for row in lake.sql(question.sql).fetchall()]
+        times = [f"in process {_since(began)}"]
+        if engine.ask is not None:
+            began = time.perf_counter()
+            same = engine.ask(question.sql)
+            times.append(f"Spark {_since(began)}")
+            if same != rows:
+                raise Inconsistent("Spark gives another answer", place=question.sql, expected=rows[:3], found=same[:3])
+        yield from (f"     {'   '.join(map(str, row))}" for row in rows)
+        if question.where is not None:
+            plan = table.plan(where=question.where)
+            yield (
+                f"     read {plan.kept.blocks} of {plan.total.blocks} blocks, the others were left out by metadata"
+                f" alone; {', '.join(times)}"
+            )
+        else:
+            yield f"     {', '.join(times)}"
+    yield ""
+
+
+def _look_back(table: Table) -> Iterator[str]:
+    yield "5. Every run and every commit is on record:"
+    for version in table.history(5):
+        files = show_count(version.file_count, "file")
+        yield f"     version {version.version}: {version.operation}, then {version.row_count:,} rows in {files}"
+    yield ""
+
+
+def what_next(folder: Path) -> Iterator[str]:
+    """Commands that work on the lake that is left."""
     command = Path(sys.executable).with_name("underlay")
     shown = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
+    at = f"--lake {folder / 'lake'}"
     yield "Try next:"
-    yield from (f"  {shown} {words}" for words in table_commands(folder / "lake"))
-    yield f"  {shown} pm show {first} --column ts"
-    yield f"  {shown} pm prune {folder}/*.pm --where \"ts < '2024-01-01 06:00' and price > 100\""
-    yield f"  {shown} pm read {second} --parquet {paths[1]} --row-groups 3 --columns ts,symbol,price"
-    yield f"  {shown} pm verify {folder}/*.pm --parquet {folder} --deep"
+    yield f'  {shown} sql "select PULocationID, count(*) from {NAME} group by 1 order by 2 desc limit 5" {at}'
+    yield f'  {shown} plan {NAME} --where "{_WEEK}" {at}'
+    yield f"  {shown} ingest {NAME} {folder / 'sources'}/ {at}"
+    yield f'  {shown} sql "select reason, count(*) from {NAME}_rejected group by 1" {at}'
+    yield f"  {shown} history {NAME} {at}"
+    yield f"  {shown} jobs {NAME} {at}"
+    yield "Real trips: docs/guide/taxi.md says where they are and how to ingest them."
+
+
+def _since(began: float) -> str:
+    return f"{time.perf_counter() - began:.1f} s"
+
+
+def _took(summary: Summary) -> str:
+    return f"{summary.seconds:.2f} s" if summary.seconds < 1 else f"{summary.seconds:.1f} s"
 
 
 def main(arguments: list[str]) -> int:

@@ -11,6 +11,7 @@ from underlay.api.lake import Lake
 from underlay.api.lease import LeaseInfo
 from underlay.cli.lake_choice import show_place
 from underlay.cli.output import print_json, print_table, say
+from underlay.cli.run_list import print_runs, run_json
 from underlay.cli.table_choice import with_near_names
 from underlay.errors import TableNotFound
 
@@ -19,13 +20,17 @@ T = TypeVar("T")
 _TIME = "%Y-%m-%d %H:%M:%S"
 
 
-def show_jobs(lake: Lake, name: str | None, *, json: bool) -> None:
-    """The jobs of a table, or of all."""
+def show_jobs(lake: Lake, name: str | None, *, most: int, json: bool) -> None:
+    """The jobs of a table, or of all, then the newest runs that ended."""
     found = _ask(lake.jobs, lake, name)
+    runs = lake.runs(name, most=most) if most else []
     if json:
         for job in found:
             print_json(_job_json(job))
-    elif not found:
+        for run in runs:
+            print_json(run_json(run))
+        return
+    if not found:
         say(f"{name or show_place(lake.url)}: no job writes")
     else:
         print_table(
@@ -37,6 +42,10 @@ def show_jobs(lake: Lake, name: str | None, *, json: bool) -> None:
                 for job in found
             ],
         )  # fmt: skip
+    if runs:
+        if found:
+            print()
+        print_runs(runs)
 
 
 def show_leases(lake: Lake, name: str | None, *, json: bool) -> None:
@@ -87,6 +96,7 @@ def _time_json(moment: datetime | None) -> str | None:
 
 def _job_json(job: JobInfo) -> dict[str, object]:
     return {
+        "kind": "job",
         "table": job.table,
         "job": job.job,
         "owner": job.owner,

@@ -11,22 +11,31 @@ from underlay.cli.options import Json, LakeUrl, StoreOptions
 AnyTable = Annotated[str | None, typer.Argument(metavar="DATASET.TABLE", hidden=True, show_default=False)]
 
 
-def jobs(name: AnyTable = None, lake: LakeUrl = None, option: StoreOptions = None, json: Json = False) -> None:
-    """List the jobs that write tables.
+def jobs(
+    name: AnyTable = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=0, show_default=False, help="The newest N runs that ended. Default: 20.")
+    ] = 20,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """List the jobs that write tables, and the runs that ended.
 
     Of one table, or of all tables of the lake. "alive" is a job whose process was heard of within its time to live;
-    another process can take one that is not. "taken over" is one that can no longer commit. Times are UTC, by the
-    store's clock.
+    another process can take one that is not. "taken over" is one that can no longer commit. Below them, newest first,
+    are the runs of "underlay ingest" that ended, with what they did or why they failed, and those that watch. Times are
+    UTC.
 
     \b
     Examples:
       underlay jobs
-      underlay jobs taxi.trips --json
+      underlay jobs taxi.trips --limit 5 --json
     """
     from underlay.cli.holders import show_jobs
     from underlay.cli.lake_choice import open_existing_lake
 
-    show_jobs(open_existing_lake(lake, option), name, json=json)
+    show_jobs(open_existing_lake(lake, option), name, most=limit, json=json)
 
 
 def leases(name: AnyTable = None, lake: LakeUrl = None, option: StoreOptions = None, json: Json = False) -> None:

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from underlay import __version__
-from underlay.cli import jobs, lake, rows, table, verify
+from underlay.cli import ingest, jobs, lake, rows, table, verify
 from underlay.cli.lake_choice import finish_registries
 from underlay.cli.output import say
 from underlay.cli.pm import app as pm
@@ -66,6 +66,7 @@ app = typer.Typer(
 _VERBS = (
     lake.init,
     table.create,
+    ingest.ingest,
     rows.append,
     rows.register,
     lake.tables,

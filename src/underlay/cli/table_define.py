@@ -9,8 +9,9 @@ from underlay.api.lake import Lake
 from underlay.cli.data_file import guess_schema
 from underlay.cli.lake_choice import split_pairs
 from underlay.cli.output import print_json, say
+from underlay.cli.schema_file import read_columns
 from underlay.cli.table_show import as_json
-from underlay.errors import InvalidRequest, from_os_error
+from underlay.errors import InvalidRequest
 from underlay.schema.arrow import from_arrow
 from underlay.schema.ddl import format_ddl, parse_ddl
 from underlay.schema.table_schema import TableSchema
@@ -55,13 +56,4 @@ def create_table(
 def _columns(schema: str | None, schema_file: Path | None, data: str | None) -> TableSchema:
     if data is not None:
         return from_arrow(guess_schema(data))
-    if schema_file is None:
-        return parse_ddl(schema or "")
-    try:
-        return parse_ddl(schema_file.read_text())
-    except OSError as error:
-        raise from_os_error(error, str(schema_file)) from None
-    except UnicodeDecodeError:
-        raise InvalidRequest("the file is no text", place=str(schema_file)) from None
-    except InvalidRequest as error:
-        raise error.at(str(schema_file)) from None
+    return read_columns(schema, schema_file) or parse_ddl("")

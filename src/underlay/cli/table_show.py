@@ -131,6 +131,7 @@ def version_json(version: Version) -> dict[str, object]:
         "bytes": version.data_bytes,
         "writer": version.writer,
         "commit_id": version.commit_id,
+        "run": version.run,
     }
 
 

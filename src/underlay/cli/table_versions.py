@@ -6,10 +6,13 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.api.version import Version, describe
 from underlay.cli.consent import need_yes
-from underlay.cli.output import print_json, print_table, say
+from underlay.cli.output import print_json, print_table, say, show_bytes, show_count
 from underlay.cli.table_choice import version_missing, with_near_names
 from underlay.cli.table_show import show_size, version_json
 from underlay.errors import InvalidRequest, TableNotFound, VersionNotFound
+
+_EPOCH = "epoch"
+"""Of a stream: a number, and no count."""
 
 
 def list_history(table: Table, *, limit: int | None, json: bool) -> None:
@@ -18,12 +21,14 @@ def list_history(table: Table, *, limit: int | None, json: bool) -> None:
         for version in table.history(limit):
             print_json(version_json(version))
         return
+    versions = list(table.history(limit))
+    runs = ["run"] if any(one.run is not None for one in versions) else []
     print_table(
-        ("version", "committed (UTC)", "operation", "what it did", "rows", "files"),
+        ("version", "committed (UTC)", "operation", "what it did", "rows", "files", *runs),
         [
             (one.version, f"{one.committed:%Y-%m-%d %H:%M:%S}", one.operation, _deeds(one), one.row_count,
-             one.file_count)
-            for one in table.history(limit)
+             one.file_count, *((one.run or "",) if runs else ()))
+            for one in versions
         ],
     )  # fmt: skip
 
@@ -91,4 +96,15 @@ def _at(table: Table, version: int) -> Table:
 
 
 def _deeds(version: Version) -> str:
-    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in version.counts.items())
+    return ", ".join(_deed(name, count) for name, count in version.counts.items() if count or name == _EPOCH)
+
+
+def _deed(name: str, count: int) -> str:
+    if name.endswith("_bytes"):
+        return f"{show_bytes(count)} of {name.removesuffix('_bytes')}s"
+    if name == "duration_ms":
+        return f"{count / 1000:.1f} s"
+    if name == _EPOCH:
+        return f"epoch {count}"
+    noun, separator, rest = name.partition("_")
+    return f"{show_count(count, noun.removesuffix('s'))}{' ' if separator else ''}{rest.replace('_', ' ')}"

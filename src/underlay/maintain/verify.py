@@ -28,7 +28,7 @@ from underlay.maintain.repair import repair_sidecar
 from underlay.maintain.verify_catalog import check_hint, verify_catalog
 from underlay.maintain.verify_deep import verify_deep
 from underlay.maintain.verify_files import sidecar_finding, verify_files, verify_sidecars
-from underlay.maintain.verify_kept import verify_kept
+from underlay.maintain.verify_kept import is_kept, verify_kept
 from underlay.maintain.verify_roots import verify_roots
 from underlay.maintain.verify_segments import verify_segments
 from underlay.maintain.verify_sources import verify_sources
@@ -211,5 +211,5 @@ def _counts(history: History, listed: Iterable[str], pages: Collection[str]) -> 
         pages=len(pages),
         files=len(history.files),
         sidecars=len(sidecars),
-        unreferenced=sum(keys.job_of(key) is None and keys.reader_of(key) is None for key in strangers),
+        unreferenced=sum(not is_kept(keys, key) for key in strangers),
     )

@@ -21,6 +21,7 @@ from underlay.registry.schema import (
     NONE,
     PHYSICAL_TABLES,
     REVISIONS,
+    RUNS,
     SEGMENTS,
     SOURCES,
     TAGS,
@@ -29,7 +30,7 @@ from underlay.registry.schema import (
 from underlay.table.catalog import Catalog
 
 DROPPED = "dropped"
-_OF_A_REVISION = (REVISIONS, SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, LEASES)
+_OF_A_REVISION = (REVISIONS, SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, LEASES, RUNS)
 """The revision's own row first: who applies a version of it holds that row."""
 
 

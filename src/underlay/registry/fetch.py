@@ -30,11 +30,12 @@ _MOST_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What lies directly in a revision's index: roots 0 to `root_count` less one, and the keys of living things."""
+    """What lies directly in a revision's index: roots 0 to `root_count` less one, and keys of what is beside them."""
 
     root_count: int
     intents: tuple[str, ...]
     leases: tuple[str, ...]
+    records: tuple[str, ...]
 
 
 def readers(store: Store) -> int:
@@ -45,7 +46,7 @@ def readers(store: Store) -> int:
 def list_revision(store: Store, keys: RevisionKeys) -> Listing:
     """One listing, which ends before segments and source pages. Raises Inconsistent when a root is missing."""
     root_count = 0
-    intents, leases = [], []
+    intents, leases, records = [], [], []
     folder = keys.root(0).rpartition("/")[0]
     ends = tuple(key.rpartition("/")[0] for key in (keys.segment(""), keys.source_page("")))
     for found in store.list_objects(folder):
@@ -59,7 +60,9 @@ def list_revision(store: Store, keys: RevisionKeys) -> Listing:
             intents.append(found.key)
         elif keys.reader_of(found.key) is not None:
             leases.append(found.key)
-    return Listing(root_count=root_count, intents=tuple(intents), leases=tuple(leases))
+        elif keys.recorded_job_of(found.key) is not None:
+            records.append(found.key)
+    return Listing(root_count=root_count, intents=tuple(intents), leases=tuple(leases), records=tuple(records))
 
 
 def steps_after(store: Store, keys: RevisionKeys, head: int, until: int | None = None) -> Iterator[list[Step]]:

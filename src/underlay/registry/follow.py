@@ -7,6 +7,7 @@ from sqlalchemy import Connection, func, select
 from underlay.registry.database import Database
 from underlay.registry.migration import prepare
 from underlay.registry.restore import OnRevision, catch_up
+from underlay.registry.runs import follow_runs
 from underlay.registry.schema import VERSIONS
 from underlay.registry.status import find_problem
 from underlay.store.store import Store
@@ -15,7 +16,7 @@ from underlay.store.store import Store
 def follow(database: Database, store: Store, progress: OnRevision | None = None) -> int:
     """Apply what the registry lacks; how many versions that were.
 
-    Two requests for each revision of which nothing is new. Raises RegistryRefused for a registry of another history.
+    Three requests for each revision of which nothing is new. Raises RegistryRefused for a registry of another history.
     """
     prepare(database)
     problem = find_problem(database, store)
@@ -24,6 +25,7 @@ def follow(database: Database, store: Store, progress: OnRevision | None = None)
     with database.read() as connection:
         before = _count(connection)
     catch_up(database, store, progress)
+    follow_runs(database, store)
     with database.read() as connection:
         return _count(connection) - before
 

@@ -33,7 +33,7 @@ from underlay.registry.failure import patiently
 from underlay.registry.fold import RESTORE_HINT
 from underlay.registry.schema import METADATA
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every schema there was, oldest first. The folder `migrations/versions` has one step for each."""
 
 NEWEST = REVISIONS[-1]

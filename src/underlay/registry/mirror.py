@@ -1,4 +1,4 @@
-"""One job or lease into the registry, as the store has it now."""
+"""One job, lease or record of a run into the registry, as the store has it now."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from sqlalchemy import Connection, delete
 
 from underlay.index.keys import RevisionKeys
 from underlay.registry.apply import upsert_rows
-from underlay.registry.kept import read_jobs, read_leases
-from underlay.registry.schema import JOBS, LEASES
+from underlay.registry.kept import read_jobs, read_leases, read_runs
+from underlay.registry.schema import JOBS, LEASES, RUNS
 from underlay.store.store import Store
 
 Write = Callable[[Connection], None]
@@ -36,5 +36,17 @@ def mirror_lease(store: Store, keys: RevisionKeys, revision: str, reader: str) -
         upsert_rows(connection, LEASES, rows)
         if not rows:
             connection.execute(delete(LEASES).where(LEASES.c.revision == revision, LEASES.c.reader == reader))
+
+    return write
+
+
+def mirror_run(store: Store, keys: RevisionKeys, revision: str, job: str) -> Write:
+    """The same for the record of a run."""
+    rows = read_runs(store, revision, [keys.record(job)])
+
+    def write(connection: Connection) -> None:
+        upsert_rows(connection, RUNS, rows)
+        if not rows:
+            connection.execute(delete(RUNS).where(RUNS.c.revision == revision, RUNS.c.job == job))
 
     return write

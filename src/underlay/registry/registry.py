@@ -109,6 +109,16 @@ class Registry:
 
         self._follower.add(read)
 
+    def saw_run(self, keys: RevisionKeys, revision: str, job: str) -> None:
+        """Mirror its record in the background."""
+
+        def read() -> Write:
+            from underlay.registry.mirror import mirror_run
+
+            return mirror_run(self._store, keys, revision, job)
+
+        self._follower.add(read)
+
     def refuse(self, error: RegistryRefused) -> None:
         """It does not tell of this store."""
         self._asking.refuse(error)

@@ -23,7 +23,7 @@ from underlay.registry.failure import patiently
 from underlay.registry.fetch import READERS, Listing, ahead, list_revision, read_step, readers
 from underlay.registry.fold import Batch, Mirrored, Row, Step, fold
 from underlay.registry.forward import roll_forward
-from underlay.registry.kept import read_jobs, read_leases
+from underlay.registry.kept import read_jobs, read_leases, read_runs
 from underlay.registry.schema import (
     FILE_METADATA,
     JOBS,
@@ -31,6 +31,7 @@ from underlay.registry.schema import (
     MIRRORED,
     PHYSICAL_TABLES,
     REVISIONS,
+    RUNS,
     SEGMENTS,
     SOURCES,
     VERSIONS,
@@ -73,13 +74,14 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chunk:
-    """Some versions of a revision, in order; with the last ones the rows of its jobs and leases."""
+    """Some versions of a revision, in order; with the last ones the rows of its jobs, leases and runs."""
 
     revision: str
     steps: list[Step]
     is_last: bool
     jobs: list[Row]
     leases: list[Row]
+    runs: list[Row]
 
 
 OnProgress = Callable[[Progress], None]
@@ -221,6 +223,7 @@ def _read_chunk(store: Store, revision: str, keys: RevisionKeys, listing: Listin
         is_last=is_last,
         jobs=read_jobs(store, revision, listing.intents) if is_last else [],
         leases=read_leases(store, revision, listing.leases) if is_last else [],
+        runs=read_runs(store, revision, listing.records) if is_last else [],
     )
 
 
@@ -243,6 +246,7 @@ class _Writer:
             self._before = Mirrored()
             insert_rows(self._connection, JOBS, chunk.jobs)
             insert_rows(self._connection, LEASES, chunk.leases)
+            insert_rows(self._connection, RUNS, chunk.runs)
 
     def flush(self) -> None:
         """Write what was taken."""

@@ -184,6 +184,36 @@ LEASES = Table(
     comment="Lease objects in the store: readers of a version.",
 )
 
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("revision", KeyText, primary_key=True),
+    Column("job", KeyText, primary_key=True),
+    Column("owner", PlainText, nullable=False),
+    Column("operation", PlainText, nullable=False),
+    Column("state", KeyText, nullable=False, comment="done, nothing, failed, stopped or watching"),
+    Column("started_us", WholeNumber, nullable=False),
+    Column("ended_us", WholeNumber, nullable=False),
+    Column("duration_us", WholeNumber, nullable=False),
+    Column("asked", PlainText, nullable=False, comment="patterns of sources"),
+    Column("workers", PlainText, nullable=False),
+    Column("source_count", WholeNumber, nullable=False),
+    Column("known_count", WholeNumber, nullable=False),
+    Column("skipped_count", WholeNumber, nullable=False),
+    Column("failed_count", WholeNumber, nullable=False),
+    Column("claimed_count", WholeNumber, nullable=False),
+    Column("replaced_count", WholeNumber, nullable=False),
+    Column("row_count", WholeNumber, nullable=False),
+    Column("rejected_count", WholeNumber, nullable=False),
+    Column("source_bytes", WholeNumber, nullable=False),
+    Column("versions", PlainText, nullable=False, comment="JSON: the newest that it committed"),
+    Column("version_count", WholeNumber, nullable=False),
+    Column("reason", PlainText),
+    Index("ix_runs_started_us", "started_us"),
+    Index("ix_runs_revision_state", "revision", "state"),
+    comment="Records in the store: runs that ended, and those that watch.",
+)
+
 GC_MANIFEST = Table(
     "gc_manifest",
     METADATA,
@@ -211,7 +241,7 @@ FOOTER_CACHE = Table(
 
 MIRRORED = (
     *(LAKE, PHYSICAL_TABLES, TAGS, GC_MANIFEST, REVISIONS),
-    *(SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, LEASES),
+    *(SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, LEASES, RUNS),
 )
 """What `restore` rebuilds, in the order in which transactions write: who locks them in this order meets no deadlock."""
 
