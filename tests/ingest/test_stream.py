@@ -7,7 +7,7 @@ from tests.ingest.worlds import ids_in, memory, new_table, opened
 from underlay.change.rows import read_rows
 from underlay.change.staged import stage, staging_for
 from underlay.errors import CommitUnknown, InvalidRequest, ReplayDiffers
-from underlay.ingest.stream import REMEMBERED, StreamKey, append_epoch, commit_epoch, last_epoch
+from underlay.ingest.stream import REMEMBERED, StreamKey, append_epoch, commit_epoch, find_repeat, last_epoch
 from underlay.store.faulty import Fault, FaultyStore, on
 from underlay.store.wrapper import Op
 
@@ -36,6 +36,34 @@ def test_an_epoch_that_comes_again_adds_nothing_and_one_that_differs_is_refused(
     other = StreamKey(query_id=KEY.query_id, sink="others")
     assert append_epoch(restarted, other, 0, rows(10)).row_count == 1
     assert ids_in(restarted) == [1, 2, 3, 10]
+
+
+def test_offsets_are_compared_where_they_are_known_of_both():
+    table = new_table(memory())
+    append_epoch(table, KEY, 0, rows(1), facts="offset 0")
+    append_epoch(table, KEY, 1, rows(2))
+    assert append_epoch(table, KEY, 0, rows(1)).is_repeat
+    assert append_epoch(table, KEY, 1, rows(2), facts="offset 1").is_repeat
+    with pytest.raises(ReplayDiffers, match="1 rows of offsets"):
+        append_epoch(table, KEY, 0, rows(1), facts="offset 1")
+
+
+def test_rows_are_counted_of_epochs_only_that_may_be_there():
+    table = new_table(memory())
+    counted: list[int] = []
+
+    def count(number: int) -> int:
+        counted.append(number)
+        return number
+
+    assert find_repeat(table, table.head(), KEY, 0, lambda: count(7)) is None
+    append_epoch(table, KEY, 1, rows(1, 2))
+    assert find_repeat(table, table.head(), KEY, 2, lambda: count(7)) is None
+    repeat = find_repeat(table, table.head(), KEY, 1, lambda: count(2))
+    assert repeat is not None
+    assert (repeat.is_repeat, counted) == (True, [2])
+    with pytest.raises(ReplayDiffers):
+        find_repeat(table, table.head(), KEY, 1, lambda: count(3))
 
 
 def test_epochs_that_are_too_old_to_be_remembered_are_refused():

@@ -1,7 +1,8 @@
 """Epochs of a stream, each committed once: a stream is (query id, sink name), and its source record says how far it is.
 
 The record's uri is `stream:<query id>/<sink>`, its row count that of the last epoch, and its identity the facts of the
-newest epochs that had rows: number, rows, and a digest of whatever else the writer says of them (its offsets, say).
+newest epochs that had rows: number, rows, and a digest of whatever else the writer says of them (its offsets, say),
+which is compared where it is known of both.
 
 - An epoch that is newer than the last is committed. Numbers may be left out: Spark runs no batch when nothing came,
   and a sink may be new to a query that ran before.
@@ -14,7 +15,7 @@ newest epochs that had rows: number, rows, and a digest of whatever else the wri
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -54,6 +55,12 @@ class _Epoch(msgspec.Struct, frozen=True, array_like=True):
     number: int
     row_count: int
     digest: str
+    """Empty when nothing is known."""
+
+    def is_same(self, other: _Epoch) -> bool:
+        """Whether nothing that is known tells them apart."""
+        is_told_apart = bool(self.digest and other.digest) and self.digest != other.digest
+        return (self.number, self.row_count) == (other.number, other.row_count) and not is_told_apart
 
 
 _DECODER = msgspec.json.Decoder(tuple[_Epoch, ...])
@@ -63,6 +70,20 @@ def last_epoch(table: OpenTable, head: Head, key: StreamKey) -> int | None:
     """The last epoch with rows that was committed, None when there is none."""
     remembered = _remembered(table, head, key)
     return remembered[-1].number if remembered else None
+
+
+def find_repeat(
+    table: OpenTable, head: Head, key: StreamKey, epoch: int, count: Callable[[], int], *, facts: str = ""
+) -> Appended | None:
+    """What became of an epoch that is not newer than the last, so that nothing need be written; None for a newer one.
+
+    `count` gives its rows, and is called for such an epoch only. Raises ReplayDiffers.
+    """
+    remembered = _remembered(table, head, key)
+    if not remembered or epoch > remembered[-1].number:
+        return None
+    version = _done_version(table, head, key, remembered, _epoch(key, epoch, count(), facts))
+    return None if version is None else Appended(version=version, row_count=0, file_count=0, is_repeat=True)
 
 
 def commit_epoch(
@@ -103,7 +124,7 @@ def append_epoch(table: OpenTable, key: StreamKey, epoch: int, data: object, *, 
 def _epoch(key: StreamKey, number: int, row_count: int, facts: str) -> _Epoch:
     if number < 0:
         raise InvalidRequest("an epoch is a number from 0 on", place=key.uri, found=number)
-    digest = hashlib.blake2b(facts.encode(), digest_size=_DIGEST_DIGITS // 2).hexdigest()
+    digest = hashlib.blake2b(facts.encode(), digest_size=_DIGEST_DIGITS // 2).hexdigest() if facts else ""
     return _Epoch(number, row_count, digest)
 
 
@@ -122,15 +143,19 @@ def _done_version(
 ) -> int | None:
     """The version that has the epoch already, or needs none for it; None when it is to be committed."""
     before = next((one for one in remembered if one.number == mine.number), None)
-    if before == mine or (before is None and not mine.row_count):
+    if (before is not None and before.is_same(mine)) or (before is None and not mine.row_count):
         return head.root.version
     if before is None and (not remembered or mine.number > remembered[-1].number):
         return None
     raise ReplayDiffers(
         f"epoch {mine.number} came again with other rows",
         place=f"{table.name}: {key.uri}",
-        expected=f"{before.row_count} rows" if before is not None else f"an epoch after {remembered[-1].number}",
-        found=f"{mine.row_count} rows",
+        expected=_describe(before) if before is not None else f"an epoch after {remembered[-1].number}",
+        found=_describe(mine),
         hint="Nothing was changed. The query is not the one that wrote here, its checkpoint is an older copy, or its "
         "source gave other rows: begin with a new checkpoint, or name the sink anew, to add these rows as well.",
     )
+
+
+def _describe(epoch: _Epoch) -> str:
+    return f"{epoch.row_count} rows" + (f" of offsets {epoch.digest}" if epoch.digest else "")

@@ -9,15 +9,19 @@ from underlay.spark.installed import has_pyspark, needs_pyspark
 
 if TYPE_CHECKING or has_pyspark():  # at once: modules have the names of functions, and who came last would win
     from underlay.spark.explain import explain
+    from underlay.spark.ingest import ingest
     from underlay.spark.relation import read_table
     from underlay.spark.session import forget, refresh, session
+    from underlay.spark.stream_batch import batch_writer
     from underlay.spark.versions import register_version, table
     from underlay.spark.write import append, overwrite, write
 
 __all__ = [
     "append",
+    "batch_writer",
     "explain",
     "forget",
+    "ingest",
     "overwrite",
     "read_table",
     "refresh",

@@ -11,6 +11,10 @@
 | `push_filters` | `true`: take Spark's filters, where its setting for that is on; see `source_read` for the danger |
 | `task_bytes` | bytes of files that one task reads; 128 MiB |
 | `token` | rows are written once however often a write has this token |
+| `sink` | a stream's name for what it writes, beside the id of its query; the table's name unless given |
+| `startingVersion` | whose appends a stream reads first, or `latest`; unless given the whole table comes first |
+| `maxFilesPerTrigger`, `maxBytesPerTrigger` | how much a stream reads at once; 1000 files unless given |
+| `skipChanges` | `true`: a stream passes over versions that removed or changed rows, which are an error else |
 | `option.…` | an option of the store, such as `option.endpoint` |
 """
 
@@ -19,6 +23,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
@@ -30,7 +35,10 @@ from underlay.spark.address import StoreAddress
 TASK_BYTES = 128 << 20
 _STORE = "option."
 _READ = ("version", "as_of", "tag", "where", "columns")
-_KNOWN = ("lake", "path", "registry", *_READ, "push_filters", "task_bytes", "token")
+_STREAM_READ = ("startingversion", "maxfilespertrigger", "maxbytespertrigger", "skipchanges")
+_KNOWN = ("lake", "path", "registry", *_READ, "push_filters", "task_bytes", "token", "sink", *_STREAM_READ)
+_OF_SPARK = ("checkpointlocation", "queryname", "asyncprogresstracking")
+"""How options of streams begin that mean something to Spark, which hands over all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +56,13 @@ class SourceOptions:
     push_filters: bool = False
     task_bytes: int = TASK_BYTES
     token: str | None = None
+    sink: str | None = None
+    checkpoint: str | None = None
+    """Where the query that writes keeps its offsets, if it was told by an option."""
+    starting_version: int | Literal["latest"] | None = None
+    max_files: int | None = None
+    max_bytes: int | None = None
+    skip_changes: bool = False
 
     def open(self) -> Table:
         """The table at the version that is asked for, or at the newest. Raises TableNotFound, VersionNotFound."""
@@ -60,16 +75,40 @@ class SourceOptions:
         if given:
             raise InvalidRequest("these options are for reading", found=", ".join(given))
 
+    def check_for_streaming_out(self) -> None:
+        """Raises InvalidRequest for what a stream that writes has no use for."""
+        self.check_for_writing()
+        if self.token is not None:
+            raise InvalidRequest("a stream needs no token: each of its epochs is written once", found=self.token)
+
+    def check_for_streaming_in(self) -> None:
+        """Raises InvalidRequest for what a stream that reads cannot do."""
+        given = [name for name in ("version", "as_of", "tag") if getattr(self, name) is not None]
+        if given:
+            raise InvalidRequest(
+                "a stream reads what is added", found=", ".join(given), hint="Say where it begins by startingVersion."
+            )
+        if self.max_files is not None and self.max_bytes is not None:
+            raise InvalidRequest("give one of maxFilesPerTrigger and maxBytesPerTrigger")
+        if self.max_files == 0 or self.max_bytes == 0:
+            raise InvalidRequest(
+                "a stream that reads nothing at once never ends", expected="a number from 1 on", found=0
+            )
+
 
 def read_options(options: Mapping[str, str], known: StoreAddress | None = None) -> SourceOptions:
     """The options that Spark hands over; `known` is the lake unless they name one. Raises InvalidRequest."""
     given = {name.lower(): value for name, value in options.items()}
     plain = {name: value for name, value in given.items() if not name.startswith(_STORE)}
-    unknown = sorted(plain.keys() - set(_KNOWN))
+    unknown = sorted(name for name in plain.keys() - set(_KNOWN) if not name.startswith(_OF_SPARK))
     if unknown:
         raise InvalidRequest("there is no such option", found=", ".join(unknown), hint=f"Options: {', '.join(_KNOWN)}.")
     if not plain.get("path"):
-        raise InvalidRequest("the table is not named", hint='Write load("dataset.table") or save("dataset.table").')
+        raise InvalidRequest(
+            "the table is not named",
+            hint='Write load("dataset.table"), save("dataset.table"), or '
+            'start("dataset.table") for a stream: toTable is for tables that Spark keeps itself.',
+        )
     store = {name.removeprefix(_STORE): value for name, value in given.items() if name.startswith(_STORE)}
     return SourceOptions(
         lake=_lake(plain.get("lake"), store, known),
@@ -83,6 +122,12 @@ def read_options(options: Mapping[str, str], known: StoreAddress | None = None) 
         push_filters=_is_true(plain, "push_filters"),
         task_bytes=_number(plain, "task_bytes") or TASK_BYTES,
         token=plain.get("token"),
+        sink=plain.get("sink"),
+        checkpoint=plain.get("checkpointlocation"),
+        starting_version=_starting_version(plain),
+        max_files=_number(plain, "maxfilespertrigger"),
+        max_bytes=_number(plain, "maxbytespertrigger"),
+        skip_changes=_is_true(plain, "skipchanges"),
     )
 
 
@@ -102,6 +147,10 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
     if not (text.isascii() and text.isdigit()):
         raise InvalidRequest(f"the option {name} is a whole number", found=text)
     return int(text)
+
+
+def _starting_version(given: Mapping[str, str]) -> int | Literal["latest"] | None:
+    return "latest" if given.get("startingversion", "").lower() == "latest" else _number(given, "startingversion")
 
 
 def _is_true(given: Mapping[str, str], name: str) -> bool:

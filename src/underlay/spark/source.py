@@ -13,14 +13,15 @@ from collections.abc import MutableMapping
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import _wrap_function
 
 from underlay.api.lake import Lake
+from underlay.errors import Unsupported
 from underlay.schema.record import from_record
 from underlay.spark.address import StoreAddress
 from underlay.spark.bell import Bell
@@ -30,6 +31,9 @@ from underlay.spark.source_read import Pin, make_reader
 from underlay.spark.source_rows import source_schema
 from underlay.spark.source_write import TableWriter
 from underlay.spark.start import has_gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter
 
 _WARNING = (
     'format("underlay") reads all columns and rows that its options "columns" and "where" do not leave out: Spark does '
@@ -77,6 +81,23 @@ class UnderlayDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes rows with these columns. Raises SchemaMismatch before any task runs."""
         return TableWriter(self.settings, schema, is_overwrite=overwrite, bell=self.bell)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # Spark's name
+        """Writes a stream with these columns. Raises SchemaMismatch before any task runs, Unsupported on Spark 4.0."""
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.0 hands over rows one by one, and no Arrow
+            raise Unsupported(
+                'format("underlay") takes streams from Spark 4.1 on',
+                hint="Write foreachBatch(underlay.spark.batch_writer(…)).",
+            )
+        from underlay.spark.stream_write import StreamWriter
+
+        return StreamWriter(self.settings, schema, is_complete=overwrite, bell=self.bell)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
+        """Reads what is added to a table."""
+        from underlay.spark.stream_read import make_stream_reader  # only workers of streams need it
+
+        return make_stream_reader(self.settings, schema)
 
 
 def register_source(spark: SparkSession, lake: Lake | None = None, bell: Bell | None = None) -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 _PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
-_TASKS_PER_CORE = 2
+TASKS_PER_CORE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The work, cut by bytes: at least two tasks for each core of this machine, unless they get too small."""
-        least = _TASKS_PER_CORE * (os.cpu_count() or 1)
+        least = TASKS_PER_CORE * (os.cpu_count() or 1)
         found = portions(self._query(), target_bytes=self._options.task_bytes, least=least)
         return [PortionPartition(msgspec.msgpack.encode(portion)) for portion in found]
 

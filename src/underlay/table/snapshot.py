@@ -131,7 +131,7 @@ class Snapshot:
         found = {file.location: file for file in self.root.tail if file.location in wanted}
         for segment in self.segments if wanted - found.keys() else ():
             rows = self.rows_at(segment, wanted - found.keys())
-            found |= {file.location: self._current(file) for file in segment.entries(rows.values())}
+            found |= {file.location: self.current(file) for file in segment.entries(rows.values())}
         return found
 
     def files(self) -> Iterator[FileEntry]:
@@ -140,7 +140,7 @@ class Snapshot:
         for segment in self.segments:
             for file in segment.entries():
                 if file.location not in gone:
-                    yield self._current(file)
+                    yield self.current(file)
         yield from self.root.tail
 
     def added_files(self) -> tuple[FileEntry, ...]:
@@ -160,6 +160,7 @@ class Snapshot:
         """The bytes of pages of the source tree, fetched side by side."""
         return map_in_threads(lambda page: self.store.get(self.keys.source_page(page.id))[0], pages, _FETCHERS)
 
-    def _current(self, file: FileEntry) -> FileEntry:
+    def current(self, file: FileEntry) -> FileEntry:
+        """A file of a segment as it is in this version."""
         bits = self.root.deletes.get(file.location)
         return file if bits is None else replace(file, deletes=bits, deleted_rows=bitmaps.count(bits))
