@@ -7,14 +7,11 @@ as the lake has it. Only DROP DATABASE … CASCADE takes names away, until the n
 
 from __future__ import annotations
 
-import atexit
 import logging
-import shutil
 import time
 from collections import Counter, deque
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from threading import RLock
 
 from pyspark.sql import SparkSession
@@ -24,6 +21,7 @@ from underlay.api.table import Table
 from underlay.errors import InvalidRequest, Unsupported
 from underlay.spark.entry import Entry, EntryMaker, key_of
 from underlay.spark.gateway import JavaObject, call, call_text, gateway_of, java_session, scala_map
+from underlay.spark.start import temporary_folder
 
 LOG = logging.getLogger("underlay.spark")
 _DATABASE = "org.apache.spark.sql.catalyst.catalog.CatalogDatabase"
@@ -71,6 +69,10 @@ class Names:
     def find(self, name: str) -> Entry | None:
         """The entry of a name."""
         return self._entries.get(key_of(name))
+
+    def knows(self, text: str) -> bool:
+        """Whether this is a name that it has, or the dataset or the table of one."""
+        return any(text.lower() in (entry.name.lower(), *entry.key) for entry in list(self._entries.values()))
 
     def lost(self) -> set[str]:
         """The names whose plans somebody dropped."""
@@ -193,6 +195,4 @@ def _texts(found: JavaObject) -> list[str]:
 @cache
 def _folder() -> Path:
     """Where databases lie that are made for names. Nothing is ever in it, but what users put there."""
-    found = mkdtemp(prefix="underlay-spark-")
-    atexit.register(shutil.rmtree, found, ignore_errors=True)
-    return Path(found)
+    return Path(temporary_folder())

@@ -17,6 +17,7 @@ from underlay.index.keys import CATALOG
 from underlay.spark.catalog import LOG, Names, check_names
 from underlay.spark.gateway import GATEWAY_ERRORS
 from underlay.spark.named import has_version, open_named, without_version
+from underlay.spark.refusal import hint_refusals
 from underlay.spark.start import is_running
 from underlay.table.watch import Watcher, unwatch, watch
 
@@ -50,7 +51,12 @@ def names_of(spark: SparkSession) -> Names:
             watcher = partial(_hear_folder, names, os.getpid())
             watch(watcher)
             _applications[application] = (names, watcher)
+            hint_refusals(_is_known)
         return _applications[application][0]
+
+
+def _is_known(text: str) -> bool:
+    return any(names.knows(text) for names, _ in list(_applications.values()))
 
 
 def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> Followed:

@@ -1,0 +1,79 @@
+"""Spark's refusals to change a table by its name, with what to call instead.
+
+Spark says that the name is a view, which helps nobody who wanted to add rows. There is no place in Spark where a
+session may put words of its own; so what PySpark makes of the JVM's errors is looked at, and those that are refusals of
+a name that a lake has get a hint. Everything else passes as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions import captured
+
+HINT = (
+    "{name} is a table of a lake of Underlay, which Spark reads and does not write. Call underlay.spark.append, "
+    "overwrite or write(frame, name), methods of lake.table(name) such as delete, or lake.drop_table(name)."
+)
+_ANY = "The name"
+_OF_NAMES = (
+    "EXPECT_TABLE_NOT_VIEW",
+    "LOCATION_ALREADY_EXISTS",
+    "SCHEMA_NOT_EMPTY",
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+    "VIEW_WRITE_NOT_ALLOWED",
+)
+"""Conditions whose message has the name."""
+_OF_VIEWS = ("UNSUPPORTED_FEATURE.ANALYZE_VIEW", "_LEGACY_ERROR_TEMP_1158")
+"""Conditions that speak of a view without its name."""
+_SPARKS_OWN_FAULTS = ("unsupportedTableOperationError", "does not allow create table as select")
+"""Where Spark fails while it words its refusal: DELETE, and saveAsTable with the data source."""
+_NAME = re.compile(r"`((?:[^`]|``)*)`(?:\.`((?:[^`]|``)*)`)?(?:\.`((?:[^`]|``)*)`)?")
+
+Knows = Callable[[str], bool]
+"""Whether a name, or a part of it, is that of a lake's table."""
+
+
+@cache
+def hint_refusals(knows: Knows) -> None:
+    """Have refusals of these names say what to call instead, from now on, in this process."""
+    convert = captured.convert_exception
+
+    def convert_and_hint(e: Py4JJavaError) -> captured.CapturedException:  # the parameter's name is PySpark's
+        converted = convert(e)
+        name = _refused_name(converted, knows)
+        if name is None:
+            return converted
+        text = f"{converted._desc}\n{HINT.format(name=name)}"
+        if not isinstance(converted, captured.UnknownException):
+            converted._desc = text
+            return converted
+        return captured.AnalysisException(desc=text, stackTrace=converted._stackTrace)
+
+    captured.convert_exception = convert_and_hint
+
+
+def _refused_name(error: PySparkException, knows: Knows) -> str | None:
+    """The name that Spark refused to write to, `_ANY` when it does not tell; None for any other error."""
+    if not isinstance(error, captured.CapturedException):
+        return None
+    if isinstance(error, captured.UnknownException):
+        is_fault = any(fault in f"{error._desc} {error._stackTrace}" for fault in _SPARKS_OWN_FAULTS)
+        return _ANY if is_fault else None
+    condition = error.getCondition() or ""
+    if condition.startswith(_OF_VIEWS):
+        return _ANY
+    if not condition.startswith(_OF_NAMES):
+        return None
+    found = (".".join(_unquoted(parts)) for parts in _NAME.findall(error._desc))
+    return next((name for name in found if knows(name)), None)
+
+
+def _unquoted(parts: tuple[str, ...]) -> list[str]:
+    """The last two parts of a name, without the catalog's."""
+    return [part.replace("``", "`") for part in parts if part][-2:]
