@@ -6,36 +6,27 @@ same memory, two shuffle partitions and zstd of level 1, which is what Underlay 
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.spark_peers import Delta, Iceberg
 from bench.spark_rows import SCHEMA, Dataset
 from underlay.api.lake import Lake, connect
 from underlay.spark import append, read_table, session
-from underlay.spark.java import cache_folder, find_java_home
+from underlay.spark.start import driver_settings, start_on
 from underlay.store import CountingStore, open_store
 
+_MACHINE_MB = 12 << 10
+"""What the machine is taken to have, so that all get the same memory: a quarter of it."""
 _EVERY = {
-    "spark.driver.memory": "3g",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.hadoop.parquet.compression.codec.zstd.level": "1",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
 
@@ -58,7 +49,7 @@ class System(Protocol):
     def open(self, spark: SparkSession, dataset: Dataset) -> str:
         """Make the adopted table known to the session; what SQL calls it."""
 
-    def create(self, spark: SparkSession, name: str) -> None:
+    def create(self, spark: SparkSession, name: str, columns: pa.Schema = SCHEMA) -> None:
         """A new empty table to append to."""
 
     def append(self, frame: DataFrame, name: str, way: str) -> None:
@@ -93,7 +84,7 @@ class Plain:
         spark.read.parquet(str(self._source / dataset.folder / "files")).createOrReplaceTempView(dataset.name)
         return dataset.name
 
-    def create(self, spark: SparkSession, name: str) -> None:
+    def create(self, spark: SparkSession, name: str, columns: pa.Schema = SCHEMA) -> None:
         """See System. A folder comes with the first rows."""
 
     def append(self, frame: DataFrame, name: str, way: str) -> None:
@@ -133,13 +124,13 @@ class Underlay:
         session(self._connect(self._source / dataset.folder / "lake"), spark)
         return dataset.table
 
-    def create(self, spark: SparkSession, name: str) -> None:
+    def create(self, spark: SparkSession, name: str, columns: pa.Schema = SCHEMA) -> None:
         """See System."""
-        self._new_tables(spark).create_table(f"bench.{name}", SCHEMA, key=["id"])
+        self.new_tables(spark).create_table(f"bench.{name}", columns, key=["id"])
 
     def append(self, frame: DataFrame, name: str, way: str) -> None:
         """See System."""
-        lake = self._new_tables(frame.sparkSession)
+        lake = self.new_tables(frame.sparkSession)
         if way == "append":
             append(frame, f"bench.{name}", lake=lake)
         else:
@@ -147,14 +138,15 @@ class Underlay:
 
     def read(self, spark: SparkSession, name: str) -> DataFrame:
         """See System."""
-        return read_table(spark, self._new_tables(spark), f"bench.{name}")
+        return read_table(spark, self.new_tables(spark), f"bench.{name}")
 
     def remove(self, spark: SparkSession, name: str) -> None:
         """See System."""
-        self._new_tables(spark).drop_table(f"bench.{name}")
+        self.new_tables(spark).drop_table(f"bench.{name}")
         shutil.rmtree(self._written / "lake" / "bench" / name)
 
-    def _new_tables(self, spark: SparkSession) -> Lake:
+    def new_tables(self, spark: SparkSession) -> Lake:
+        """The lake of tables that are appended to."""
         if self._lake is None:
             self._lake = self._connect(self._written / "lake")
             self._lake.initialise()
@@ -177,13 +169,8 @@ PEERS = ("delta", "iceberg")
 
 def start_spark(system: System, jars: Sequence[Path], folder: Path) -> SparkSession:
     """A local session on two cores."""
-    os.environ["JAVA_HOME"] = str(find_java_home(os.environ, cache_folder(os.environ)))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").appName("bench")
-    settings = _EVERY | {"spark.sql.warehouse.dir": f"{folder}/warehouse", "spark.local.dir": f"{folder}/local"}
+    settings = {**driver_settings(_MACHINE_MB, str(folder)), **_EVERY, "spark.local.dir": f"{folder}/local"}
     if system.jars:
         own = [str(jar) for jar in jars if jar.name.startswith(system.jars)]
         settings["spark.driver.extraClassPath"] = ":".join(own)
-    for name, value in (settings | system.settings()).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return start_on("local[2]", settings | system.settings())

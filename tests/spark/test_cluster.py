@@ -1,23 +1,30 @@
-"""Executors that are killed while they work. Only on a cluster: in a local session the executor is the driver."""
+"""Executors on hosts of their own, which are killed while they work. In a local session the executor is the driver."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import input_file_name
 
 import underlay as ul
 from tests.end_to_end.lakes import named_keys
+from tests.spark.cluster import HOSTS
+from tests.spark.ingest_sources import check_once, write_sources
 from underlay.api.table import Table
-from underlay.spark import small
+from underlay.ingest.do_work import do_work
+from underlay.ingest.work import Done, Work
+from underlay.spark import ingest, ingest_workers, small
 from underlay.spark.arrow_map import map_in_arrow
+from underlay.spark.preferred import executor_hosts, preferred_hosts
 from underlay.spark.relation import read_table
 from underlay.spark.write import append
+from underlay.store import Store
 
 pytestmark = pytest.mark.cluster_only
 NAME = "some.table"
@@ -50,10 +57,31 @@ def _is_first(mark: Path) -> bool:
     return True
 
 
+def working_once(mark: Path) -> Callable[[Work, Store], Done]:
+    """Does a work; the first task that has done one kills its executor, before anybody knows of it."""
+
+    def run(work: Work, store: Store) -> Done:
+        done = do_work(work, store)
+        if _is_first(mark):
+            os.kill(_executor(), signal.SIGKILL)
+            signal.pause()
+        return done
+
+    return run
+
+
 def _executor() -> int:
     """The process of the executor: it started the daemon that this worker was forked from."""
     status = Path(f"/proc/{os.getppid()}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])
+
+
+def _with_host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Names, and behind each the host of the executor that has it."""
+    started = Path(f"/proc/{_executor()}/cmdline").read_text().split("\0")
+    host = started[started.index("--hostname") + 1]
+    for batch in batches:
+        yield pa.record_batch({"name": [f"{name} {host}" for name in batch.column("name").to_pylist()]})
 
 
 def frame_of(spark: SparkSession) -> DataFrame:
@@ -68,6 +96,25 @@ def test_rows_run_in_other_processes_than_the_driver(spark: SparkSession):
     found = {row.id for row in map_in_arrow(spark.range(0, 8, 1, 8), run, spark.range(1).schema).collect()}
     assert found
     assert all(b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in found)
+
+
+def test_files_are_read_on_the_hosts_that_they_prefer(spark: SparkSession, table: Table, tmp_path: Path):
+    for number in range(6):
+        table.append(pa.table({"id": [number], "name": ["x"]}))
+    assert executor_hosts(spark.sparkContext) == dict.fromkeys(HOSTS, 1.0)
+    sizes = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+    for name in sizes:  # a task for each file
+        spark.conf.set(name, "64k")
+    try:
+        found = read_table(spark, ul.connect(tmp_path / "lake"), NAME).select(input_file_name().alias("name"))
+        read = [sorted(map(tuple, map_in_arrow(found, _with_host, found.schema).collect())) for _ in range(2)]
+    finally:
+        for name in sizes:
+            spark.conf.unset(name)
+    assert read[0] == read[1]
+    paths = [text.partition(" ")[0] for (text,) in read[0]]
+    assert len(paths) == 6
+    assert [text.partition(" ")[2] for (text,) in read[0]] == preferred_hosts(paths, dict.fromkeys(HOSTS, 1.0))
 
 
 def test_append_whose_executor_is_killed_has_every_row_once(
@@ -104,3 +151,19 @@ def test_executor_killed_after_it_shuffled_rows_is_made_good(spark: SparkSession
         (ROWS, ROWS * (ROWS - 1) // 2, ROWS)
     ]
     assert mark.exists()
+
+
+def test_ingest_whose_executor_is_killed_has_every_row_once(
+    spark: SparkSession, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What it wrote is lost with it: other files with the same rows are committed."""
+    mark, count = tmp_path / "killed", 12
+    write_sources(tmp_path / "in", count)
+    monkeypatch.setattr(small, "SMALL_SOURCE_BYTES", -1)
+    monkeypatch.setattr(ingest_workers, "do_work", working_once(mark))
+    done = ingest(table, f"{tmp_path}/in/*", spark=spark, batch_sources=count // 2)
+    assert mark.exists()
+    assert (done.ingested, done.failed) == (count, 0)
+    check_once(ul.connect(tmp_path / "lake"), NAME, count)
+    written = {path.name for path in (tmp_path / "lake" / "some" / "table").rglob("*.parquet")}
+    assert len(written) > len(named_keys(table))

@@ -66,6 +66,17 @@ overwrite(spark.range(0, 5, 1, 1), "some.numbers", lake=lake)
 assert sorted(numbers.to_arrow()["id"].to_pylist()) == list(range(5))
 assert write(spark.range(0, 5, 1, 1), "some.copy", "ignore", lake=lake).row_count == 5
 print("written")
+
+from tests.spark.ingest_sources import COLUMNS, check_once, write_sources
+from underlay.spark import ingest, small
+from pathlib import Path
+
+small.SMALL_SOURCE_BYTES = -1
+sources = write_sources(Path(sys.argv[1], "in"), 4)
+assert ingest("some.rows", sources, lake=lake, spark=spark, columns=COLUMNS).ingested == 4
+assert ingest("some.rows", sources, lake=lake, spark=spark).known == 4
+check_once(lake, "some.rows", 4)
+print("ingested")
 spark.stop()
 """
 
@@ -86,4 +97,4 @@ def test_tables_are_read_and_written_over_spark_connect(tmp_path: Path):
         cwd=tmp_path,
         timeout=250,
     )
-    assert done.stdout.split() == ["read", "written"], done.stderr[-4000:]
+    assert done.stdout.split() == ["read", "written", "ingested"], done.stderr[-4000:]

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from underlay.errors import Unsupported
-from underlay.spark.start import check_version, is_running, local_settings, open_session
+from underlay.spark.start import check_version, driver_settings, is_local, is_running, local_settings, open_session
 
 
 @pytest.mark.parametrize(("machine_mb", "memory"), [(4096, "1024m"), (1 << 20, "8192m"), (600, "512m")])
@@ -46,6 +47,26 @@ def test_own_session_is_used(spark: SparkSession):
 
 def test_session_that_was_not_stopped_is_running(spark: SparkSession):
     assert is_running(spark)
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [("local", True), ("local[*]", True), ("local[2,4]", True), ("local-cluster[2,1,1024]", False), ("yarn", False)],
+)
+def test_tasks_run_in_the_driver_only_on_a_local_master(master: str, expected: bool):
+    assert is_local(master) is expected
+
+
+def test_driver_on_a_cluster_keeps_the_address_that_others_reach():
+    assert "spark.driver.host" in local_settings(4096, "/tmp/x")
+    assert not [name for name in driver_settings(4096, "/tmp/x") if "host" in name or "Address" in name]
+
+
+def test_folder_of_a_session_goes_with_the_process():
+    code = "from underlay.spark.start import temporary_folder; print(temporary_folder())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "underlay-spark-" in done.stdout
+    assert not Path(done.stdout.strip()).exists()
 
 
 def test_names_need_pyspark():

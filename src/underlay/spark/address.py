@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from underlay.errors import Unsupported
 from underlay.scan.locate import FileStores
 from underlay.store import open_store
 
@@ -17,8 +18,19 @@ class StoreAddress:
     url: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes reach the same objects there."""
+        return not self.url.startswith("memory://")
+
     def open(self) -> FileStores:
-        """The store; a process opens it once."""
+        """The store; a process opens it once. Raises Unsupported for one that only its own process has."""
+        if not self.is_shared:
+            raise Unsupported(
+                "a lake in memory is of one process: no task reaches it",
+                place=self.url,
+                hint="Use a lake on a disk or an object store.",
+            )
         return _open(self.url, tuple(sorted(self.options.items())))
 
 

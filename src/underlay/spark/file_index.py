@@ -20,7 +20,9 @@ from underlay.spark.file_groups import Group
 from underlay.spark.file_list import encode_files, hand_over
 from underlay.spark.filters import read_filters
 from underlay.spark.gateway import JavaObject, call, call_text, gateway_of
+from underlay.spark.located import hand_over_located
 from underlay.spark.one_version import versions_in_use
+from underlay.spark.preferred import Hosts, executor_hosts
 from underlay.spark.unchanged import check_unchanged
 from underlay.spark.version_files import Files, VersionFiles
 
@@ -45,6 +47,7 @@ class TableFileIndex:
         reading = group.reading
         self.names = None if reading is None or reading.is_by_name else reading.names(version.snapshot.schema)
         self._identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}"
+        self._everything: tuple[Hosts, JavaObject] | None = None
         _live.add(self)
 
     @cached_property
@@ -72,7 +75,8 @@ class TableFileIndex:
             predicate = read_filters(self._gateway, data_filters, self.names)
             files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
             check_unchanged(files.registered)
-            return self._everything if files is self.all_files else self._hand_over(files)
+            hosts = executor_hosts(self._context)
+            return self._hand_over_all(hosts) if files is self.all_files else self._hand_over(files, hosts)
         except UnderlayError as error:
             raise self._gateway.error(str(error)) from error
 
@@ -85,14 +89,20 @@ class TableFileIndex:
             versions = versions_in_use(self._gateway)
             versions.add(execution, version.table.name, version.place, version.snapshot.version)
 
-    @cached_property
-    def _everything(self) -> JavaObject:
-        return self._hand_over(self.all_files)
+    def _hand_over_all(self, hosts: Hosts) -> JavaObject:
+        """Every file, handed over once for as long as the hosts are the same."""
+        known = self._everything
+        if known is None or known[0] != hosts:
+            known = self._everything = (hosts, self._hand_over(self.all_files, hosts))
+        return known[1]
 
-    def _hand_over(self, files: Files) -> JavaObject:
+    def _hand_over(self, files: Files, hosts: Hosts) -> JavaObject:
         gateway = self._gateway
         numbers = [self._numbers[path] for path in files.paths] if self.group.has_deletes else None
-        array = hand_over(gateway, encode_files(files.paths, files.sizes, numbers), len(files.paths))
+        if len(hosts) > 1:
+            array = hand_over_located(gateway, files.paths, files.sizes, numbers, hosts)
+        else:
+            array = hand_over(gateway, encode_files(files.paths, files.sizes, numbers), len(files.paths))
         directory = call(gateway.module(_DIRECTORY), "apply", gateway.constant(_ROW, "empty"), array)
         return call(gateway.module(_NOTHING), "$colon$colon", directory)
 

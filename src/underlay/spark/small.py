@@ -1,4 +1,4 @@
-"""The rows of DataFrames that are small enough to be collected and written by this process."""
+"""What is small enough to be done by this process: DataFrames whose rows are collected, and sources to ingest."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ SMALL_BYTES = 8 << 20
 """What Spark thinks to be larger is not small."""
 SMALL_ROWS = 50_000
 """Spark's guess may be far off: files are compressed, and values grow on their way. No more rows are kept."""
+SMALL_SOURCE_BYTES = 16 << 20
+"""Sources to ingest that have no more together are read in this process, sooner than tasks would have begun."""
 _GROWING = re.compile(r"^[\s:+-]*(Generate|Expand|MapIn|MapPartitions|FlatMap)", re.MULTILINE)
 """Steps of a plan that make rows of rows: Spark takes what comes out of them to be no more than what goes in."""
 
