@@ -19,7 +19,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -85,12 +85,14 @@ def run(size: Size, environment: Environment, *, source: Path, only: Collection[
             workers.close()
 
 
-def describe_run(scale: str, size: Size, environment: Environment, compared: Sequence[Compared]) -> dict[str, Any]:
+def describe_run(
+    scale: str, size: Mapping[str, Any], environment: Environment, cases: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The result for JSON."""
     has_own_spark = environment.python_path is not None
     return {
         "scale": scale,
-        "size": asdict(size),
+        "size": size,
         "machine": {"cpus": os.cpu_count(), "kind": platform.machine(), "system": platform.platform()},
         "load": os.getloadavg(),
         "versions": {
@@ -101,7 +103,7 @@ def describe_run(scale: str, size: Size, environment: Environment, compared: Seq
             **({"delta": DELTA, "iceberg": ICEBERG} if environment.jars else {}),
         },
         "missing": list(environment.missing),
-        "cases": [one.to_dict() for one in compared],
+        "cases": cases,
     }
 
 
@@ -130,7 +132,8 @@ def main() -> None:
     for one in run(size, environment, source=chosen.source.resolve(), only=chosen.only):
         compared.append(one)
         print("\n".join(one.lines()), flush=True)
-    print(f"written to {save('spark', describe_run(chosen.scale, size, environment, compared))}")
+    cases = [one.to_dict() for one in compared]
+    print(f"written to {save('spark', describe_run(chosen.scale, asdict(size), environment, cases))}")
 
 
 if __name__ == "__main__":

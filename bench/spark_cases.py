@@ -47,7 +47,7 @@ class Cases:
         """A full scan with an aggregate of every column."""
         size = self.size.wide
         ways = self._ways(size, lambda _: Ask(dataset=size, sql=everything("")))
-        return self._compare(
+        return compare(
             "scan",
             f"aggregates of {len(SCHEMA)} columns of {size.row_count:,} rows in {size.files} files, warm",
             self._slow(ways),
@@ -58,7 +58,7 @@ class Cases:
         """A query that needs one of many files."""
         size = self.size.many
         ways = self._ways(size, lambda number: Ask(dataset=size, sql=one_block(SOME, size, number)))
-        return self._compare(
+        return compare(
             "files",
             f"selective query on {size.files:,} files, warm",
             self._quick(ways),
@@ -70,7 +70,7 @@ class Cases:
         size = self.size.wide
         sql = everything(" where id between LOW and HIGH")
         ways = self._ways(size, lambda number: Ask(dataset=size, sql=one_block(sql, size, number)))
-        return self._compare(
+        return compare(
             "block",
             f"aggregates of rows in one of {size.files * size.blocks} row groups in {size.files} files, warm",
             self._quick(ways),
@@ -114,7 +114,7 @@ class Cases:
         for key, times in counts.items():
             system, name = key.split()
             _check_count(key, self.workers.ask(system, Count(name=name)), times * rows)
-        return self._compare(
+        return compare(
             "small",
             f"append of {rows:,} rows of {len(SCHEMA)} columns",
             replies,
@@ -133,7 +133,7 @@ class Cases:
             self.workers.ask(system, Remove(name=name))
             return found
 
-        return self._compare(
+        return compare(
             "large",
             f"append of {source.row_count:,} rows of {len(SCHEMA)} columns",
             self._slow(self._append_ways(add)),
@@ -151,7 +151,7 @@ class Cases:
                 return worker.ask(First(dataset=size, sql=one_block(SOME, size, number)))
 
         ways = {system: partial(ask, system) for system in self.workers.systems}
-        return self._compare(
+        return compare(
             "first",
             f"first selective query of a new session on {size.files:,} files, after the start of the JVM",
             take_turns(ways, warm_ups=0, rounds=self.size.slow_rounds),
@@ -164,7 +164,7 @@ class Cases:
         self.workers.ask(PLAIN, Open(dataset=one))
         ways[_CATALYST] = lambda number: self.workers.ask(PLAIN, Plan(dataset=one, sql=sql(one, number)))
         words = f"{beyond * 1000:g} ms beyond Catalyst's own"
-        return self._compare(
+        return compare(
             case,
             question,
             self._quick(ways),
@@ -194,28 +194,6 @@ class Cases:
             for way in SYSTEMS[system].ways
         }
 
-    @staticmethod
-    def _compare(
-        case: str,
-        question: str,
-        replies: Mapping[str, Sequence[Reply]],
-        target: Callable[[Mapping[str, float]], Target],
-        *,
-        is_answered: bool = True,
-    ) -> Compared:
-        if is_answered:
-            check_same(replies)
-        samples = {way: [reply.seconds for reply in found] for way, found in replies.items()}
-        medians = {way: statistics.median(values) for way, values in samples.items()}
-        return Compared(
-            case=case,
-            question=question,
-            samples=samples,
-            targets=(target(medians),),
-            read_bytes={way: found[-1].read_bytes for way, found in replies.items()},
-            requests={way: found[-1].requests for way, found in replies.items()},
-        )
-
 
 CASES: dict[str, Callable[[Cases], Compared]] = {
     "scan": Cases.scan,
@@ -228,6 +206,29 @@ CASES: dict[str, Callable[[Cases], Compared]] = {
     "first": Cases.first,
 }
 """The last one ends the living workers."""
+
+
+def compare(
+    case: str,
+    question: str,
+    replies: Mapping[str, Sequence[Reply]],
+    target: Callable[[Mapping[str, float]], Target],
+    *,
+    is_answered: bool = True,
+) -> Compared:
+    """What every way took, once the answers are known to be the same. Other facts are those of the last round."""
+    if is_answered:
+        check_same(replies)
+    samples = {way: [reply.seconds for reply in found] for way, found in replies.items()}
+    medians = {way: statistics.median(values) for way, values in samples.items()}
+    return Compared(
+        case=case,
+        question=question,
+        samples=samples,
+        targets=(target(medians),),
+        read_bytes={way: found[-1].read_bytes for way, found in replies.items()},
+        requests={way: found[-1].requests for way, found in replies.items()},
+    )
 
 
 def check_same(replies: Mapping[str, Sequence[Reply]]) -> None:

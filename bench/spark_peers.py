@@ -6,21 +6,27 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.spark_rows import SCHEMA, Dataset, link_files
 
 
-class Delta:
-    """Delta Lake by path, with two snapshot partitions: its 50 cost it seconds on two cores."""
+class Peer:
+    """Where the tables of a peer lie, see System; it appends in one way."""
 
     ways: ClassVar[tuple[str, ...]] = ("",)
-    jars: ClassVar[str] = "io.delta_"
 
     def __init__(self, folder: Path, source: Path, written: Path) -> None:
         self._folder = folder
         self._source = source
         self._written = written
+
+
+class Delta(Peer):
+    """Delta Lake by path, with two snapshot partitions: its 50 cost it seconds on two cores."""
+
+    jars: ClassVar[str] = "io.delta_"
 
     def settings(self) -> dict[str, str]:
         """See System."""
@@ -40,9 +46,9 @@ class Delta:
         """See System."""
         return f"delta.`{self._folder / dataset.folder}`"
 
-    def create(self, spark: SparkSession, name: str) -> None:
+    def create(self, spark: SparkSession, name: str, columns: pa.Schema = SCHEMA) -> None:
         """See System."""
-        _no_rows(spark).write.format("delta").save(str(self._written / name))
+        _no_rows(spark, columns).write.format("delta").save(str(self._written / name))
 
     def append(self, frame: DataFrame, name: str, way: str) -> None:
         """See System."""
@@ -57,16 +63,10 @@ class Delta:
         shutil.rmtree(self._written / name)
 
 
-class Iceberg:
+class Iceberg(Peer):
     """Iceberg in a catalog that is a folder."""
 
-    ways: ClassVar[tuple[str, ...]] = ("",)
     jars: ClassVar[str] = "org.apache.iceberg_"
-
-    def __init__(self, folder: Path, source: Path, written: Path) -> None:
-        self._folder = folder
-        self._source = source
-        self._written = written
 
     def settings(self) -> dict[str, str]:
         """See System."""
@@ -92,9 +92,9 @@ class Iceberg:
         """See System."""
         return f"ice.bench.{self._short(dataset)}"
 
-    def create(self, spark: SparkSession, name: str) -> None:
+    def create(self, spark: SparkSession, name: str, columns: pa.Schema = SCHEMA) -> None:
         """See System."""
-        made = _no_rows(spark).writeTo(f"new.bench.{name}").using("iceberg")
+        made = _no_rows(spark, columns).writeTo(f"new.bench.{name}").using("iceberg")
         made.tableProperty("write.parquet.compression-codec", "zstd").tableProperty(
             "write.parquet.compression-level", "1"
         ).create()
@@ -116,5 +116,5 @@ class Iceberg:
         return dataset.folder.replace("-", "_")
 
 
-def _no_rows(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame(SCHEMA.empty_table())
+def _no_rows(spark: SparkSession, columns: pa.Schema = SCHEMA) -> DataFrame:
+    return spark.createDataFrame(columns.empty_table())

@@ -166,7 +166,8 @@ class Worker:
         return int(counters["rchar"])
 
 
-def main() -> None:
+def serve(kind: type[Worker], decoder: msgspec.json.Decoder[Requests]) -> None:
+    """Do what is asked on stdin as the system that the command line names."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("system", choices=SYSTEMS)
     parser.add_argument("--source", type=Path, required=True, help="where datasets lie")
@@ -178,10 +179,10 @@ def main() -> None:
     folder = chosen.source / "systems" / chosen.system
     folder.mkdir(parents=True, exist_ok=True)
     system = SYSTEMS[chosen.system](folder, chosen.source, chosen.written)
-    worker = Worker(system, start_spark(system, chosen.jars, chosen.written), folder, chosen.source)
+    worker = kind(system, start_spark(system, chosen.jars, chosen.written), folder, chosen.source)
     for line in sys.stdin.buffer:
-        replies.write(msgspec.json.encode(worker.do(msgspec.json.decode(line, type=Requests))) + b"\n")
+        replies.write(msgspec.json.encode(worker.do(decoder.decode(line))) + b"\n")
 
 
 if __name__ == "__main__":
-    main()
+    serve(Worker, msgspec.json.Decoder(Requests))

@@ -21,14 +21,14 @@ _LOG_TAIL = 3_000
 
 
 class WorkerProcess:
-    """A process of `bench.spark_worker`, which starts while others work. Its words go to a log in `written`."""
+    """A process of a module that serves requests; it starts while others work. Its words go to a log in `written`."""
 
-    def __init__(self, system: str, environment: Environment, source: Path, written: Path) -> None:
+    def __init__(self, module: str, system: str, environment: Environment, source: Path, written: Path) -> None:
         self._system = system
         written.mkdir(parents=True, exist_ok=True)
         self._log = written / "log"
         path = [str(found) for found in (environment.python_path, _ROOT) if found is not None]
-        command = [sys.executable, "-W", "ignore", "-m", "bench.spark_worker", system]
+        command = [sys.executable, "-W", "ignore", "-m", module, system]
         places = ["--source", str(source), "--written", str(written), "--jars", *map(str, environment.jars)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -70,8 +70,17 @@ class WorkerProcess:
 class Workers:
     """A living worker for each system, all started when one is first asked."""
 
-    def __init__(self, systems: tuple[str, ...], environment: Environment, source: Path, written: Path) -> None:
+    def __init__(
+        self,
+        systems: tuple[str, ...],
+        environment: Environment,
+        source: Path,
+        written: Path,
+        *,
+        module: str = "bench.spark_worker",
+    ) -> None:
         self.systems = systems
+        self._module = module
         self._environment = environment
         self._source = source
         self._written = written
@@ -94,7 +103,7 @@ class Workers:
 
     def new(self, system: str) -> WorkerProcess:
         """Another process of a system, for the caller to end."""
-        return WorkerProcess(system, self._environment, self._source, self._written / system)
+        return WorkerProcess(self._module, system, self._environment, self._source, self._written / system)
 
     def close(self) -> None:
         """End the living ones."""

@@ -15,12 +15,13 @@ from underlay.api.table import Table
 from underlay.change import append as appending
 from underlay.change.append import Appended, find_token
 from underlay.change.rows import read_rows
-from underlay.change.staged import commit_staged, stage, staging_for
+from underlay.change.staged import Staged, commit_staged, stage, staging_for
 from underlay.errors import InvalidRequest, TableExists
 from underlay.spark.address import StoreAddress
 from underlay.spark.arrow_map import map_in_arrow
 from underlay.spark.arrow_types import arrow_schema
 from underlay.spark.cluster import clustered
+from underlay.spark.native_write import can_write_natively, write_natively
 from underlay.spark.small import collect_small
 from underlay.spark.target import find_lake, find_table
 from underlay.spark.tasks import STAGED_ROWS, check_columns, decode_staged, hinting_creation, stager
@@ -105,13 +106,21 @@ def _write(
 
 def _write_by_tasks(frame: DataFrame, table: Table, head: Head, token: str | None, *, is_overwrite: bool) -> Appended:
     """Have tasks put the rows as files into the store, and commit these. An intent keeps them from being swept."""
+    with upload(head.revision, note="a write by Spark") as files:
+        ranged = clustered(frame, head.root.definition)
+        if can_write_natively(ranged, head):
+            staged = [write_natively(ranged, head, files.intent.job)]
+        else:
+            staged = _write_by_arrow(ranged, table, head)
+        return commit_staged(table.writable(), head, staged, token=token, is_overwrite=is_overwrite)
+
+
+def _write_by_arrow(frame: DataFrame, table: Table, head: Head) -> list[Staged]:
+    """Have tasks hand their rows to Python as Arrow, which costs about what writing them costs."""
     staging = msgspec.msgpack.encode(staging_for(head))
     address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
-    with upload(head.revision, note="a write by Spark"):
-        ranged = clustered(frame, head.root.definition)
-        rows = map_in_arrow(ranged, stager(address, staging), STAGED_ROWS).collect()
-        staged = [decode_staged(bytes(row[0])) for row in rows]
-        return commit_staged(table.writable(), head, staged, token=token, is_overwrite=is_overwrite)
+    rows = map_in_arrow(frame, stager(address, staging), STAGED_ROWS).collect()
+    return [decode_staged(bytes(row[0])) for row in rows]
 
 
 def _open(frame: DataFrame, table: Table | str, lake: Lake | None) -> tuple[Table, OpenTable, Head]:
