@@ -7,26 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.change.staged import Staged, staging_for
 from underlay.errors import InvalidRequest, Unsupported
 from underlay.index.root import Definition
 from underlay.ingest.stream import StreamKey, append_epoch, commit_epoch, find_repeat
-from underlay.spark.address import StoreAddress
-from underlay.spark.arrow_map import map_in_arrow
+from underlay.schema.record import from_record
 from underlay.spark.cluster import clustered
 from underlay.spark.few import SeenRows, collect_few, seen_in
 from underlay.spark.gateway import GATEWAY_ERRORS, call, call_text, gateway_of, java_session
+from underlay.spark.stand_in import table_rows
 from underlay.spark.start import has_gateway
 from underlay.spark.stream_query import QUERY_ID, read_offsets
 from underlay.spark.target import find_table
-from underlay.spark.tasks import STAGED_ROWS, check_columns, decode_staged, hinting_creation, stager
-from underlay.table.opened import Head
+from underlay.spark.tasks import check_columns, hinting_creation, stage_by_tasks
 from underlay.table.upload import upload
 
 
@@ -73,11 +70,11 @@ class _BatchWriter:
             return
         rows = collect_few(batch, self._seen)
         if rows is not None:
-            append_epoch(opened, key, epoch, rows, facts=facts)
+            append_epoch(opened, key, epoch, table_rows(rows, from_record(head.root.definition.schema)), facts=facts)
             self._seen = seen_in(rows) or self._seen
             return
         with upload(head.revision, note="a stream of Spark"):  # keeps files from being swept
-            staged = _stage_by_tasks(batch, table, head)
+            staged = stage_by_tasks(clustered(batch, head.root.definition), table, head)
             commit_epoch(opened, head, key, epoch, staged, facts=facts)
         self._seen = seen_in(staged) or self._seen
 
@@ -96,14 +93,6 @@ class _BatchWriter:
         if query_id not in self._checkpoints:
             self._checkpoints[query_id] = _find_checkpoint(spark, query_id)
         return self._checkpoints[query_id]
-
-
-def _stage_by_tasks(batch: DataFrame, table: Table, head: Head) -> list[Staged]:
-    """Have tasks put the rows as files into the store."""
-    staging = msgspec.msgpack.encode(staging_for(head))
-    address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
-    rows = map_in_arrow(clustered(batch, head.root.definition), stager(address, staging), STAGED_ROWS).collect()
-    return [decode_staged(bytes(row[0])) for row in rows]
 
 
 def _query_id(spark: SparkSession) -> str:

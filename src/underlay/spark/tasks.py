@@ -8,17 +8,21 @@ from itertools import chain
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from underlay.api.table import Table
 from underlay.change.rows import read_rows
-from underlay.change.staged import Staged, Staging, stage
+from underlay.change.staged import Staged, Staging, stage, staging_for
 from underlay.errors import TableNotFound
 from underlay.index.root import Definition
 from underlay.schema.conform import conform
 from underlay.schema.record import from_record
 from underlay.spark.address import StoreAddress
-from underlay.spark.arrow_map import BatchFunction
+from underlay.spark.arrow_map import BatchFunction, map_in_arrow
 from underlay.spark.arrow_types import arrow_schema
+from underlay.spark.stand_in import table_rows
+from underlay.table.opened import Head
 
 STAGED_ROWS = StructType([StructField("staged", BinaryType())])
 
@@ -35,18 +39,30 @@ def hinting_creation() -> Iterator[None]:
 
 def check_columns(schema: StructType, definition: Definition) -> None:
     """Raises SchemaMismatch when rows with these columns cannot fit the table, whatever they hold."""
-    conform(arrow_schema(schema).empty_table(), from_record(definition.schema))
+    columns = from_record(definition.schema)
+    conform(table_rows(arrow_schema(schema).empty_table(), columns), columns)
 
 
 def write_batches(lake: StoreAddress, staging: bytes, batches: Iterable[pa.RecordBatch]) -> bytes:
     """Put the rows into the store as new files; their entries, as bytes."""
-    given = iter(batches)
+    how = msgspec.msgpack.decode(staging, type=Staging)
+    columns = from_record(how.definition.schema)
+    given = (table_rows(pa.Table.from_batches([batch]), columns) for batch in batches)
     first = next(given, None)
     if first is None:
         return msgspec.msgpack.encode(Staged())
-    reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], given))
-    staged = stage(msgspec.msgpack.decode(staging, type=Staging), lake.open().lake, read_rows(reader))
-    return msgspec.msgpack.encode(staged)
+    rows = (batch for table in chain([first], given) for batch in table.to_batches())
+    reader = pa.RecordBatchReader.from_batches(first.schema, rows)
+    return msgspec.msgpack.encode(stage(how, lake.open().lake, read_rows(reader)))
+
+
+def stage_by_tasks(frame: DataFrame, table: Table, head: Head) -> list[Staged]:
+    """Have tasks put the rows as files into the store. They hand them to Python as Arrow, which costs about what
+    writing them costs."""
+    staging = msgspec.msgpack.encode(staging_for(head))
+    address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
+    rows = map_in_arrow(frame, stager(address, staging), STAGED_ROWS).collect()
+    return [decode_staged(bytes(row[0])) for row in rows]
 
 
 def decode_staged(data: bytes) -> Staged:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -15,16 +14,16 @@ from underlay.api.table import Table
 from underlay.change import append as appending
 from underlay.change.append import Appended, find_token
 from underlay.change.rows import read_rows
-from underlay.change.staged import Staged, commit_staged, stage, staging_for
+from underlay.change.staged import commit_staged, stage, staging_for
 from underlay.errors import InvalidRequest, TableExists
-from underlay.spark.address import StoreAddress
-from underlay.spark.arrow_map import map_in_arrow
+from underlay.schema.record import from_record
 from underlay.spark.arrow_types import arrow_schema
 from underlay.spark.cluster import clustered
 from underlay.spark.native_write import can_write_natively, write_natively
 from underlay.spark.small import collect_small
+from underlay.spark.stand_in import table_rows
 from underlay.spark.target import find_lake, find_table
-from underlay.spark.tasks import STAGED_ROWS, check_columns, decode_staged, hinting_creation, stager
+from underlay.spark.tasks import check_columns, hinting_creation, stage_by_tasks
 from underlay.table.opened import Head, OpenTable
 from underlay.table.upload import upload
 
@@ -98,6 +97,7 @@ def _write(
     rows = collect_small(frame)
     if rows is None:
         return _write_by_tasks(frame, target, head, token, is_overwrite=is_overwrite)
+    rows = table_rows(rows, from_record(head.root.definition.schema))
     if not is_overwrite:
         return appending.append(opened, rows, token=token)
     staged = stage(staging_for(head), opened.lake.store, read_rows(rows))
@@ -111,16 +111,8 @@ def _write_by_tasks(frame: DataFrame, table: Table, head: Head, token: str | Non
         if can_write_natively(ranged, head):
             staged = [write_natively(ranged, head, files.intent.job)]
         else:
-            staged = _write_by_arrow(ranged, table, head)
+            staged = stage_by_tasks(ranged, table, head)
         return commit_staged(table.writable(), head, staged, token=token, is_overwrite=is_overwrite)
-
-
-def _write_by_arrow(frame: DataFrame, table: Table, head: Head) -> list[Staged]:
-    """Have tasks hand their rows to Python as Arrow, which costs about what writing them costs."""
-    staging = msgspec.msgpack.encode(staging_for(head))
-    address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
-    rows = map_in_arrow(frame, stager(address, staging), STAGED_ROWS).collect()
-    return [decode_staged(bytes(row[0])) for row in rows]
 
 
 def _open(frame: DataFrame, table: Table | str, lake: Lake | None) -> tuple[Table, OpenTable, Head]:
