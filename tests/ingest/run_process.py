@@ -19,7 +19,6 @@ from threading import Lock
 from typing import TypeVar
 
 from tests.ingest.lakes import COLUMNS, NAME, ids, lake_at, rejected
-from tests.ingest.process import in_child
 from underlay.ingest.ingest import ingest
 from underlay.ingest.options import read_options
 from underlay.ingest.summary import Summary
@@ -47,6 +46,15 @@ class SignallingStore(StoreWrapper):
             if self._is_meant(request, self._count):
                 os.kill(os.getpid(), self._number)
         return call()
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """How a process ends that does this. The parent has no threads, so that it may be forked."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    work()  # an error ends the process with its traceback
+    os._exit(0)
 
 
 def ingest_all(store: Store, folder: str, batch: int) -> Summary:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,16 +31,12 @@ from underlay.scan.locate import FileStores
 from underlay.scan.scan import Query
 from underlay.store import Store, open_store
 from underlay.store.open import Option
-from underlay.table.heartbeat import Heartbeat
 from underlay.table.lake import Lake
 from underlay.table.opened import OpenTable
 from underlay.table.succession import create
 
 NAME = "taxi.trips"
 COLUMNS = "id bigint not null, _source string"
-STEPS = ("begin", "claim", "read", "stage", "reject", "commit", "release")
-
-At = Callable[[str], None]
 
 
 def memory() -> Store:
@@ -67,8 +63,8 @@ def write_source(folder: Path, number: int, lines: Sequence[object]) -> str:
     return str(path)
 
 
-def begin(table: OpenTable, heartbeat: Heartbeat | None = None) -> Run:
-    return begin_run(table, heartbeat=heartbeat or no_thread())
+def begin(table: OpenTable) -> Run:
+    return begin_run(table, heartbeat=no_thread())
 
 
 def read(found: Found, run: str, options: Mapping[str, Option] | None = None) -> tuple[pa.Table, pa.Table]:
@@ -85,18 +81,13 @@ def read(found: Found, run: str, options: Mapping[str, Option] | None = None) ->
     return rows, rejected_rows(found, bad, run, datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def work(
-    claims: Claims, at: At = lambda step: None, options: Mapping[str, Option] | None = None
-) -> tuple[list[Staged], list[Ingested]]:
+def work(claims: Claims, options: Mapping[str, Option] | None = None) -> tuple[list[Staged], list[Ingested]]:
     """Read and stage what is claimed, and record what is rejected."""
     table, run = claims.run.table, claims.run.id
-    at("read")
     taken = [(found, *read(found, run, options)) for found in claims.found]
-    at("stage")
     names = table.head().root.definition.schema.fields
     rows = pa.concat_tables([good for _, good, _ in taken]).select([field.name for field in names])
     staged = [stage(staging_for(claims.head), table.lake.store, lambda: [rows])]
-    at("reject")
     reject(claims, pa.concat_tables([bad for *_, bad in taken]))
     outcomes = [
         Ingested(uri=found.uri, row_count=good.num_rows, rejected_count=bad.num_rows) for found, good, bad in taken
@@ -110,24 +101,18 @@ def ingest(
     *,
     policy: Policy = "error",
     most: int = 1000,
-    at: At = lambda step: None,
-    heartbeat: Heartbeat | None = None,
     options: Mapping[str, Option] | None = None,
 ) -> list[Appended]:
     """One run over the sources, in as many commits as it takes."""
     found = find_sources(patterns, options)
-    at("begin")
-    run = begin(table, heartbeat)
+    run = begin(table)
     done = []
     while True:
-        at("claim")
         claims = claim(run, found, policy=policy, most=most)
         if not claims.entries:
             break
-        staged, outcomes = work(claims, at, options)
-        at("commit")
+        staged, outcomes = work(claims, options)
         done.append(commit_claimed(claims, staged, outcomes))
-    at("release")
     run.release()
     return done
 
