@@ -6,13 +6,15 @@ import math
 import re
 from datetime import date, datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ingest.source_reading import reading, take
-from underlay.errors import SchemaMismatch, SourceUnreadable, Unsupported
+from underlay.errors import InvalidRequest, SchemaMismatch, SourceUnreadable, Unsupported
+from underlay.ingest.csv_values import bad_texts
 from underlay.ingest.reading import Dialect, NewColumns
 
 FIELDS = [
@@ -216,6 +218,46 @@ def test_a_source_without_the_header_that_it_needs_is_unreadable():
         take("id,fare\n1,2\n".encode("utf-16"), reading(*FIELDS))
     assert take(b"id,zone\n", reading(FIELDS[0], FIELDS[2])) == ([], [])
     assert take(b"", reading(FIELDS[0], dialect=Dialect(has_header=False))) == ([], [])
+
+
+def test_a_header_that_does_not_end_or_is_none_is_unreadable():
+    rows = b"1,2\n" * 50_000
+    for first, problem in (
+        (b'"id,zone\n', "a quote in the header never ends"),
+        (b"id," + b"x" * 200_000 + b"\n", "field larger"),
+    ):
+        with pytest.raises(SourceUnreadable, match=problem):
+            take(first + rows, reading(FIELDS[0], FIELDS[2]))
+
+
+def test_a_quote_within_a_name_is_text_and_does_not_have_all_lines_looked_at_again_and_again():
+    rows = b"1,x\n" * 200_000
+    found, rejected = take(b'"id",5" zone\n' + rows, reading(FIELDS[0], ('5" zone', pa.string())))
+    assert (len(found), rejected) == (200_000, [])
+
+
+@pytest.mark.parametrize(
+    ("type_", "bad", "good"),
+    [
+        (pa.int64(), ["-", "x", "bad", "0x"], ["-1", " 7 ", "0xbad"]),
+        (pa.float64(), ["NA", "n.a.", "-", "."], ["nan", "-.5", "inf", " 1e5"]),
+        (pa.decimal128(9, 2), ["-", ".", "e"], ["-.5", "+1"]),
+        (pa.date32(), ["-", "31-12-2024", "20241231"], ["2024-12-31"]),
+        (pa.bool_(), ["0a", "ture"], ["true", "0"]),
+    ],
+)
+def test_many_texts_that_only_look_like_values_are_found_without_trying_each(
+    type_: pa.DataType, bad: list[str], good: list[str]
+):
+    texts = [*bad, None, *good] * 50_000
+    wrong = np.flatnonzero(np.isin(np.arange(len(texts)) % (len(bad) + 1 + len(good)), range(len(bad))))
+    assert bad_texts(pa.array(texts), type_).tolist() == wrong.tolist()
+
+
+def test_a_delimiter_or_quote_that_is_no_ascii_character_is_refused():
+    for marks in ({"delimiter": "||"}, {"delimiter": "§"}, {"quote": ""}, {"quote": "\n"}, {"delimiter": '"'}):
+        with pytest.raises(InvalidRequest):
+            Dialect(**marks)
 
 
 def test_texts_stand_for_bytes_uuids_times_and_decimals_as_in_append():

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.ingest.lakes import ids, memory_lake, rejected, rows, run
+from underlay.errors import InvalidRequest
 from underlay.table.lake import Lake
 
 COLUMNS = "id bigint not null, fare double, kind string default 'none'"
@@ -94,3 +95,16 @@ def test_a_narrower_type_is_widened_and_any_other_refused_with_the_source(lake: 
     done = run(lake, f"{tmp_path}/*", columns=COLUMNS)
     assert [(row["id"], row["fare"]) for row in rows(lake)] == [(1, 1.5)]
     assert [one.reason.partition(" (")[0] for one in done.failures] == ["id: the column has another type"] * 2
+
+
+def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(lake: Lake, tmp_path: Path):
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    (tmp_path / "b.csv").write_text("id,_source\n2,me\n")
+    done = run(lake, [tmp_path / "a.csv", tmp_path / "b.csv"], columns=COLUMNS, new_columns="add")
+    assert (done.ingested, ids(lake)) == (1, [1])
+    [failure] = done.failures
+    assert "a column _source cannot be added" in failure.reason
+    (tmp_path / "a.csv").write_text("id\n1\n3\n")
+    with pytest.raises(InvalidRequest, match="cannot be replaced"):
+        run(lake, tmp_path / "a.csv", changed="replace")
+    assert ids(lake) == [1]

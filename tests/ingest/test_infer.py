@@ -53,6 +53,11 @@ def test_types_are_told_by_how_values_are_written():
     )
 
 
+def test_a_record_that_is_no_utf8_does_not_make_bytes_of_a_column_of_text():
+    sample = "a.csv", Kind.CSV, io.BytesIO(b"id,name\n1,bob\n2,caf\xe9\n")
+    assert infer_schema([sample]) == pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
 def test_several_sources_give_the_columns_of_all_in_types_that_hold_both():
     samples = [csv("a,b\n1,\n"), json('{"a":1.5,"c":"x"}'), parquet(pa.table({"b": pa.array([1], pa.int16())}))]
     expected = pa.schema([("a", pa.float64()), ("b", pa.int16()), ("c", pa.string())])

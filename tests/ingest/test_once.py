@@ -278,16 +278,17 @@ def test_rows_that_do_not_fit_the_table_any_more_are_refused(folder: Path):
         assert ids_in(table) == ([] if is_refused else [1, 2, 3, 5, 6])
 
 
-def test_rejected_rows_that_another_recorded_are_not_added_with_others(folder: Path):
+def test_rejected_rows_that_were_recorded_are_not_added_with_others(folder: Path):
     table = new_table(memory())
     claims = claim(begin(table), find_sources([f"{folder}/*"]))
     tables = [read(found, claims.run.id)[1] for found in claims.found]
     rejects = open_rejected(table)
     before = rejects.head()
     bad = claims.found[1]
-    assert recorded(rejects, before, {bad: 1}) == set()
+    assert recorded(rejects, before, claims.run.id, {bad: 1}) == set()
     assert reject(claims, pa.concat_tables(tables)) is not None
-    assert recorded(rejects, rejects.head(), {bad: 1}) == {bad.uri}
+    assert recorded(rejects, rejects.head(), claims.run.id, {bad: 1}) == {bad.uri}
+    assert recorded(rejects, rejects.head(), "another run", {bad: 1}) == set()
     staged = [stage(staging_for(before), table.lake.store, lambda: [tables[1]])]
     again = commit_rejected(rejects, before, claims.run.id, {bad: 1}, staged)
     assert again.is_repeat

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.ingest.lakes import (
@@ -26,7 +27,7 @@ from tests.ingest.lakes import (
 from tests.leases.owners import LaterStore, no_thread
 from underlay.change.add_columns import add_columns
 from underlay.change.define import define
-from underlay.errors import NotFound, SourceChanged, TooManyRejected, Unavailable
+from underlay.errors import InvalidRequest, NotFound, SourceChanged, TooManyRejected, Unavailable
 from underlay.index.root import Definition, SourceRecord
 from underlay.ingest import new_table
 from underlay.ingest.claim import claim
@@ -35,6 +36,7 @@ from underlay.ingest.dry_run import dry_run
 from underlay.ingest.found import find_sources
 from underlay.ingest.options import read_options
 from underlay.ingest.progress import NoProgress
+from underlay.ingest.reading import Dialect
 from underlay.ingest.run import begin_run
 from underlay.ingest.work import Done, Work
 from underlay.ingest.workers import LocalWorkers, Workers
@@ -316,6 +318,49 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(lake: Lake, tmp_p
     assert [(field.name, str(field.type)) for field in would.new_columns] == [("more", "int64")]
     assert [one.uri[-5:] for one in would.problems] == ["c.csv"]
     assert keys(lake) == before
+
+
+@pytest.mark.parametrize("new_columns", ["error", "ignore", "add"])
+def test_a_dry_run_names_the_sources_that_fail_when_it_is_done(lake: Lake, tmp_path: Path, new_columns: str):
+    lake.initialise()
+    create(lake, NAME, define("id bigint not null, fare double"))
+    for name, table in (("text", {"id": ["x"]}), ("lacks", {"fare": [1.5]}), ("fits", {"id": [1]})):
+        pq.write_table(pa.table(table), tmp_path / f"{name}.parquet")
+    texts = {"twice.csv": "id,id\n1,2\n", "more.csv": "id,c\n1,2\n", "more.json": '{"id":1,"d":1}', "empty.csv": ""}
+    for name, text in {**texts, "empty.csv.gz": "", "what.md": "hello"}.items():
+        (tmp_path / name).write_text(text)
+    settings = read_options(f"{tmp_path}/*", new_columns=new_columns)
+    would = {(one.uri, one.reason.removeprefix("line 1: ")) for one in dry_run(lake, NAME, settings).problems}
+    done = run(lake, f"{tmp_path}/*", new_columns=new_columns)
+    assert would == {(one.uri, one.reason.removeprefix("line 1: ")) for one in done.failures}
+    assert len(would) == (7 if new_columns == "error" else 5)
+
+
+def test_a_dry_run_takes_sources_without_a_header_and_looks_into_those_of_a_new_table(lake: Lake, tmp_path: Path):
+    (tmp_path / "a.csv").write_text("1,2\n")
+    settings = read_options(f"{tmp_path}/*", columns="a bigint, b bigint", dialect=Dialect(has_header=False))
+    assert dry_run(lake, NAME, settings).problems == ()
+    (tmp_path / "b.csv.gz").write_bytes(b"no gzip")
+    [problem] = dry_run(lake, NAME, read_options(f"{tmp_path}/*")).problems
+    assert problem.uri.endswith("b.csv.gz")
+
+
+def test_rejected_rows_are_those_of_the_last_run_that_met_them(lake: Lake, tmp_path: Path):
+    write_csv(tmp_path, "a.csv", [1], ["2,x,2024-01-01,n", "3,NA,2024-01-01,n"])
+    with pytest.raises(TooManyRejected):
+        run(lake, f"{tmp_path}/*", max_rejected=0, dialect=Dialect(nulls=("NA",)))
+    done = run(lake, f"{tmp_path}/*", dialect=Dialect(nulls=("x",)))
+    found = rows(lake, f"{NAME}_rejected")
+    assert [(row["line"], row["run"]) for row in found] == [(4, done.run)]
+    assert done.rejected_count == 1
+
+
+def test_a_table_of_another_kind_in_the_place_of_the_rejected_rows_is_named(lake: Lake, tmp_path: Path):
+    lake.initialise()
+    create(lake, f"{NAME}_rejected", define("note string"))
+    write_csv(tmp_path, "a.csv", [1], ["bad"])
+    with pytest.raises(InvalidRequest, match=f"{NAME}_rejected: .*rejected rows"):
+        run(lake, f"{tmp_path}/*")
 
 
 def test_a_large_source_is_written_alone_and_leaves_nothing_when_it_fails(lake: Lake, tmp_path: Path):

@@ -119,9 +119,4 @@ def _check(given: Given) -> None:
 def _dialect(given: Given) -> Dialect:
     delimiter = None if given.delimiter is None else _TAB.get(given.delimiter, given.delimiter)
     quote = Dialect().quote if given.quote is None else given.quote or None
-    for option, text in (("--delimiter", delimiter), ("--quote", quote)):
-        if text is not None and (len(text) != 1 or not text.isascii() or text in "\r\n"):
-            raise InvalidRequest(f"{option} takes one ASCII character", found=repr(text))
-    if delimiter is not None and delimiter == quote:
-        raise InvalidRequest("fields cannot be separated by what quotes them", found=repr(quote))
     return Dialect(delimiter=delimiter, quote=quote, has_header=not given.no_header, nulls=tuple(given.nulls))

@@ -18,7 +18,8 @@ _DELIMITERS = (",", ";", "\t", "|")
 def read_header(blocks: Blocks, dialect: Dialect, kind: Kind, name: str, record_bytes: int) -> tuple[Marks, list[str]]:
     """How the source is written and the names of its columns, none without a header. The header is taken.
 
-    Raises SourceEmpty when there should be a header and is nothing, SourceUnreadable when it is no UTF-8.
+    Raises SourceEmpty when there should be a header and is nothing, SourceUnreadable when it is no UTF-8, does not end
+    or has a name that is longer than names are.
     """
     first, marks = _first_record(blocks, dialect, kind, record_bytes)
     if not dialect.has_header:
@@ -28,12 +29,16 @@ def read_header(blocks: Blocks, dialect: Dialect, kind: Kind, name: str, record_
         raise SourceEmpty(
             "there is no header", place=name, found="no line", hint="Say that the source has no header if it has none."
         )
+    if find_quoted(first, marks).is_open:
+        raise SourceUnreadable("a quote in the header never ends", place=f"{name}, line 1", found=text[:40])
     try:
         names = next(_fields(text.decode(), marks))
     except UnicodeDecodeError as error:
         raise SourceUnreadable(
             "the header is not UTF-8", place=f"{name}, line 1, byte {error.start}", found=text[:40]
         ) from None
+    except csv.Error as error:
+        raise SourceUnreadable(f"the header is none: {error}", place=f"{name}, line 1", found=text[:40]) from None
     blocks.take(len(first))
     return marks, names
 
@@ -56,10 +61,15 @@ def _first_record(blocks: Blocks, dialect: Dialect, kind: Kind, record_bytes: in
 
 
 def _first_line(data: bytes, dialect: Dialect) -> bytes:
-    """Up to the first break after text with an even number of quotes, if there is one."""
-    end = data.find(b"\n")
-    while end >= 0 and (not data[:end].strip() or (dialect.quote and data.count(dialect.quote.encode(), 0, end) % 2)):
-        end = data.find(b"\n", end + 1)
+    """Up to the first break after text with an even number of quotes, if there is one. Looks at each byte once."""
+    begin, end = 0, data.find(b"\n")
+    has_text = is_quoted = False
+    while end >= 0:
+        has_text = has_text or bool(data[begin:end].strip())
+        is_quoted ^= bool(dialect.quote and data.count(dialect.quote.encode(), begin, end) % 2)
+        if has_text and not is_quoted:
+            break
+        begin, end = end, data.find(b"\n", end + 1)
     return data[: end + 1]
 
 

@@ -16,21 +16,12 @@ from underlay.schema.arrays import AnyArray
 Integers = NDArray[np.int64]
 
 _INFINITE = r"(?i)^\s*[+-]?inf(inity)?\s*$"
-_TAGGED_NAN = r"(?i)^\s*[+-]?nan\("
-_SPACE, _DIGITS = b" \t", b"0123456789"
-
-
-def _marked(octets: bytes) -> NDArray[np.bool_]:
-    marked = np.zeros(256, np.bool_)
-    marked[list(octets)] = True
-    return marked
-
-
-_BOOLEAN = _marked(b"01falseFALSEtrueTRUE")
-_INTEGER = _marked(_SPACE + _DIGITS + b"-xXabcdefABCDEF")
-_FLOAT = _marked(_SPACE + _DIGITS + b"+-.eEinfatyINFATY")
-_DECIMAL = _marked(_SPACE + _DIGITS + b"+-.eE")
-_DATED = _marked(_SPACE + _DIGITS + b"+-:.TZ")
+_NUMBER = r"[.]?[0-9][0-9.eE+-]*[ \t]*$"
+_BOOLEAN = r"(?i)^(0|1|true|false)$"
+_INTEGER = r"^[ \t]*-?([0-9]+|0[xX][0-9a-fA-F]+)[ \t]*$"
+_FLOAT = rf"^[ \t]*[+-]?((?i:nan|inf(inity)?[ \t]*$)|{_NUMBER})"
+_DECIMAL = rf"^[ \t]*[+-]?{_NUMBER}"
+_DATED = r"^[ \t]*[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9+:.TZ \t-]*$"
 
 
 def bad_texts(texts: AnyArray, type_: pa.DataType) -> Integers:
@@ -57,25 +48,15 @@ def _where(mask: NDArray[np.bool_], texts: AnyArray) -> AnyArray:
 
 
 def _is_alike(texts: AnyArray, type_: pa.DataType) -> NDArray[np.bool_]:
-    """Which texts are written with the letters of the type's values."""
-    alike = np.ones(len(texts), np.bool_)
-    letters = _letters(type_)
-    _, ends, data = texts.buffers()
-    if letters is None or data is None:
-        return alike
-    bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    octets = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
-    strange = np.flatnonzero(~letters[octets]) + bounds[0]
-    rows = np.unique(np.searchsorted(bounds, strange, side="right") - 1)
-    if letters is _FLOAT:
-        rows = rows[~_matches(texts.take(pa.array(rows)), _TAGGED_NAN)]
-    alike[rows] = False
-    return alike
+    """Which texts are written as the type's values are, or are null: no other one is a value."""
+    shape = _shape(type_)
+    return np.ones(len(texts), np.bool_) if shape is None else _matches(texts, shape)
 
 
 def _matches(texts: AnyArray, pattern: str) -> NDArray[np.bool_]:
+    """Which texts have the pattern, or are null."""
     found: AnyArray = pc.match_substring_regex(texts, pattern)
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+    return np.asarray(found.fill_null(True).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _beyond(texts: AnyArray, values: AnyArray) -> Integers:
@@ -89,8 +70,8 @@ def _beyond(texts: AnyArray, values: AnyArray) -> Integers:
     return infinite[~_matches(texts.take(pa.array(infinite)), _INFINITE)]
 
 
-def _letters(type_: pa.DataType) -> NDArray[np.bool_] | None:
-    """The bytes that texts of the type are made of; None when any may be."""
+def _shape(type_: pa.DataType) -> str | None:
+    """A pattern of all texts that are values of the type, and few others; None when any may be."""
     types = pa.types
     if types.is_boolean(type_):
         return _BOOLEAN

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from underlay.errors import Damaged, InvalidRequest, NotFound, SourceEmpty, Unsupported
-from underlay.ingest.drift import drift
+from underlay.errors import SourceEmpty
+from underlay.ingest.do_work import FAULTS, reason_of
+from underlay.ingest.drift import check_names, drift, new_column
+from underlay.ingest.file_kind import Kind, kind_of
 from underlay.ingest.found import find_sources
 from underlay.ingest.ledger import Entry, Ledger, classify, sort_out
 from underlay.ingest.new_columns import join_columns
 from underlay.ingest.new_table import SAMPLES, columns_for, exists, look_into, spread
+from underlay.ingest.parquet_rows import check_types
+from underlay.ingest.reading import NewColumns, Reading
 from underlay.ingest.replaced import source_column
 from underlay.ingest.settings import Settings
 from underlay.ingest.source import Found
@@ -56,9 +60,16 @@ def dry_run(lake: Lake, name: str, settings: Settings) -> DryRun:
     found = find_sources(settings.sources, settings.store_options, may_be_none=settings.may_be_none)
     if not exists(lake, name):
         ledger = classify(found, {}, ())
-        columns = to_arrow(columns_for(found, settings)) if found else None
+        made = columns_for(found, settings) if found else None
+        new, problems = _look_into(found, settings, made) if made is not None else (pa.schema([]), [])
         return DryRun(
-            table=name, is_created=True, ledger=ledger, wanted=ledger.new, columns=columns, new_columns=pa.schema([])
+            table=name,
+            is_created=True,
+            ledger=ledger,
+            wanted=ledger.new,
+            columns=to_arrow(made) if made is not None else None,
+            new_columns=new,
+            problems=tuple(problems),
         )
     table = OpenTable(lake, name)
     head = table.head()
@@ -72,21 +83,42 @@ def dry_run(lake: Lake, name: str, settings: Settings) -> DryRun:
 
 
 def _look_into(found: Sequence[Found], settings: Settings, schema: TableSchema) -> tuple[pa.Schema, list[Failure]]:
+    reading = Reading(
+        schema=schema,
+        dialect=settings.dialect,
+        new_columns=NewColumns.ERROR if settings.new_columns == "error" else NewColumns.IGNORE,
+        source_column=source_column(schema),
+    )
     seen: list[tuple[str, pa.Schema]] = []
     problems: list[Failure] = []
     for one in spread(found, SAMPLES):
         try:
-            uri, _, columns = look_into(one, settings)
+            kind = settings.kind or kind_of(one.uri)
+            if kind in (Kind.CSV, Kind.TSV) and not settings.dialect.has_header:
+                continue  # its columns are the table's
+            _, _, columns = look_into(one, settings)
+            new = pa.schema(list(drift(schema, columns, source_column=reading.source_column).new))
+            seen.append((one.uri, new))
+            _check(columns, new, kind, reading, settings, one.uri)
         except SourceEmpty:
             continue
-        except (Damaged, InvalidRequest, NotFound, Unsupported) as error:
-            problems.append(Failure(uri=one.uri, reason=str(error)))
-            continue
-        own = drift(schema, columns, source_column=source_column(schema))
-        if own.new and settings.new_columns == "error":
-            problems.append(Failure(uri=uri, reason=f"the table has no column {own.new[0].name}"))
-        seen.append((uri, pa.schema(list(own.new))))
+        except FAULTS as error:
+            problems.append(Failure(uri=one.uri, reason=reason_of(error, one.uri)))
     columns, refused = join_columns(seen, schema)
     if settings.new_columns == "add":
         problems += [Failure(uri=uri, reason=reason) for uri, reason in refused.items()]
     return columns, problems
+
+
+def _check(columns: pa.Schema, new: pa.Schema, kind: Kind, reading: Reading, settings: Settings, uri: str) -> None:
+    """Raise SchemaMismatch for a source that fails by its columns, once those are added that are to be added."""
+    if kind is Kind.JSON:  # what a line lacks is told line by line
+        if len(new) and settings.new_columns == "error":
+            raise new_column(new.names[0], reading.schema.names, uri)
+        return
+    added = new.names if settings.new_columns == "add" else []
+    own = [name for name in columns.names if name != reading.source_column and name not in added]
+    if own or not added:
+        check_names(reading, own, uri)
+    if kind is Kind.PARQUET:
+        check_types(columns, [name for name in own if name in reading.schema.names], reading, uri)

@@ -15,8 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from underlay.change.find_files import translate
 from underlay.errors import InvalidRequest, NotFound, Unsupported, from_os_error
@@ -129,7 +128,7 @@ def _describe(path: str) -> Found:
 
 
 def _found(path: str, status: os.stat_result) -> Found:
-    return Found(Path(path).as_uri(), local_identity(status), status.st_size)
+    return Found(f"{LOCAL}://{quote_from_bytes(os.fsencode(path))}", local_identity(status), status.st_size)
 
 
 def _expand_remote(url: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Found]:

@@ -189,9 +189,12 @@ def _check_declared(schema: pa.Schema, own: pa.Schema, name: str) -> None:
 
 
 def _plain(guessed: AnyType) -> pa.DataType:
-    """A guessed type, for rows that were not looked at too: parts of seconds."""
+    """A guessed type, for rows that were not looked at too: parts of seconds. Text is text even where a record is no
+    UTF-8, which Arrow takes for bytes: that record is rejected, and not all others."""
     if isinstance(guessed, pa.TimestampType):
         return pa.timestamp("us", guessed.tz)
+    if pa.types.is_binary(guessed):
+        return pa.string()
     return pa.time64("us") if pa.types.is_time(guessed) else guessed
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -57,7 +58,7 @@ class _Lines:
         places = [at for at, line in enumerate(lines) if line and not line.isspace()]
         found, reasons = self._decode(block, lines, places)
         places = [at for at in places if at not in reasons] if reasons else places
-        columns: list[Values] = list(zip(*map(msgspec.structs.astuple, found), strict=True))
+        columns: list[Values] = [list(map(attrgetter(name), found)) for name in self.decoder.type.__struct_fields__]
         arrays, unfit = self._arrays(columns)
         if unfit:
             reasons |= {places[row]: reason for row, reason in unfit.items()}
@@ -95,7 +96,7 @@ class _Lines:
         fields = json_fields(self.reading)
         arrays: list[AnyArray] = []
         reasons: dict[int, str] = {}
-        for values, field in zip(columns or [()] * len(fields), fields, strict=True):
+        for values, field in zip(columns, fields, strict=True):
             try:
                 arrays.append(_column(values, field))
             except UNFIT:

@@ -13,6 +13,7 @@ from underlay.ingest.infer import LINES, common, decode_line, infer_one, without
 from underlay.ingest.pinned import open_pinned
 from underlay.ingest.plain import Plain
 from underlay.ingest.reading import Reading
+from underlay.ingest.replaced import SOURCE_COLUMN
 from underlay.ingest.source import Found
 from underlay.ingest.source_rows import kind_in
 from underlay.ingest.work import Work
@@ -56,6 +57,11 @@ def join_columns(found: Sequence[tuple[str, pa.Schema]], schema: TableSchema) ->
 
 def _check_new(columns: pa.Schema, schema: TableSchema) -> None:
     from_arrow(without_nulls(columns))
+    if SOURCE_COLUMN in columns.names:
+        raise SchemaMismatch(
+            f"a column {SOURCE_COLUMN} cannot be added: it would say of rows that are there that no source has them",
+            hint="A table that is created with it has it filled. Rename it in the source, or ignore new columns.",
+        )
     taken = {name.casefold(): name for name in schema.names}
     for name in columns.names:
         other = taken.setdefault(name.casefold(), name)

@@ -38,7 +38,7 @@ def _read(parquet: pq.ParquetFile, reading: Reading, name: str, size: int) -> It
     own = [column for column in found.names if column != reading.source_column]
     check_names(reading, own, name)
     columns = [column for column in own if column in reading.schema.names]
-    _check_types(found, columns, reading, name)
+    check_types(found, columns, reading, name)
     row = 1
     total = max(parquet.metadata.num_rows, 1)
     for batch in _batches(parquet, columns):
@@ -64,7 +64,8 @@ def _with_source(rows: pa.Table, reading: Reading, name: str) -> pa.Table:
     return rows.append_column(reading.source_column, pa.repeat(name, rows.num_rows))
 
 
-def _check_types(found: pa.Schema, columns: list[str], reading: Reading, name: str) -> None:
+def check_types(found: pa.Schema, columns: list[str], reading: Reading, name: str) -> None:
+    """Raise SchemaMismatch when one of these columns has a type that does not widen to the table's."""
     empty = pa.schema([found.field(column) for column in columns]).empty_table()
     try:
         conform(_with_source(empty, reading, name), reading.schema)

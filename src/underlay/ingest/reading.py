@@ -11,6 +11,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from underlay.errors import InvalidRequest
 from underlay.schema.table_schema import TableSchema
 
 BLOCK_BYTES = 2 << 20
@@ -28,13 +29,23 @@ class NewColumns(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How CSV is written. Without a delimiter it is the one of `,` `;` `|` and tab that the header has most of."""
+    """How CSV is written. Without a delimiter it is the one of `,` `;` `|` and tab that the header has most of.
+
+    Raises InvalidRequest for a delimiter or quote that is no ASCII character, or when both are the same.
+    """
 
     delimiter: str | None = None
     quote: str | None = '"'
     has_header: bool = True
     """Without one, the columns are the table's in their order, but the source column."""
     nulls: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for what, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
+            if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n"):
+                raise InvalidRequest(f"the {what} of CSV is one ASCII character", found=repr(mark))
+        if self.delimiter is not None and self.delimiter == self.quote:
+            raise InvalidRequest("fields cannot be separated by what quotes them", found=repr(self.quote))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

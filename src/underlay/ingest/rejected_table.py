@@ -1,8 +1,8 @@
 """Rows that could not be ingested: `dataset.table_rejected`, committed before the rows that could.
 
-Its own source tree has a record of every source with rejected rows, with the content's identity and their number; so
-when a run died after it rejected rows, the next one over the same content adds none. For other content, and when the
-same content is read in another way of which other rows are rejected, the rows are replaced.
+Its own source tree has a record of every source with rejected rows, with the content's identity, their number and the
+run that met them; so a run that repeats itself adds none. Another run, over the same content or other, puts what it
+rejects in the place of what was there: it may read the source in another way, and its rows are found by its name.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from underlay.ingest.source import Found
 from underlay.scan.locate import FileStores
 from underlay.schema.arrow import to_arrow
 from underlay.schema.ddl import parse_ddl
+from underlay.schema.record import from_record
 from underlay.table.opened import Head, OpenTable
 from underlay.table.succession import create
 from underlay.table.transaction import Transaction
@@ -76,10 +77,11 @@ def no_rejected_rows() -> pa.Table:
     return _ARROW.empty_table()
 
 
-def recorded(rejected: OpenTable, head: Head, counts: Mapping[Found, int]) -> set[str]:
-    """The sources whose rejected rows are in the table, so many of this content: they are not to be written again."""
+def recorded(rejected: OpenTable, head: Head, run: str, counts: Mapping[Found, int]) -> set[str]:
+    """The sources whose rejected rows this run has put into the table, so many of this content: they are not to be
+    written again."""
     records = rejected.snapshot(head).find_sources([found.uri for found in counts])
-    return {found.uri for found, count in counts.items() if _is_recorded(found, count, records)}
+    return {found.uri for found, count in counts.items() if _is_recorded(found, run, count, records)}
 
 
 def commit_rejected(
@@ -94,7 +96,7 @@ def commit_rejected(
     """Commit rejected rows that were written for `head`, with records of their sources: `counts` says how many of each.
 
     A source that had other rejected rows loses them; one that has none now and had none gets no record.
-    Raises CommitConflict when another run recorded one of the sources meanwhile: look again which are `recorded`.
+    Raises CommitConflict when this run has recorded some of the sources: look again which are `recorded`.
     CommitUnknown may be answered by the same call.
     """
     every = tuple(staged)
@@ -134,7 +136,8 @@ def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) 
     rejected = open_rejected(table)
     for _ in range(_ATTEMPTS):
         head = rejected.head()
-        known = recorded(rejected, head, counts)
+        _check_columns(rejected, head)
+        known = recorded(rejected, head, run, counts)
         new = rows.filter(pc.invert(pc.is_in(rows["source"], value_set=pa.array(sorted(known), pa.string()))))
         staged = [stage(staging_for(head), head.revision.store, read_rows(new))] if new.num_rows else []
         missing = {found: count for found, count in counts.items() if found.uri not in known}
@@ -143,6 +146,18 @@ def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) 
         except CommitConflict:
             continue
     raise CommitConflict("other runs reject rows of the same sources all the time", place=rejected.name)
+
+
+def _check_columns(rejected: OpenTable, head: Head) -> None:
+    """Raise InvalidRequest for a table that has the name and was made for something else."""
+    names = from_record(head.root.definition.schema).names
+    if missing := [name for name in _ARROW.names if name not in names]:
+        raise InvalidRequest(
+            "rejected rows cannot be recorded: this table was not made for them",
+            place=rejected.name,
+            expected=f"a column {missing[0]}",
+            hint="Give it another name; a table for rejected rows is made then.",
+        )
 
 
 def _counts(rows: pa.Table, found: Sequence[Found]) -> dict[Found, int]:
@@ -157,7 +172,7 @@ def _check_recorded(
     rejected: OpenTable, run: str, counts: Mapping[Found, int], records: Mapping[str, SourceRecord]
 ) -> None:
     """Raise Repeated when there is nothing to do, CommitConflict when rows of some sources are there already."""
-    there = [found for found, count in counts.items() if _is_recorded(found, count, records)]
+    there = [found for found, count in counts.items() if _is_recorded(found, run, count, records)]
     needed = [found for found, count in counts.items() if count or found.uri in records]
     if not needed or len(there) == len(needed):
         raise Repeated(max((records[found.uri].version for found in there), default=rejected.head().root.version))
@@ -171,9 +186,11 @@ def _check_recorded(
         )
 
 
-def _is_recorded(found: Found, count: int, records: Mapping[str, SourceRecord]) -> bool:
+def _is_recorded(found: Found, run: str, count: int, records: Mapping[str, SourceRecord]) -> bool:
     record = records.get(found.uri)
-    return record is not None and (record.identity, record.row_count) == (found.identity, count)
+    if record is None or (record.identity, record.row_count) != (found.identity, count):
+        return False
+    return not count or record.owner == run
 
 
 def _record(found: Found, run: str, count: int) -> SourceRecord:
