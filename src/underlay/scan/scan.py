@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from underlay.cache.decoded import DecodedCache
 from underlay.cache.pieces import is_remote
@@ -151,6 +150,8 @@ def leaf_ids(column: Field) -> Sequence[int]:
 
 def _keep(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> pa.Table:
     """The rows that Arrow finds the condition on these columns true for. Raises BadPredicate."""
+    import pyarrow.dataset as ds  # loads pandas where there is one, which takes long; few conditions come here
+
     try:
         found = ds.dataset(rows.select(columns)).to_table(columns={"is_match": condition}, use_threads=False)
         return rows.filter(found.column("is_match"))
