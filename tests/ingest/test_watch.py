@@ -14,7 +14,10 @@ from tests.ingest.worlds import NAME, memory
 from tests.table.entries import surroundings
 from underlay.api.lake import Lake
 from underlay.errors import NotFound, SourceChanged, UnderlayError
+from underlay.ingest.claim import claim
+from underlay.ingest.found import find_sources
 from underlay.ingest.ready import Ready
+from underlay.ingest.run import begin_run
 from underlay.ingest.source import Found, local_identity
 from underlay.ingest.summary import Summary
 from underlay.ingest.watch import Pace
@@ -165,3 +168,17 @@ def test_a_table_that_is_made_anew_gets_the_sources_again(tmp_path: Path):
     looks = list(lake.watch(NAME, f"{tmp_path}/", pace=a_pace([make_anew, lambda: None], [])))
     assert sum(one.ingested for one in looks) == 2
     assert lake.table(NAME).count() == 1
+
+
+def test_sources_of_another_run_are_looked_at_again_and_the_others_are_counted_once(tmp_path: Path):
+    store = memory()
+    lake = a_lake(store)
+    lake.create_table(NAME, "id bigint")
+    for number in range(3):
+        write(tmp_path, f"{number}.csv", number)
+    other = begin_run(Lake(store, surroundings=surroundings()).table(NAME).writable())
+    claim(other, find_sources([f"{tmp_path}/0.csv"]))
+    watch = lake.watch(NAME, f"{tmp_path}/", pace=a_pace([lambda: None, other.release, lambda: None], []))
+    assert counts(list(watch)) == [(2, 0, 0), (1, 0, 0)]
+    total = watch.total
+    assert (total.sources, total.ingested, total.known, total.claimed) == (3, 3, 0, 0)

@@ -38,7 +38,7 @@ class Summary:
     failed_before: int = 0
     """Could not be read by an earlier run, and not tried again."""
     claimed: int = 0
-    """Another run, which lives, is at work on them."""
+    """Another run, which lives, is at work on them: `claimed_uris`."""
     row_count: int = 0
     rejected_count: int = 0
     source_bytes: int = 0
@@ -50,3 +50,4 @@ class Summary:
     """Whether the table was made by this ingest."""
     failures: tuple[Failure, ...] = ()
     """The sources of `failed` and `failed_before`, with reasons."""
+    claimed_uris: tuple[str, ...] = ()

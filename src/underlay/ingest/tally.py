@@ -92,4 +92,5 @@ class Tally:
             failed=counts["failed"],
             failed_before=counts["failed_before"],
             claimed=counts["claimed"],
+            claimed_uris=tuple(uri for uri, fate in self._fates.items() if fate == "claimed"),
         )

@@ -98,9 +98,9 @@ class Watch:
         self._record.renew()
         if done is None:
             return None
-        if not done.claimed:
-            self._ready.settle(taken)
-            self._settings = replace(self._settings, retry_failed=False)
+        claimed = set(done.claimed_uris)
+        self._ready.settle(one for one in taken if one.uri not in claimed)
+        self._settings = replace(self._settings, retry_failed=False)
         return done if is_first or done.ingested or done.failed or done.skipped else None
 
     def _find(self) -> list[Found]:
