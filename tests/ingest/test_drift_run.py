@@ -108,3 +108,10 @@ def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(la
     with pytest.raises(InvalidRequest, match="cannot be replaced"):
         run(lake, tmp_path / "a.csv", changed="replace")
     assert ids(lake) == [1]
+
+
+def test_a_column_that_differs_by_case_only_is_not_ignored_for_nulls(lake: Lake, tmp_path: Path):
+    (tmp_path / "a.csv").write_text("id,Fare\n1,0.5\n")
+    done = run(lake, f"{tmp_path}/*", columns=COLUMNS, new_columns="ignore")
+    assert (done.failed, done.row_count) == (1, 0)
+    assert "Did you mean fare?" in done.failures[0].reason

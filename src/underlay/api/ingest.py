@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from underlay.ingest.dry_run import DryRun, dry_run
+from underlay.ingest.found import SAME_SCHEME
 from underlay.ingest.ingest import ingest
 from underlay.ingest.progress import Progress
 from underlay.ingest.record import Keep, keep_record
@@ -18,8 +19,6 @@ from underlay.scan.locate import FileStores
 from underlay.store.open import Option
 from underlay.table.lake import Lake
 from underlay.table.opened import OpenTable
-
-_SAME = {"s3a": "s3"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,4 +89,4 @@ class Ingests:
 def _scheme(source: str) -> str | None:
     """Of a remote source, None for a path."""
     scheme, separator, _ = source.partition("://")
-    return _SAME.get(scheme, scheme) if separator and scheme != LOCAL else None
+    return SAME_SCHEME.get(scheme, scheme) if separator and scheme != LOCAL else None

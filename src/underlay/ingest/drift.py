@@ -51,6 +51,9 @@ def check_names(reading: Reading, found: Sequence[str], place: str) -> None:
     new = [name for name in found if name not in known]
     if new and reading.new_columns is NewColumns.ERROR:
         raise new_column(new[0], known, place)
+    missing = {name.casefold(): name for name in known if name not in found}
+    if other := next((name for name in new if name.casefold() in missing), None):
+        raise new_column(other, known, place)  # to ignore it would fill a column with nulls that is there
     if len(new) == len(found):
         raise SchemaMismatch("no column is one of the table's", place=place, found=", ".join(found[:20]))
     for field in reading.schema.fields:
@@ -69,7 +72,11 @@ def check_names(reading: Reading, found: Sequence[str], place: str) -> None:
 def new_column(name: str, known: Sequence[str], place: str) -> NewColumn:
     """The error for a column that the table does not have."""
     alike = [other for other in known if other.lower() == name.strip().lower()]
-    hint = f"Did you mean {alike[0]}?" if alike else "Add it to the table, or choose to ignore or to add new columns."
+    hint = (
+        f"Did you mean {alike[0]}?"
+        if alike
+        else "Add it to the table, or choose to ignore or to add new columns; then try failed sources again."
+    )
     return NewColumn(f"the table has no column {format_column((name,))}", place=place, hint=hint)
 
 

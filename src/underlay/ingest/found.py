@@ -25,7 +25,7 @@ from underlay.store.store import Store, StoredObject
 
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
-_SAME = {"s3a": "s3"}
+SAME_SCHEME = {"s3a": "s3"}
 """Schemes that are other names of one."""
 
 
@@ -61,7 +61,7 @@ def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders
         return _expand_local(_path_of(pattern), whole_folders=whole_folders)
     if not separator:
         return _expand_local(os.path.expanduser(pattern), whole_folders=whole_folders)
-    return _expand_remote(f"{_SAME.get(scheme, scheme)}://{rest}", options, whole_folders=whole_folders)
+    return _expand_remote(f"{SAME_SCHEME.get(scheme, scheme)}://{rest}", options, whole_folders=whole_folders)
 
 
 def _path_of(url: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from underlay.change.define import define, read_schema
-from underlay.errors import Damaged, InvalidRequest, NotFound, TableExists, UnderlayError, Unsupported
+from underlay.errors import NotFound, TableExists, UnderlayError
 from underlay.ingest import file_kind
+from underlay.ingest.do_work import FAULTS
 from underlay.ingest.infer import combine, infer_one
 from underlay.ingest.pinned import open_pinned
 from underlay.ingest.replaced import SOURCE_COLUMN
@@ -84,7 +85,7 @@ def look_into_some(found: Sequence[Found], settings: Settings) -> list[Looked | 
     def look(one: Found) -> Looked | UnderlayError:
         try:
             return look_into(one, settings)
-        except (Damaged, InvalidRequest, NotFound, Unsupported) as error:
+        except FAULTS as error:
             return error
 
     return map_in_threads(look, spread(found, SAMPLES), _READERS)

@@ -7,7 +7,6 @@ copied session has the settings on which the files' form depends, so that the us
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -25,10 +24,10 @@ from underlay.schema.types import Kind
 from underlay.spark.gateway import JavaObject, call, call_text, gateway_of, java_plan, java_session
 from underlay.spark.native_columns import fits_native, native_columns
 from underlay.spark.place import hadoop_folder
+from underlay.spark.start import is_local
 from underlay.store.take_over import local_root
 from underlay.table.opened import Head
 
-_LOCAL = re.compile(r"local(\[|$)")
 _CODECS: dict[CodecName, str] = {
     "zstd": "zstd",
     "snappy": "snappy",
@@ -77,7 +76,7 @@ def can_write_natively(frame: DataFrame, head: Head) -> bool:
     definition = head.root.definition
     return (
         hasattr(frame, "_jdf")
-        and _LOCAL.match(frame.sparkSession.sparkContext.master or "") is not None
+        and is_local(frame.sparkSession.sparkContext.master or "")
         and local_root(head.revision.store.url) is not None
         and write_options(definition).codec in _CODECS
         and fits_native(frame.schema, definition)
