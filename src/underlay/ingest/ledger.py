@@ -139,8 +139,9 @@ def _changed(entries: Sequence[Entry]) -> SourceChanged:
     first = entries[0]
     named = ", ".join(one.found.uri for one in entries[:_SHOWN])
     more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
+    counted = "a source changed since it was" if len(entries) == 1 else f"{len(entries)} sources changed since they were"
     return SourceChanged(
-        f"{len(entries)} sources changed since they were ingested: {named}{more}",
+        f"{counted} ingested: {named}{more}",
         expected=first.record.identity if first.record else None,
         found=first.found.identity,
         hint="Choose skip to leave their rows as they are, or replace to put new rows in place of the old ones.",
