@@ -139,7 +139,8 @@ def _changed(entries: Sequence[Entry]) -> SourceChanged:
     first = entries[0]
     named = ", ".join(one.found.uri for one in entries[:_SHOWN])
     more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
-    counted = "a source changed since it was" if len(entries) == 1 else f"{len(entries)} sources changed since they were"
+    count = len(entries)
+    counted = "a source changed since it was" if count == 1 else f"{count} sources changed since they were"
     return SourceChanged(
         f"{counted} ingested: {named}{more}",
         expected=first.record.identity if first.record else None,
