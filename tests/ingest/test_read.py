@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,6 +70,18 @@ def test_parquet_is_read_by_name_and_widened():
     ]
     with pytest.raises(SchemaMismatch, match=r"a\.parquet: the table has no column tip"):
         take(parquet(table), reading(*fields), Kind.PARQUET, "a.parquet")
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_old_times_of_parquet_are_whole_microseconds_or_rejected(unit: str):
+    given = {"ns": [1_700_000_000_000_001_000, None, 1], "us": [1_700_000_000_000_001, None, 253_402_300_799_000_000]}
+    table = pa.table({"at": pa.array(given[unit], pa.timestamp(unit))})
+    data = parquet(table, use_deprecated_int96_timestamps=True)
+    rows, rejected = take(data, reading(("at", pa.timestamp("us"))), Kind.PARQUET)
+    late = [] if unit == "ns" else [datetime(9999, 12, 31, 23, 59, 59)]
+    assert [row["at"] for row in rows] == [datetime(2023, 11, 14, 22, 13, 20, 1), None, *late]
+    finer = [(3, "column at: a time finer than microseconds")] if unit == "ns" else []
+    assert [(one.line, one.reason) for one in rejected] == finer
 
 
 def test_parquet_of_another_type_is_refused_with_the_column_and_both_types():

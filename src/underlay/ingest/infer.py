@@ -13,7 +13,6 @@ from typing import cast
 import msgspec
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 
 from underlay.errors import SchemaMismatch, SourceUnreadable, Unsupported, from_os_error
 from underlay.ingest.bad_values import find_bad
@@ -22,6 +21,7 @@ from underlay.ingest.csv_header import read_header
 from underlay.ingest.csv_records import Marks, find_records, last_end
 from underlay.ingest.drift import drift
 from underlay.ingest.file_kind import Kind
+from underlay.ingest.parquet_rows import open_parquet
 from underlay.ingest.plain import Plain
 from underlay.ingest.reading import RECORD_BYTES, Dialect
 from underlay.schema.arrays import AnyArray, AnyField, AnyType
@@ -91,7 +91,7 @@ def infer_one(name: str, kind: Kind, file: BufferedIOBase, dialect: Dialect) -> 
     try:
         match kind:
             case Kind.PARQUET:
-                return pq.read_schema(pa.PythonFile(file, "r")).remove_metadata()
+                return open_parquet(file).schema_arrow.remove_metadata()
             case Kind.CSV | Kind.TSV:
                 return _guess_csv(Plain(file, name), kind, dialect)
             case Kind.JSON:
