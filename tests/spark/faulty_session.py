@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from threading import Thread
 
@@ -137,8 +138,16 @@ def _save(frame: DataFrame, lake: Lake, way: str, table: str) -> None:
         frame.write.format("underlay").mode("append").save(table)
 
 
+class _NoPandas(MetaPathFinder):
+    """Has pandas not be there."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=fullname)
+
+
 def _serve(folder: Path) -> None:
-    sys.modules["pandas"] = None  # type: ignore[assignment]  # importing it fails
+    sys.meta_path.insert(0, _NoPandas())
     os.environ["JAVA_HOME"] = str(find_java_home(os.environ, cache_folder(os.environ)))
     builder = SparkSession.builder.master("local[2,4]").config("spark.python.task.killTimeout", "100ms")
     for name, value in local_settings(2048, str(folder / "spark")).items():

@@ -46,8 +46,8 @@ def test_trips_are_ingested_once_and_its_commands_work(small: Path, capsys: pyte
     for line in proposed:
         _, *words = shlex.split(line)
         run = underlay(*words)
-        assert run.code == 0, run.error
-        assert run.output
+        assert run.code == 0, run.words
+        assert run.output or "nothing to do" in run.words
 
 
 def test_trips_that_are_missing_are_found_out(
