@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from underlay.cli.options import Json, LakeUrl, StoreOptions, TableName
+from underlay.cli.options import Json, LakeUrl, NullTexts, StoreOptions, TableName
 
 
 class FileFormat(StrEnum):
@@ -56,13 +56,7 @@ def ingest(
             "--no-header", help="CSV has no header: its columns are the table's, in order. Default: it has one."
         ),
     ] = False,
-    null: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Unquoted text that means null in CSV, as an empty field does; repeatable. Default: none.",
-        ),
-    ] = None,
+    null: NullTexts = None,
     schema: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Columns of a table that is made. Default: as the sources have them."),

@@ -16,7 +16,8 @@ from underlay.ingest.reading import Dialect
 from underlay.ingest.settings import NewColumnsPolicy
 from underlay.ingest.watch import INTERVAL_SECONDS
 
-_LOCAL = "local[*]"
+LOCAL = "local[*]"
+"""Spark on this machine."""
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
 _TAB = {"\\t": "\t", "tab": "\t"}
@@ -83,7 +84,7 @@ def choose(given: Given) -> Choice:
     return Choice(
         sources=given.sources,
         options=options,
-        master=given.master or (_LOCAL if conf else None),
+        master=given.master or (LOCAL if conf else None),
         conf=conf,
         in_process=given.in_process,
         watch=given.watch,

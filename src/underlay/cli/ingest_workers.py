@@ -7,14 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 from underlay.api.lake import Lake
-from underlay.cli.ingest_choice import Choice
+from underlay.cli.ingest_choice import LOCAL, Choice
 from underlay.cli.output import say, show_bytes
 from underlay.ingest.progress import Progress
 from underlay.ingest.workers import LocalWorkers, Workers
 from underlay.store import open_store
 
 MUCH_BYTES = 256 << 20
-_LOCAL = "local[*]"
 
 
 class ChosenWorkers:
@@ -45,7 +44,7 @@ class ChosenWorkers:
         from underlay.spark.ingest_workers import SparkWorkers
         from underlay.spark.start import start_on
 
-        master = self._choice.master or _LOCAL
+        master = self._choice.master or LOCAL
         say(f"starting Spark on {master} to read {show_bytes(size_bytes)}")
         # Not in the main thread, where Spark would put itself in the place of our handlers of signals.
         with ThreadPoolExecutor(1) as pool:

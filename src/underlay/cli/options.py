@@ -37,6 +37,14 @@ StoreOptions = Annotated[
         " underlay.toml, with the lake.",
     ),
 ]
+NullTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--null",
+        metavar="TEXT",
+        help="Unquoted text that means null in CSV, as an empty field does; repeatable. Default: none.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line. Default: text for people.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it. Default: only say what would be done.")]
 VersionNumber = Annotated[

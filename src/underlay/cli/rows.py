@@ -12,6 +12,7 @@ from underlay.cli.options import (
     Format,
     Json,
     LakeUrl,
+    NullTexts,
     RowsAs,
     StoreOptions,
     TableName,
@@ -37,13 +38,7 @@ def append(
             metavar="TEXT", help="Rows of one token are added once, however often this is repeated. Default: none."
         ),
     ] = None,
-    null: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Unquoted text that means null in CSV, as an empty field does; repeatable. Default: none.",
-        ),
-    ] = None,
+    null: NullTexts = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,

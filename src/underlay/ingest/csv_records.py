@@ -31,6 +31,10 @@ class Marks:
     """Whether `\\r` alone ends a line."""
 
 
+LINES = Marks(delimiter="", quote=None, has_cr=False)
+"""How JSON lines are cut."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quoted:
     """The quoted parts of some bytes that begin with a record: from an opening quote to past the closing one."""

@@ -1,4 +1,4 @@
-"""What a source's columns are to a table: new, missing, narrower, or of another type."""
+"""What a source's columns are to a table: its own, new, missing, or of another type."""
 
 from __future__ import annotations
 
@@ -18,17 +18,14 @@ from underlay.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """The columns of a source that are not the table's own. All empty: it fits as it is."""
+    """The columns of a source that a table does not take as it is."""
 
     new: tuple[AnyField, ...]
-    missing: tuple[str, ...]
-    narrower: tuple[str, ...]
-    """These widen to the table's type when they are read."""
     refused: tuple[str, ...]
     """The table cannot take these: not even widened are their values of the table's type."""
 
 
-def drift(schema: TableSchema, found: pa.Schema, *, source_column: str | None = None) -> Drift:
+def drift(schema: TableSchema, found: pa.Schema) -> Drift:
     """How the columns of a source differ from the table's. Types that were guessed from text may be refused."""
     known = {field.name: field for field in schema.fields}
     shared = [field for field in found if field.name in known]
@@ -36,8 +33,6 @@ def drift(schema: TableSchema, found: pa.Schema, *, source_column: str | None = 
     refused = [field.name for field in other if not _widens(field, schema)]
     return Drift(
         new=tuple(field for field in found if field.name not in known),
-        missing=tuple(name for name in known if name not in found.names and name != source_column),
-        narrower=tuple(field.name for field in other if field.name not in refused),
         refused=tuple(refused),
     )
 
@@ -59,13 +54,12 @@ def check_names(reading: Reading, found: Sequence[str], place: str) -> None:
     for field in reading.schema.fields:
         if field.name in found or field.name == reading.source_column:
             continue
-        may_lack = reading.is_missing_allowed and (not field.is_required or field.default is not None)
-        if not may_lack:
+        if field.is_required and field.default is None:
             raise SchemaMismatch(
                 f"the column {format_column((field.name,))} is missing",
                 place=place,
                 found=", ".join(found[:20]),
-                hint="Give it values, or a default." if field.is_required else "Allow missing columns.",
+                hint="Give it values, or a default.",
             )
 
 

@@ -97,7 +97,7 @@ def _look_into(found: Sequence[Found], settings: Settings, schema: TableSchema) 
             if kind in (Kind.CSV, Kind.TSV) and not settings.dialect.has_header:
                 continue  # its columns are the table's
             _, _, columns = look_into(one, settings)
-            new = pa.schema(list(drift(schema, columns, source_column=reading.source_column).new))
+            new = pa.schema(list(drift(schema, columns).new))
             seen.append((one.uri, new))
             _check(columns, new, kind, reading, settings, one.uri)
         except SourceEmpty:

@@ -6,7 +6,7 @@ text, since nothing is known of it. Parquet says its columns itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from io import BufferedIOBase, BytesIO
 from typing import cast
 
@@ -18,7 +18,7 @@ from underlay.errors import SchemaMismatch, SourceUnreadable, Unsupported, from_
 from underlay.ingest.bad_values import find_bad
 from underlay.ingest.csv_blocks import Blocks
 from underlay.ingest.csv_header import read_header
-from underlay.ingest.csv_records import Marks, find_records, last_end
+from underlay.ingest.csv_records import LINES, find_records, last_end
 from underlay.ingest.drift import drift
 from underlay.ingest.file_kind import Kind
 from underlay.ingest.parquet_rows import open_parquet
@@ -28,16 +28,9 @@ from underlay.schema.arrays import AnyArray, AnyField, AnyType
 from underlay.schema.arrow import from_arrow
 
 SAMPLE_BYTES = 1 << 20
-LINES = Marks(delimiter="", quote=None, has_cr=False)
-"""How JSON lines are cut."""
 
 Sample = tuple[str, Kind, BufferedIOBase]
 """A source's name, its kind and its bytes, from the beginning."""
-
-
-def infer_schema(samples: Iterable[Sample], dialect: Dialect | None = None) -> pa.Schema:
-    """The columns that all sources fit, see `combine`."""
-    return combine([(name, kind, infer_one(name, kind, file, dialect or Dialect())) for name, kind, file in samples])
 
 
 def combine(found: Sequence[tuple[str, Kind, pa.Schema]]) -> pa.Schema:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from underlay.ingest.bad_values import UNFIT, find_bad
 from underlay.ingest.csv_blocks import Block, Blocks
-from underlay.ingest.csv_records import Marks
+from underlay.ingest.csv_records import LINES
 from underlay.ingest.drift import new_column
 from underlay.ingest.fitting import fit
 from underlay.ingest.json_type import json_fields, line_decoder
@@ -30,7 +30,6 @@ from underlay.schema.arrow import to_arrow
 from underlay.schema.default import default_scalar
 from underlay.schema.types import Field
 
-_MARKS = Marks(delimiter="", quote=None, has_cr=False)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _UNDECODED = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -40,7 +39,7 @@ def read_json(plain: Plain, reading: Reading) -> Iterator[Taken]:
     blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
     blocks.begin()
     lines = _Lines(decoder=line_decoder(reading), reading=reading, source=plain.name)
-    for block in blocks.cut(_MARKS):
+    for block in blocks.cut(LINES):
         rows, rejected = lines.read(block)
         yield Taken(rows=rows, rejected=rejected, read_bytes=plain.read_bytes())
 

@@ -30,12 +30,10 @@ def json_fields(reading: Reading) -> tuple[Field, ...]:
 def line_decoder(reading: Reading) -> msgspec.json.Decoder[msgspec.Struct]:
     """A decoder of lines: structs with the columns in order, UNSET where a key is missing that has a default."""
     is_closed = reading.new_columns is NewColumns.ERROR
-    members = []
+    members: list[tuple[str, Any, Any]] = []
     for at, field in enumerate(json_fields(reading)):
         form = _form(field.type, is_closed) | None
-        if not reading.is_missing_allowed:
-            members.append((f"f{at}", form, msgspec.field(name=field.name)))
-        elif field.default is not None:
+        if field.default is not None:
             members.append((f"f{at}", form | msgspec.UnsetType, msgspec.field(name=field.name, default=msgspec.UNSET)))
         else:
             members.append((f"f{at}", form, msgspec.field(name=field.name, default=None)))

@@ -73,8 +73,8 @@ class Ledger:
         return [*self.new, *self.takeable, *again, *(self.changed if policy == "replace" else ())]
 
 
-def sort_out(table: OpenTable, head: Head, found: Sequence[Found], *, own: Collection[str] = ()) -> Ledger:
-    """What this version knows of the sources. `own` are runs whose claims count as takeable.
+def sort_out(table: OpenTable, head: Head, found: Sequence[Found]) -> Ledger:
+    """What this version knows of the sources.
 
     Reads the pages of the source tree that lie on the way to them, level by level, and nothing else unless some are
     claimed; then one request for each run that claims some, and the clock's.
@@ -82,7 +82,7 @@ def sort_out(table: OpenTable, head: Head, found: Sequence[Found], *, own: Colle
     snapshot = table.snapshot(head)
     records = snapshot.find_sources([one.uri for one in found])
     owners = {record.owner for record in records.values() if record.status == "claimed" and record.owner is not None}
-    living = living_runs(head, owners.difference(own))
+    living = living_runs(head, owners)
     return classify(found, records, living)
 
 

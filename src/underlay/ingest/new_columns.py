@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from underlay.errors import InvalidRequest, SchemaMismatch, SourceUnreadable, Unsupported
 from underlay.ingest.csv_blocks import Blocks
+from underlay.ingest.csv_records import LINES
 from underlay.ingest.file_kind import Kind
-from underlay.ingest.infer import LINES, common, decode_line, infer_one, without_nulls, written_type
+from underlay.ingest.infer import common, decode_line, infer_one, without_nulls, written_type
 from underlay.ingest.pinned import open_pinned
 from underlay.ingest.plain import Plain
 from underlay.ingest.reading import Reading

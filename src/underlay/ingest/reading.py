@@ -55,8 +55,6 @@ class Reading:
     schema: TableSchema
     dialect: Dialect = field(default_factory=Dialect)
     new_columns: NewColumns = NewColumns.ERROR
-    is_missing_allowed: bool = True
-    """Whether a source may lack a column that has a default or may be null."""
     source_column: str | None = None
     """The column that is filled with the source's name, whatever the source has."""
     block_bytes: int = BLOCK_BYTES

@@ -66,12 +66,6 @@ class _Epoch(msgspec.Struct, frozen=True, array_like=True):
 _DECODER = msgspec.json.Decoder(tuple[_Epoch, ...])
 
 
-def last_epoch(table: OpenTable, head: Head, key: StreamKey) -> int | None:
-    """The last epoch with rows that was committed, None when there is none."""
-    remembered = _remembered(table, head, key)
-    return remembered[-1].number if remembered else None
-
-
 def find_repeat(
     table: OpenTable, head: Head, key: StreamKey, epoch: int, count: Callable[[], int], *, facts: str = ""
 ) -> Appended | None:

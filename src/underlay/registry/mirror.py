@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import ColumnElement, Connection, Table, delete
 
 from underlay.index.keys import RevisionKeys
 from underlay.registry.apply import upsert_rows
+from underlay.registry.fold import Row
 from underlay.registry.kept import read_jobs, read_leases, read_runs
 from underlay.registry.schema import JOBS, LEASES, RUNS
 from underlay.store.store import Store
@@ -19,34 +21,23 @@ Write = Callable[[Connection], None]
 def mirror_job(store: Store, keys: RevisionKeys, revision: str, job: str) -> Write:
     """Reads the job's intent; what is returned writes its row, or deletes it when there is none."""
     rows = read_jobs(store, revision, [keys.intent(job)])
-
-    def write(connection: Connection) -> None:
-        upsert_rows(connection, JOBS, rows)
-        if not rows:
-            connection.execute(delete(JOBS).where(JOBS.c.revision == revision, JOBS.c.job == job))
-
-    return write
+    return partial(_write, JOBS, rows, (JOBS.c.revision == revision, JOBS.c.job == job))
 
 
 def mirror_lease(store: Store, keys: RevisionKeys, revision: str, reader: str) -> Write:
     """The same for a reader's lease."""
     rows = read_leases(store, revision, [keys.lease(reader)])
-
-    def write(connection: Connection) -> None:
-        upsert_rows(connection, LEASES, rows)
-        if not rows:
-            connection.execute(delete(LEASES).where(LEASES.c.revision == revision, LEASES.c.reader == reader))
-
-    return write
+    return partial(_write, LEASES, rows, (LEASES.c.revision == revision, LEASES.c.reader == reader))
 
 
 def mirror_run(store: Store, keys: RevisionKeys, revision: str, job: str) -> Write:
     """The same for the record of a run."""
     rows = read_runs(store, revision, [keys.record(job)])
+    return partial(_write, RUNS, rows, (RUNS.c.revision == revision, RUNS.c.job == job))
 
-    def write(connection: Connection) -> None:
-        upsert_rows(connection, RUNS, rows)
-        if not rows:
-            connection.execute(delete(RUNS).where(RUNS.c.revision == revision, RUNS.c.job == job))
 
-    return write
+def _write(table: Table, rows: Sequence[Row], which: tuple[ColumnElement[bool], ...], connection: Connection) -> None:
+    """Write the one row, or delete `which` when there is none."""
+    upsert_rows(connection, table, rows)
+    if not rows:
+        connection.execute(delete(table).where(*which))
