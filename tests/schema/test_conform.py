@@ -149,6 +149,9 @@ def test_a_null_under_a_null_is_nobodys_and_the_rows_can_be_written(ddl, rows):
     target = io.BytesIO()
     pq.write_table(found, target)
     assert pq.read_table(target).to_pylist() == given_rows.to_pylist()
+    missing = conform(pa.table({"b": [1, 2]}), parse_ddl(f"{ddl}, b bigint"))
+    pq.write_table(missing, target)
+    assert missing["a"].null_count == 2
 
 
 def test_fields_of_structs_are_matched_by_name():

@@ -38,7 +38,7 @@ def conform(data: pa.Table | pa.RecordBatch, schema: TableSchema) -> pa.Table:
 
 def _conform_column(column: AnyChunks | None, field: Field, row_count: int) -> AnyChunks:
     if column is None:
-        return adapt_column(None, None, field, row_count)
+        return _without_hidden_nulls(adapt_column(None, None, field, row_count), field)
     source = _match(column.type, field, (field.name,))
     try:
         return _strict(column, source, field)
@@ -50,9 +50,13 @@ def _strict(column: AnyChunks, source: SourceField, field: Field) -> AnyChunks:
     found = adapt_column(column, source, field, len(column))
     for chunk in found.chunks:
         _check(chunk, field, (field.name,), 0)
+    return _without_hidden_nulls(found, field)
+
+
+def _without_hidden_nulls(column: AnyChunks, field: Field) -> AnyChunks:
     if isinstance(field.type, Scalar):
-        return found
-    return pa.chunked_array([without_hidden_nulls(chunk, field) for chunk in found.chunks], found.type)
+        return column
+    return pa.chunked_array([without_hidden_nulls(chunk, field) for chunk in column.chunks], column.type)
 
 
 def _match(type_: AnyType, field: Field, path: tuple[str, ...]) -> SourceField:
