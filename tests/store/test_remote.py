@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import traceback
 from collections.abc import Callable
@@ -276,3 +277,10 @@ def test_a_missing_object_names_its_url(moto: S3Server):
     with pytest.raises(NotFound) as caught:
         store.get("a/b")
     assert str(caught.value) == f"s3://{BUCKET}/folder/a/b: no such object"
+
+
+@pytest.mark.parametrize("folder", ["a b", "a%20b", "100%", "é+~", "%C3%A9", "a%2Fb"])
+def test_folder_of_a_url_is_a_key_as_it_is(seaweedfs: S3Server, folder: str):
+    parent = os.urandom(6).hex()
+    seaweedfs.open(f"{parent}/{folder}").put("x", b"1")
+    assert [found.key for found in seaweedfs.open(parent).list_objects()] == [f"{folder}/x"]

@@ -8,7 +8,8 @@
 
 Credentials come from the options, else from the variables that these platforms' own tools read (AWS_*, GOOGLE_*,
 AZURE_*), else from the machine's identity service. They are never part of the URL, and a URL that holds some is
-refused. An endpoint that begins with http:// allows plain HTTP; AWS_ALLOW_HTTP and its like are not needed.
+refused. An endpoint that begins with http:// allows plain HTTP; AWS_ALLOW_HTTP and its like are not needed. Paths of
+file:// are quoted, `%20` for a space; all others are keys as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
@@ -114,7 +115,8 @@ def _open_bucket(scheme: str, url: str, options: Mapping[str, Option]) -> Remote
             "retry_timeout": _RETRY_TIMEOUT,
             "backoff": {"max_backoff": _MAX_BACKOFF},
         }
-        return RemoteStore(_connect(scheme, place, platform, cast("ClientConfig", client), retry), place)
+        quoted = quote(place, safe=":/@")  # obstore unquotes it
+        return RemoteStore(_connect(scheme, quoted, platform, cast("ClientConfig", client), retry), place)
     except UnknownConfigurationKeyError:
         problem = f"one of these options is not known here: {', '.join(sorted(options))}"
     except (BaseError, ValueError, TypeError):
