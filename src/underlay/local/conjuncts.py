@@ -15,10 +15,10 @@ from typing import NamedTuple, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from underlay.prune import TRUE, Predicate, columns_of
+from underlay.prune import TRUE, Predicate, columns_of, has_opaque
 from underlay.prune.arrow import from_arrow
 from underlay.prune.operand import ColumnPath
-from underlay.prune.predicate import And, Compare, Not, Op, Opaque, Or
+from underlay.prune.predicate import And, Compare, Op
 
 _HEADING = "-- schema metadata --\n"
 _ENTRY = re.compile(r"(\w+): '(.*)'")
@@ -41,11 +41,11 @@ class SplitFilter(NamedTuple):
 def split_filter(expression: pc.Expression, schema: pa.Schema) -> SplitFilter:
     """The filter's parts that translate as one predicate, the others as one expression."""
     whole = from_arrow(expression, schema)
-    if not _is_opaque(whole):
+    if not has_opaque(whole):
         return SplitFilter(whole, None)
     parts = [(part, _read(part, schema)) for part in conjuncts(expression)]
-    known = tuple(predicate for _, predicate in parts if not _is_opaque(predicate))
-    rest = [part for part, predicate in parts if _is_opaque(predicate)]
+    known = tuple(predicate for _, predicate in parts if not has_opaque(predicate))
+    rest = [part for part, predicate in parts if has_opaque(predicate)]
     return SplitFilter(And(known) if known else TRUE, reduce(and_, rest) if rest else None)
 
 
@@ -74,7 +74,7 @@ def _read(expression: pc.Expression, schema: pa.Schema) -> Predicate:
     """The predicate of one part: also of a float inside a struct, to which Arrow's own rules for NaN do not fit."""
     found = from_arrow(expression, schema)
     nested = _NESTED.fullmatch(str(expression))
-    if not _is_opaque(found) or nested is None:
+    if not has_opaque(found) or nested is None:
         return found
     path = tuple(_NAME.findall(nested[1]))
     if any(not name.isidentifier() for name in path) or not _is_float(schema, path):
@@ -151,12 +151,3 @@ def _end(entries: list[Entry], begin: int) -> int:
             at = _end(entries, at)
         at += 1
     return at
-
-
-def _is_opaque(predicate: Predicate) -> bool:
-    match predicate:
-        case And(parts) | Or(parts):
-            return any(map(_is_opaque, parts))
-        case Not(part):
-            return _is_opaque(part)
-    return isinstance(predicate, Opaque)

@@ -13,7 +13,7 @@ from underlay.prune.evaluate import evaluate
 from underlay.prune.floats import Floats
 from underlay.prune.instant import Instant
 from underlay.prune.matches import matches
-from underlay.prune.mention import columns_of
+from underlay.prune.mention import columns_of, has_opaque
 from underlay.prune.normalise import normalise
 from underlay.prune.octets import Binary, FixedBinary, Text, Uuids
 from underlay.prune.operand import ColumnPath, Operand
@@ -96,6 +96,7 @@ __all__ = [
     "col",
     "columns_of",
     "evaluate",
+    "has_opaque",
     "matches",
     "normalise",
 ]

@@ -1,4 +1,4 @@
-"""Which columns a predicate names, so that a caller can check and fetch them."""
+"""What a predicate names: columns, so that a caller can check and fetch them, and parts that only an engine knows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from underlay.prune.predicate import And, Constant, Not, Opaque, Or, Predicate
 def columns_of(predicate: Predicate) -> frozenset[ColumnPath]:
     """Every column that a predicate names."""
     return frozenset(_walk_columns(predicate))
+
+
+def has_opaque(predicate: Predicate) -> bool:
+    """Whether a part of a predicate is Opaque: only its engine can apply that."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return any(map(has_opaque, parts))
+        case Not(part):
+            return has_opaque(part)
+    return isinstance(predicate, Opaque)
 
 
 def _walk_columns(predicate: Predicate) -> Iterator[ColumnPath]:
