@@ -20,7 +20,7 @@ from underlay.cache.decoded import DecodedCache
 from underlay.change import append as appending
 from underlay.change import register as registering
 from underlay.change.comment import set_comment
-from underlay.errors import InvalidRequest
+from underlay.errors import InvalidRequest, VersionNotFound
 from underlay.index.root import Definition
 from underlay.local.conjuncts import named_columns, split_filter
 from underlay.prune import TRUE, Predicate
@@ -195,18 +195,22 @@ class Table:
     def at(
         self, *, version: int | None = None, as_of: str | date | datetime | None = None, tag: str | None = None
     ) -> Table:
-        """The same table, at one version for good."""
+        """The same table, at one version for good. Raises VersionNotFound, NotFound for a tag."""
         if sum(choice is not None for choice in (version, as_of, tag)) != 1:
             raise InvalidRequest("give one of version, as_of and tag")
         if tag is not None:
             revision, root = travel.at_tag(self._opened.lake, self.name, tag)
         else:
             revision = self._opened.active()
-            root = (
-                travel.at_version(revision, version)
-                if version is not None
-                else travel.at_time(revision, read_moment(as_of or ""))
-            )
+            try:
+                root = (
+                    travel.at_version(revision, version)
+                    if version is not None
+                    else travel.at_time(revision, read_moment(as_of or ""))
+                )
+            except VersionNotFound as error:
+                error.place = self.name
+                raise
         return Table(self._opened, self._stores, self._cache, self._max_staleness_seconds, Head(revision, root))
 
     def snapshot(self) -> Snapshot:
