@@ -7,23 +7,26 @@ no position of data is 0, since every file begins with its magic, so 0 stays 0, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
-from underlay.parquet.chunks import CHUNKS, SHIFTING
-from underlay.parquet.encode import I16, I64, Binary, List, Raw, Struct, Value, encode, list_header
+from underlay.parquet.chunks import CHUNKS, META, SHIFTING
+from underlay.parquet.encode import I16, I32, I64, Binary, List, Raw, Struct, Value, encode, list_header
 from underlay.parquet.footer import ROW_GROUPS, Footer, KeyValue
 from underlay.parquet.thrift import ITEM, Kind
 from underlay.parquet.wire import write_integer
+from underlay.values.ranges import ByteRange
 
 NUM_ROWS = 3
 KEY_VALUES = 5
 GROUP_FILE_OFFSET = 5
 GROUP_ORDINAL = 7
 MAX_ORDINAL = 2**15 - 1
+BLOOM_OFFSET = 14
+BLOOM_LENGTH = 15
 
 
 class Part(NamedTuple):
@@ -82,6 +85,22 @@ def set_key_values(footer: Footer, key_values: Iterable[KeyValue]) -> bytes:
     values: dict[int, Value] = {field: Raw(tree.kind(entry), tree.raw(entry)) for field, entry in fields.items()}
     values[KEY_VALUES] = pairs
     return encode(Struct(dict(sorted(values.items()))))
+
+
+def set_bloom_filters(footer: Footer, places: Mapping[tuple[int, int], ByteRange]) -> bytes:
+    """The footer that says where the bloom filters of some chunks, by row group and column, lie in the file."""
+    _check_plain(footer, "footer")
+    tree = footer.tree
+    entries = tree.select((*CHUNKS, META), (Kind.STRUCT,)).reshape(footer.row_group_count, footer.column_count)
+    replaced = {}
+    for chunk, place in places.items():
+        entry = int(entries[chunk])
+        values: dict[int, Value] = {
+            field: Raw(tree.kind(child), tree.raw(child)) for field, child in tree.fields(entry).items()
+        }
+        values[BLOOM_OFFSET], values[BLOOM_LENGTH] = I64(place.begin), I32(place.end - place.begin)
+        replaced[entry] = encode(Struct(dict(sorted(values.items()))))
+    return tree.write(replaced)
 
 
 def _pair(key: bytes, value: bytes | None) -> Struct:
