@@ -18,7 +18,6 @@ Writes bench/out/ingest.json and prints a table; ratios are to plain Parquet.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
@@ -34,15 +33,15 @@ from bench.ingest_files import Sources, make_sources
 from bench.ingest_known import Cost, add_some, ingest_again
 from bench.ingest_worker import Check, Load
 from bench.spark import describe_run
+from bench.spark_arguments import open_environment, parse_arguments
 from bench.spark_cases import compare
-from bench.spark_environment import Environment, make_environment
+from bench.spark_environment import Environment
 from bench.spark_report import PLAIN, Compared, Target
 from bench.spark_systems import PEERS, SYSTEMS
 from bench.spark_worker import Remove, Reply
 from bench.spark_workers import Workers, take_turns
 from bench.timing import save
 
-_ROOT = Path(__file__).parent.parent
 _RATIO = 1.15
 AGAIN, ONE = "again", "one"
 CASES = ("csv", "quoted", "gzip", "json", "parquet", "many", AGAIN, ONE)
@@ -142,30 +141,14 @@ def _say(words: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--scale", choices=SIZES, default="small", help="tiny shows only that it works; %(default)s")
-    parser.add_argument("--only", nargs="+", choices=CASES, default=CASES, help="some cases")
-    parser.add_argument("--repeat", type=int, default=0, help="rounds of every case, unless the scale says")
-    parser.add_argument(
-        "--environment", type=Path, default=_ROOT / ".venv-bench-spark", help="folder of Spark and jars; %(default)s"
-    )
-    parser.add_argument(
-        "--source",
-        type=Path,
-        default=Path(tempfile.gettempdir(), "underlay-bench", "ingest"),
-        help="where files are made; %(default)s",
-    )
-    chosen = parser.parse_args()
+    chosen = parse_arguments(__doc__, scales=SIZES, cases=CASES, folder="ingest")
     size = SIZES[chosen.scale]
     if chosen.repeat:
         size = replace(size, rounds=chosen.repeat)
-    environment = make_environment(chosen.environment)
-    for problem in environment.missing:
-        print(f"missing, so that peers are not measured: {problem}", flush=True)
-    root = chosen.source.resolve()
-    root.mkdir(parents=True, exist_ok=True)
+    environment = open_environment(chosen.environment)
+    chosen.source.mkdir(parents=True, exist_ok=True)
     found: list[dict[str, Any]] = []
-    for one in run(size, environment, root=root, only=chosen.only):
+    for one in run(size, environment, root=chosen.source, only=chosen.only):
         print("\n".join(one.lines()), flush=True)
         found.append(one.to_dict())
         # After each case, so that a long run that is interrupted leaves what it found.

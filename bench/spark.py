@@ -14,7 +14,6 @@ Writes bench/out/spark.json and prints a table; ratios are to plain Parquet.
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import sys
@@ -25,15 +24,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bench.spark_arguments import open_environment, parse_arguments
 from bench.spark_cases import CASES, Cases, Size
-from bench.spark_environment import DELTA, ICEBERG, SPARK, Environment, make_environment
+from bench.spark_environment import DELTA, ICEBERG, SPARK, Environment
 from bench.spark_report import Compared
 from bench.spark_rows import Dataset, make_dataset
 from bench.spark_systems import PEERS, SYSTEMS
 from bench.spark_workers import Workers
 from bench.timing import save
 
-_ROOT = Path(__file__).parent.parent
 SIZES = {
     "tiny": Size(
         wide=Dataset(name="wide", files=4, blocks=2, rows=500),
@@ -108,28 +107,13 @@ def describe_run(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--scale", choices=SIZES, default="small", help="tiny shows only that it works; %(default)s")
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="some cases")
-    parser.add_argument("--repeat", type=int, default=0, help="rounds of every case, unless the scale says")
-    parser.add_argument(
-        "--environment", type=Path, default=_ROOT / ".venv-bench-spark", help="folder of Spark and jars; %(default)s"
-    )
-    parser.add_argument(
-        "--source",
-        type=Path,
-        default=Path(tempfile.gettempdir(), "underlay-bench", "spark"),
-        help="where files are made; %(default)s",
-    )
-    chosen = parser.parse_args()
+    chosen = parse_arguments(__doc__, scales=SIZES, cases=CASES, folder="spark")
     size = SIZES[chosen.scale]
     if chosen.repeat:
         size = replace(size, rounds=chosen.repeat, slow_rounds=chosen.repeat)
-    environment = make_environment(chosen.environment)
-    for problem in environment.missing:
-        print(f"missing, so that peers are not measured: {problem}", flush=True)
+    environment = open_environment(chosen.environment)
     compared = []
-    for one in run(size, environment, source=chosen.source.resolve(), only=chosen.only):
+    for one in run(size, environment, source=chosen.source, only=chosen.only):
         compared.append(one)
         print("\n".join(one.lines()), flush=True)
     cases = [one.to_dict() for one in compared]

@@ -31,6 +31,12 @@ class Open(Request, frozen=True, kw_only=True):
     dataset: Dataset
 
 
+class OpenPlain(Request, frozen=True, kw_only=True):
+    """Make the files of a dataset known to the session, as Spark itself reads them."""
+
+    dataset: Dataset
+
+
 class Ask(Request, frozen=True, kw_only=True):
     """Answer a query with one row. `{table}` stands for the table in its text."""
 
@@ -72,7 +78,7 @@ class Remove(Request, frozen=True, kw_only=True):
     name: str
 
 
-Requests = Open | Ask | First | Plan | Create | Append | Count | Remove
+Requests = Open | OpenPlain | Ask | First | Plan | Create | Append | Count | Remove
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +113,8 @@ class Worker:
                 return self._timed(lambda: self._answer(request))
             case Open():
                 return self._timed(lambda: self._open(request.dataset))
+            case OpenPlain():
+                return self._timed(lambda: self._open_plain(request.dataset))
             case Create():
                 return self._timed(lambda: self._system.create(self._spark, request.name))
             case Append():
@@ -135,6 +143,10 @@ class Worker:
             self._system.adopt(self._spark, dataset)
             mark.touch()
         self._tables[dataset] = self._system.open(self._spark, dataset)
+
+    def _open_plain(self, dataset: Dataset) -> None:
+        self._tables[dataset] = f"plain_{dataset.name}"
+        self._frame(dataset).createOrReplaceTempView(self._tables[dataset])
 
     def _first_answer(self, request: First) -> list[float]:
         self._open(request.dataset)
