@@ -172,7 +172,7 @@ def test_a_load_that_was_invalidated_under_way_is_returned_and_not_kept() -> Non
 
 def test_loads_of_different_keys_do_not_wait_for_each_other() -> None:
     cache = MemoryCache(100)
-    barrier = Barrier(2, timeout=60)
+    barrier = Barrier(2, timeout=240)
 
     def load() -> str:
         barrier.wait()

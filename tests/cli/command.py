@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,8 @@ class Outcome(NamedTuple):
 
 
 def underlay(*arguments: object, stdin: bytes = b"") -> Outcome:
-    """Run the command's entry point here, its streams caught."""
+    """Run the command's entry point here, its streams caught. Like a process that ends, it leaves nothing to be done: a
+    registry has all that was written, and what was only read is never applied."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     words = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
@@ -40,6 +42,8 @@ def underlay(*arguments: object, stdin: bytes = b"") -> Outcome:
         patch.setattr(sys, "stderr", words)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         patch.setenv("COLUMNS", "80")
+        patch.setattr(main, "_REGISTRY_SECONDS", 120.0)
+        patch.setattr("underlay.registry.follower.READER_DELAY_SECONDS", inf)
         with pytest.raises(SystemExit) as ended:
             main.run()
     code = ended.value.code
@@ -50,4 +54,4 @@ def underlay(*arguments: object, stdin: bytes = b"") -> Outcome:
 def installed(*arguments: object, **options) -> subprocess.CompletedProcess[bytes]:
     """Run the installed script."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.run([SCRIPT, *map(str, arguments)], **streams, timeout=60, check=False)
+    return subprocess.run([SCRIPT, *map(str, arguments)], **streams, timeout=240, check=False)

@@ -159,7 +159,7 @@ def test_a_watch_ends_with_a_summary_when_it_is_told_to(lake: Lake, inbox: Path)
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGTERM)
-        rest, words = process.communicate(timeout=60)
+        rest, words = process.communicate(timeout=240)
     assert process.returncode == 0, words
     total = json.loads(rest.splitlines()[-1])
     assert (total["ingested"], total["rows"]) == (2, 4)

@@ -65,7 +65,7 @@ def test_an_ingest_that_slept_while_another_took_over_adds_nothing(tmp_path: Pat
         assert run(lake_at(store), f"{folder}/*", waits=False).claimed == 4  # it is waited for
         assert run(lake_at(LaterStore(store)), f"{folder}/*").ingested == 4
         os.kill(process.pid, signal.SIGCONT)
-        assert process.communicate(timeout=60)[0].strip() == "0"
+        assert process.communicate(timeout=240)[0].strip() == "0"
     finally:
         process.kill()
         process.communicate()

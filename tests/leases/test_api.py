@@ -204,9 +204,9 @@ def test_the_registry_skips_what_cannot_be_read(tmp_path: Path):
                 file.with_name("other").write_bytes(b"garbage")
         lake.registry.restore()
         job.table.append(ROWS)
-        assert lake.registry.wait(10)
+        assert lake.registry.wait(120)
         assert lake.registry.status().problem is None
-    assert lake.registry.wait(10)
+    assert lake.registry.wait(120)
     assert lake.registry.differences() == []
 
 

@@ -93,7 +93,7 @@ def test_a_registry_that_knows_the_damaged_root_hides_no_older_version(tmp_path:
     table.append(rows([1]))
     table.append(rows([2]))
     assert lake.registry is not None
-    assert lake.registry.wait(10)
+    assert lake.registry.wait(120)
     store.put(Truth(store).root_keys[2], b"garbage")
     again = underlay.connect(store, registry=registry)
     assert again.table(SALES, version=1).count() == 1

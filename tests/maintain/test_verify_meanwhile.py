@@ -68,11 +68,13 @@ def test_a_lake_is_sound_while_others_append(tmp_path: Path, deep: bool):
     writer = Thread(target=write)
     writer.start()
     try:
-        reports = [run(open_store(place), deep=deep) for _ in range(_RUNS)]
+        reports = [run(open_store(place), deep=deep)]
+        while len(reports) < _RUNS or active(reports[0]).newest_version == active(reports[-1]).newest_version:
+            reports.append(run(open_store(place), deep=deep))
         code = command("verify", "--no-registry", "--lake", place).code
     finally:
         is_over.set()
         writer.join()
-    assert [report.findings for report in reports] == [()] * _RUNS
+    assert {report.findings for report in reports} == {()}
     assert code == 0
-    assert active(reports[0]).newest_version < active(reports[-1]).newest_version <= written[-1]
+    assert active(reports[-1]).newest_version <= written[-1]

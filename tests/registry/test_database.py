@@ -177,7 +177,7 @@ assert database.statement_count == 2
 def test_a_forked_child_and_its_parent_do_not_share_a_connection(registry_url: str):
     with closing(open_database(registry_url)) as database:
         create(database)
-        subprocess.run([sys.executable, "-W", "error", "-c", FORK, registry_url], check=True, timeout=60)
+        subprocess.run([sys.executable, "-W", "error", "-c", FORK, registry_url], check=True, timeout=240)
         assert numbers(database) == [1, 2, 3]
 
 

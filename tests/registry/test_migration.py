@@ -320,7 +320,7 @@ def test_processes_that_prepare_at_once_all_succeed(registry_url: str):
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     for process in processes:
-        process.communicate("go\n", timeout=60)
+        process.communicate("go\n", timeout=240)
     assert [process.returncode for process in processes] == [0, 0]
     database = open_database(registry_url)
     assert schema_state(database).current == NEWEST

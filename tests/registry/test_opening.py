@@ -48,7 +48,7 @@ def filled(lake_url, registry_url, cold_cache) -> tuple[Store, str]:
     for number in range(20):
         table.append(rows([number]))
     assert lake.registry is not None
-    assert lake.registry.wait(30)
+    assert lake.registry.wait(120)
     lake.registry.close()
     return lake_url, registry_url
 
@@ -93,7 +93,7 @@ def test_a_plan_of_a_warm_table_is_one_request_and_no_statement(filled):
     lake, counting, registry = counted(*filled)
     table = lake.table(NAME)
     table.plan(where="id = 3").explain()
-    assert registry.wait(30)
+    assert registry.wait(120)
     before = registry.statement_count
     counting.reset()
     table.plan(where="id = 3").explain()
@@ -112,10 +112,10 @@ def test_a_commit_is_one_transaction(filled):
     lake, _, registry = counted(*filled)
     table = lake.table(NAME)
     table.append(rows([100]))
-    assert registry.wait(30)
+    assert registry.wait(120)
     before = registry.transaction_count
     table.append(rows([101]))
-    assert registry.wait(30)
+    assert registry.wait(120)
     assert registry.transaction_count == before + 1
 
 
@@ -126,7 +126,7 @@ def test_what_others_committed_since_is_found_and_applied(filled):
         other.append(rows([number]))
     lake, _, registry = counted(store, url)
     assert ids(lake.table(NAME)) == list(range(25))
-    assert registry.wait(30)
+    assert registry.wait(120)
     assert registry.differences() == []
 
 
@@ -162,11 +162,11 @@ def test_segments_come_from_the_footer_cache_when_another_machine_read_them(seaw
     table = lake.create_table(NAME, SCHEMA, partition_by=["bucket(128, id)"])
     table.append(rows(range(400)))
     assert lake.registry is not None
-    assert lake.registry.wait(30)
+    assert lake.registry.wait(120)
     first, first_counting, first_registry = counted(store, url)
     first.table(NAME).plan(where="id = 3").explain()
     assert first_counting.request_count(Op.GET_RANGES) > 0
-    assert first_registry.wait(30)
+    assert first_registry.wait(120)
     second, counting, registry = counted(store, url)
     table = second.table(NAME)
     counting.reset()

@@ -82,7 +82,7 @@ def test_a_server_that_never_comes_back_fails_no_commit_and_is_mentioned_once(ow
     store, url = far_store(), own_postgres.create_database()
     lake = underlay.connect(store, registry=url)
     table = lake.create_table(NAME, SCHEMA)
-    assert registry_of(lake).wait(30)
+    assert registry_of(lake).wait(120)
     own_postgres.kill()
     for number in range(20):
         table.append(rows([number]))
@@ -98,7 +98,7 @@ def test_transactions_that_cannot_be_serialised_are_done_again(postgres):
     store, url = far_store(), postgres.create_database()
     lake = underlay.connect(store, registry=url)
     lake.create_table(NAME, SCHEMA)
-    assert registry_of(lake).wait(30)
+    assert registry_of(lake).wait(120)
     postgres.execute(
         sql.SQL(
             """

@@ -119,7 +119,7 @@ def test_a_record_that_was_put_is_mirrored_in_the_background(tmp_path: Path):
     followed = Registry(f"sqlite:///{tmp_path / 'r.sqlite'}", revision.store)
     put(revision)
     followed.saw_run(revision.keys, revision.id, RECORD.job)
-    assert followed.wait(30)
+    assert followed.wait(120)
     followed.follow()
     assert followed.differences() == []
     followed.close()

@@ -37,7 +37,7 @@ def store():
 def test_a_locked_file_is_in_nobodys_way(store, tmp_path, caplog):
     path = tmp_path / "registry.sqlite"
     url = f"sqlite:///{path}"
-    assert registry_of(use(store, url, 0)).wait(30)
+    assert registry_of(use(store, url, 0)).wait(120)
     locking = sqlite3.connect(path, isolation_level=None)
     locking.execute("BEGIN EXCLUSIVE")
     lake = use(store, url, 3)
@@ -48,9 +48,10 @@ def test_a_locked_file_is_in_nobodys_way(store, tmp_path, caplog):
     assert registry_of(lake).differences() == []
 
 
-def test_a_frozen_server_is_in_nobodys_way(store, postgres, caplog):
+def test_a_frozen_server_is_in_nobodys_way(store, postgres, caplog, monkeypatch):
     url = postgres.create_database()
-    assert registry_of(use(store, url, 0)).wait(30)
+    assert registry_of(use(store, url, 0)).wait(120)
+    monkeypatch.setattr("underlay.registry.asking.ANSWER_SECONDS", 0.5)
     postgres.freeze()
     try:
         use(store, url, 3)
@@ -76,11 +77,11 @@ def test_a_file_that_is_no_database_is_refused_with_what_to_do(store, tmp_path: 
     path = tmp_path / "registry.sqlite"
     path.write_bytes(b"this is no database" * 1000)
     lake = use(store, f"sqlite:///{path}", 0)
-    assert not registry_of(lake).wait(30)
+    assert not registry_of(lake).wait(120)
     assert ["underlay registry restore" in message for message in warnings_in(caplog)] == [True]
     registry_of(lake).restore()
     assert registry_of(lake).differences() == []
-    assert registry_of(use(store, f"sqlite:///{path}", 3)).wait(30)
+    assert registry_of(use(store, f"sqlite:///{path}", 3)).wait(120)
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "registry.sqlite", "sqlite://", "s3://bucket/registry"])
@@ -97,7 +98,7 @@ def test_a_local_lake_has_one_beside_it(tmp_path: Path, monkeypatch):
     monkeypatch.delenv("UNDERLAY_REGISTRY")
     lake = underlay.connect(tmp_path / "lake")
     lake.create_table(NAME, SCHEMA).append(rows([1]))
-    assert registry_of(lake).wait(30)
+    assert registry_of(lake).wait(120)
     assert (tmp_path / "lake" / "_registry" / "registry.sqlite").is_file()
     assert registry_of(lake).differences() == []
     registry_of(lake).close()
@@ -107,12 +108,12 @@ def test_jobs_and_leases_are_mirrored(store, registry_url):
     lake = underlay.connect(store, registry=registry_url)
     table = lake.table(NAME)
     with table.job("nightly"), table.lease():
-        assert registry_of(lake).wait(30)
+        assert registry_of(lake).wait(120)
         assert registry_of(lake).differences() == []
         with registry_of(lake)._database.read() as connection:
             assert connection.exec_driver_sql("select job, epoch from jobs").all() == [("nightly", 1)]
             assert len(connection.exec_driver_sql("select reader from leases").all()) == 1
-    assert registry_of(lake).wait(30)
+    assert registry_of(lake).wait(120)
     assert registry_of(lake).differences() == []
     with registry_of(lake)._database.read() as connection:
         assert connection.exec_driver_sql("select count(*) from jobs").scalar() == 0

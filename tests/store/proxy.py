@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         without = action.header.lower() if isinstance(action, ForwardWithout) else None
         headers = {name: value for name, value in self.headers.items() if name.lower() != without}
-        upstream = http.client.HTTPConnection(front.upstream, timeout=10)
+        upstream = http.client.HTTPConnection(front.upstream, timeout=60)
         try:
             upstream.request(self.command, self.path, body, headers)
             response = upstream.getresponse()

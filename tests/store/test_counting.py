@@ -91,5 +91,5 @@ class Meeting(FaultyStore):
         self.barrier = barrier
 
     def put(self, key: str, data: bytes | bytearray | memoryview) -> None:
-        self.barrier.wait(10)
+        self.barrier.wait(120)
         super().put(key, data)

@@ -55,7 +55,7 @@ class ChecksThenWrites(Passing):
         self.count += 1
         is_there = self.inner.head(key) is not None
         if self.count > 2:
-            self.barrier.wait(10)
+            self.barrier.wait(120)
         if is_there:
             return Outcome.REFUSED
         self.inner.put(key, data)

@@ -72,7 +72,7 @@ def test_a_small_append_waits_for_two_puts():
             super().put(key, data)
 
     _, revision = new_table()
-    together = Barrier(3, timeout=10)
+    together = Barrier(3, timeout=120)
     store = CountingStore(Together(revision.store))
     transaction = appending(other_client(revision, store), "a", "b", "c")
     store.reset()
@@ -91,7 +91,7 @@ def test_when_a_put_fails_the_others_have_ended():
             if key.endswith("a"):
                 failed.set()
                 raise Unavailable("no", place=key)
-            assert failed.wait(10)
+            assert failed.wait(120)
             ended.append(key)
 
     failed = Event()
@@ -112,7 +112,7 @@ def test_a_forked_child_puts_with_threads_of_its_own(tmp_path: Path):
         target=put_all, args=(store, {f"child/{name}": data for name, data in objects.items()})
     )
     child.start()
-    child.join(20)
+    child.join(120)
     assert child.exitcode == 0
     assert {key: bytes(store.get(f"child/{key}")[0]) for key in objects} == objects
 

@@ -66,7 +66,7 @@ def test_a_killed_process_leaves_every_acknowledged_commit_and_nothing_half_done
 def test_a_hint_in_the_background_does_not_hold_up_the_end_of_a_process(tmp_path: Path):
     _, revision = new_table(LocalStore(tmp_path))
     writer = start(tmp_path, "w", 9)
-    writer.communicate(timeout=60)
+    writer.communicate(timeout=240)
     assert writer.returncode == 0
     wait_for_background()
     assert bytes(revision.store.get(revision.keys.hint)[0]) == b'{"number":8}'

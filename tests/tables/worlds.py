@@ -38,7 +38,7 @@ class World:
     def close(self) -> None:
         """Check that the registry tells what the store does, unless the test damaged that; and let go of it."""
         registries = [lake.registry for lake in self._lakes if lake.registry is not None]
-        applied = [registry.wait(30) for registry in registries]
+        applied = [registry.wait(120) for registry in registries]
         with suppress(Damaged, NotFound):
             if registries and self.lake.exists():
                 assert registries[0].differences() == []
