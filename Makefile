@@ -33,7 +33,7 @@ test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 test-cluster: setup
-	$(BIN)/python -m pytest tests/cluster/suite.py
+	$(BIN)/python -m pytest tests/sessions/suite.py
 
 lint: setup
 	$(BIN)/ruff check

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,20 @@ from tests.registry.servers import registry_url as registry_url
 from tests.store.servers import moto as moto
 from tests.store.servers import seaweedfs as seaweedfs
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
 settings.register_profile("underlay", deadline=None)  # machines are noisy: no test asserts on time
 settings.load_profile("underlay")
 SPARK = "tests/spark/"
+SESSIONS = "tests/sessions/"
+ANSWER_SECONDS = 60.0
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry is waited for: on a busy machine a test that counts would else count what is done without one."""
+    monkeypatch.setattr("underlay.registry.asking.ANSWER_SECONDS", ANSWER_SECONDS)
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +38,8 @@ def fixtures() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on Spark come first: they take longest, and stay in one process."""
-    items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
+    """Tests on Spark come first: they take longest, and stay in one process, or start one of their own."""
+    items.sort(key=lambda item: (not item.nodeid.startswith(SPARK), not item.nodeid.startswith(SESSIONS)))
 
 
 @pytest.hookimpl(optionalhook=True)

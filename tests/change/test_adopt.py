@@ -9,9 +9,9 @@ import pytest
 import underlay as ul
 from tests.end_to_end.lakes import data_keys, named_keys
 from underlay.api.table import Table
-from underlay.change.adopt import adopt
+from underlay.change.adopt import adopt, prepare
 from underlay.change.staged import Staged, commit_staged, staging_for
-from underlay.errors import Malformed, SchemaMismatch
+from underlay.errors import Inconsistent, Malformed, SchemaMismatch
 from underlay.index.entry import Flag
 from underlay.maintain.verify import verify
 
@@ -22,11 +22,13 @@ def table(tmp_path: Path) -> Table:
 
 
 def adopted(table: Table, *paths: Path) -> Staged:
-    return adopt(staging_for(table.read_head()), table.stores.lake, paths[0].parent / "a lake", paths)
+    staging = staging_for(table.read_head())
+    prepared = {path: prepare(staging, table.stores.lake, path) for path in paths}
+    return adopt(staging, paths[0].parent / "a lake", {path: one for path, one in prepared.items() if one is not None})
 
 
 def written(path: Path, **columns: object) -> Path:
-    pq.write_table(pa.table(columns), path)
+    pq.write_table(pa.table(columns), path, use_dictionary=False)
     return path
 
 
@@ -64,4 +66,29 @@ def test_what_is_no_parquet_file_is_refused(table: Table, tmp_path: Path):
     path = tmp_path / "a.parquet"
     path.write_bytes(b"rows, rows, rows")
     with pytest.raises(Malformed, match="not a Parquet file"):
+        adopted(table, path)
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+@pytest.mark.parametrize("kind", [pa.string(), pa.list_(pa.string()), pa.struct({"a": pa.string()})])
+def test_text_that_is_none_is_refused(tmp_path: Path, kind: pa.DataType, use_dictionary: bool):
+    table = ul.connect(tmp_path / "a lake").create_table("some.texts", pa.schema([("t", kind)]))
+    bad = pa.Array.from_buffers(pa.string(), 3, pa.array([b"good", None, b"\xed\xa0\x80"]).buffers())
+    if isinstance(kind, pa.ListType):
+        bad = pa.ListArray.from_arrays([0, 2, 2, 3], bad)
+    elif isinstance(kind, pa.StructType):
+        bad = pa.StructArray.from_arrays([bad], ["a"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"t": bad}), path, use_dictionary=use_dictionary, store_schema=False)
+    with pytest.raises(SchemaMismatch, match=r"^t.*: text is not valid UTF-8\. Mend it"):
+        adopted(table, path)
+    staging = staging_for(table.read_head())
+    assert prepare(staging, table.stores.lake, path, is_finished=True) is not None
+
+
+@pytest.mark.parametrize("how", [{"use_dictionary": True}, {"bloom_filter_options": {"size": {"ndv": 9}}}])
+def test_a_float_that_readers_would_look_up_is_refused(table: Table, tmp_path: Path, how: dict[str, object]):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1, 2], "size": [0.0, -0.0]}), path, **{"use_dictionary": False, **how})
+    with pytest.raises(Inconsistent, match="readers would miss a zero"):
         adopted(table, path)

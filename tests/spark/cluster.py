@@ -99,6 +99,7 @@ def _running(name: str, host: str, *arguments: str) -> Iterator[_Daemon]:
     place = ["--host", host, "--port", "0", "--webui-port", "0"]
     settings = {"JAVA_HOME": str(home), "SPARK_HOME": str(_HOME), "SPARK_LOCAL_IP": host}
     environment = {**os.environ, **settings, "SPARK_SCALA_VERSION": "2.13"}  # else it looks for a build of Spark
+    environment.pop("LOG4J_CONFIGURATION_FILE", None)  # with that of a session in this process it would say nothing
     process = subprocess.Popen(
         [*command, *place, *arguments], env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

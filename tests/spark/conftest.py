@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 
 import underlay as ul
 from tests.spark.cluster import MASTER, open_on_cluster
+from tests.spark.s3a import S3A, submit_arguments
 from underlay.api.lake import Lake
 from underlay.spark.columns import spark_schema
 from underlay.spark.start import open_session
 
-os.environ.setdefault(  # short tests on few rows: less time goes into compiling, and into tasks without rows
-    "PYSPARK_SUBMIT_ARGS",
-    "--conf spark.sql.shuffle.partitions=3 "
-    '--driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell',
+os.environ["PYSPARK_SUBMIT_ARGS"] = (  # few rows: less time goes into compiling, and into tasks without rows
+    f"{submit_arguments()} --conf spark.sql.shuffle.partitions=3"
+    ' --driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
 )
 ROWS = 50
 FILES = 6
@@ -75,12 +75,15 @@ def rows_of(file: int) -> pa.Table:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "local_only: without tasks, or with a session of its own")
     config.addinivalue_line("markers", "cluster_only: needs executors in processes of their own")
+    config.addinivalue_line("markers", "s3a_only: needs Hadoop's jars for S3")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not for the kind of master that this process has."""
-    other = "local_only" if MASTER in os.environ else "cluster_only"
-    left_out = [item for item in items if item.get_closest_marker(other)]
+    """Leave out what is not for the kind of session that this process has."""
+    has_cluster, has_jars = MASTER in os.environ, S3A in os.environ
+    is_meant = {"cluster_only": has_cluster, "local_only": not has_cluster, "s3a_only": has_jars}
+    others = [mark for mark in is_meant if not is_meant[mark]]
+    left_out = [item for item in items if any(map(item.get_closest_marker, others))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

@@ -66,7 +66,7 @@ class FaultySession:
 
     def close(self) -> None:
         """End the process."""
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=240)
         self._errors.close()
 
 

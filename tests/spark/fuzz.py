@@ -24,7 +24,8 @@ from tests.tables.kinds import KINDS
 from tests.tables.worlds import delete_positions
 from underlay.prune import Instant
 from underlay.spark.columns import spark_schema
-from underlay.spark.relation import read_table
+from underlay.spark.ranged import ranged_frame
+from underlay.spark.relation import pin, read_table
 
 COLUMNS = tuple(
     name for name in KINDS if not name.startswith(("half", "uuid", "time_")) and not name.endswith(("_s", "_ns"))
@@ -52,11 +53,14 @@ class Mismatch:
     expected: list[int]
 
 
-def fuzz_table(spark: SparkSession, folder: Path, seed: int, conditions: int) -> list[Mismatch]:
-    """Make a table of this seed in the folder and ask it so many conditions."""
+def fuzz_table(
+    spark: SparkSession, folder: Path, seed: int, conditions: int, *, is_ranged: bool = False
+) -> list[Mismatch]:
+    """Make a table of this seed in the folder and ask it so many conditions, through Spark or the ranged reader."""
     pick = random.Random(seed)
     table, rows = _make_table(pick, folder)
-    read_table(spark, ul.connect(folder / "lake"), TABLE).createOrReplaceTempView("fuzz_table")
+    frame = ranged_frame(spark, pin(table)) if is_ranged else read_table(spark, ul.connect(folder / "lake"), TABLE)
+    frame.createOrReplaceTempView("fuzz_table")
     wheres = ["true", *(make_condition(pick) for _ in range(conditions - 1))]
     found, expected = asked(spark, "fuzz_table", wheres), matching(in_memory(spark, rows, table), wheres)
     assert expected[0] == sorted(rows["n"].to_pylist())
@@ -200,7 +204,7 @@ def main() -> None:
     spark, deadline, seed = open_session(), time.monotonic() + options.seconds, options.seed
     while time.monotonic() < deadline:
         with tempfile.TemporaryDirectory() as folder:
-            for mismatch in fuzz_table(spark, Path(folder), seed, options.conditions):
+            for mismatch in fuzz_table(spark, Path(folder), seed, options.conditions, is_ranged=seed % 4 == 0):
                 print(mismatch, flush=True)
         seed += 1
     print(f"{seed - options.seed} tables of {options.conditions} conditions, seeds from {options.seed}")

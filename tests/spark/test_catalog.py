@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import underlay as ul
 from underlay.api.lake import Lake
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.spark import forget, refresh, session
+from underlay.spark import append, forget, refresh, session
 from underlay.spark.catalog import check_names
 
 SCHEMA = pa.schema([("id", pa.int64()), ("na`me", pa.string())])
@@ -99,6 +99,22 @@ def test_table_of_another_lake_is_not_taken_over(spark: SparkSession, towns: Lak
     assert count(spark, "select count(*) from geo.towns") == 3
     forget(spark, other)
     assert count(spark, "select count(*) from geo.towns") == 3
+
+
+def test_lake_by_another_path_is_the_same_and_a_refused_one_changes_nothing(
+    spark: SparkSession, towns: Lake, tmp_path: Path
+):
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    session(towns, spark)
+    session(ul.connect(tmp_path / "link"), spark)
+    other = ul.connect(tmp_path / "other")
+    other.create_table("Geo.towns", "id bigint")
+    with pytest.raises(InvalidRequest, match=r"another table Geo\.towns"):
+        session(other, spark)
+    append(spark.table("Geo.towns").limit(1), "Geo.towns")
+    assert spark.table("Geo.towns").count() == 4
+    forget(spark, ul.connect(tmp_path / "link"))
+    assert not spark.catalog.tableExists("geo.towns")
 
 
 def test_names_that_differ_by_case_only_are_refused(spark: SparkSession):

@@ -71,6 +71,17 @@ def test_table_with_deletions_has_its_name_and_joins_itself(spark: SparkSession,
     spark.sql("drop database del cascade")
 
 
+def test_column_of_the_name_that_positions_have_is_read_as_it_is(spark: SparkSession, tmp_path: Path):
+    lake = ul.connect(tmp_path / "other")
+    table = lake.create_table("del.keys", "__underlay_row bigint, __Underlay_Row_ string")
+    for number in range(2):
+        table.append(pa.table({"__underlay_row": [number, number + 10], "__Underlay_Row_": ["x", "y"]}))
+    delete(table, 0, [0])
+    assert sorted(read_table(spark, lake, "del.keys").collect()) == [(1, "x"), (10, "y"), (11, "y")]
+    delete(table, 1, [1])
+    assert sorted(read_table(spark, lake, "del.keys").collect()) == [(1, "x"), (10, "y")]
+
+
 def test_keys_tell_files_apart():
     assert deleted_keys([pack([1, 5]), pack([]), pack([2**32 - 1])]).tolist() == [1, 5, 3 * 2**32 - 1]
     assert deleted_keys([]).tolist() == []

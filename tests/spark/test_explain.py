@@ -16,6 +16,7 @@ from underlay.spark.gateway import call, java_plan
 from underlay.spark.plan_nodes import nodes_of
 from underlay.spark.ranged import ranged_frame
 from underlay.spark.relation import pin, read_table
+from underlay.spark.session import forget, session
 from underlay.spark.source import register_source
 
 pytestmark = pytest.mark.local_only
@@ -108,9 +109,21 @@ def test_what_the_ranged_reader_reads_is_said(spark: SparkSession, lake: Lake):
         register_source(spark)
     found = explain(frame)
     assert found.startswith("shop.items version 6, by the ranged reader, since it is a test\n")
-    assert "read: 6 files, 6 blocks, 300 rows" in found
+    assert "read: 1 file, 1 block, 50 rows" in found
+    assert "conditions of the plan: id IS NOT NULL; id = 5001" in found
     source = spark.read.format("underlay").option("lake", lake.url).load("shop.items")
     assert explain(source) == 'shop.items, by format("underlay"), whose version was fixed when it was loaded'
+
+
+def test_conditions_do_not_show_what_stands_behind_a_name(spark: SparkSession, tmp_path: Path):
+    lake = ul.connect(tmp_path)
+    lake.create_table("seen.words", "word string, `odd name` string")
+    session(lake, spark)
+    try:
+        found = explain(spark.sql("select 1 from seen.words where upper(word) = 'A' and length(`odd name`) > 1"))
+    finally:
+        forget(spark, lake)
+    assert "left to Spark, dropping nothing: (upper(word) = 'A'); (length(`odd name`) > 1)\n" in found
 
 
 def test_frame_without_our_tables_says_so(spark: SparkSession):

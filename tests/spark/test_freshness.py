@@ -42,6 +42,13 @@ def test_what_this_process_writes_is_seen_at_once(spark: SparkSession, lake: Lak
     assert [row.id for row in before.collect()] == [1]
 
 
+def test_a_lake_that_is_opened_by_another_path_is_the_same(spark: SparkSession, lake: Lake, tmp_path: Path):
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    for number, path in enumerate((tmp_path / "link", tmp_path / "lake" / ".." / "lake"), 2):
+        ul.connect(path).table("fresh.numbers").append(pa.table({"id": [number]}))
+        assert numbers(spark) == list(range(1, number + 1))
+
+
 def test_what_the_data_source_commits_in_a_worker_is_seen_at_once(spark: SparkSession, lake: Lake):
     spark.range(2, 4).write.format("underlay").mode("append").save("fresh.numbers")
     assert numbers(spark) == [1, 2, 3]

@@ -13,3 +13,8 @@ from tests.spark.fuzz import fuzz_table
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_conditions_find_the_same_rows_as_in_memory(spark: SparkSession, tmp_path: Path, seed: int):
     assert fuzz_table(spark, tmp_path, seed, conditions=25) == []
+
+
+@pytest.mark.parametrize("seed", range(5, 7))
+def test_conditions_find_the_same_rows_through_the_ranged_reader(spark: SparkSession, tmp_path: Path, seed: int):
+    assert fuzz_table(spark, tmp_path, seed, conditions=12, is_ranged=True) == []

@@ -11,9 +11,12 @@ from pyspark.sql import SparkSession
 
 import underlay as ul
 from underlay.api.lake import Lake
-from underlay.errors import InvalidRequest
-from underlay.spark.one_version import VersionsInUse
+from underlay.errors import CommitConflict, InvalidRequest
+from underlay.spark import small
+from underlay.spark.one_version import Queries
 from underlay.spark.relation import read_table
+from underlay.spark.session import forget, refresh, session
+from underlay.spark.write import overwrite
 
 
 @pytest.fixture
@@ -61,10 +64,50 @@ def test_one_version_may_occur_many_times(spark: SparkSession, lake: Lake):
         cached.unpersist()
 
 
+def test_cached_frame_of_an_older_version_is_refused_beside_a_new_one(spark: SparkSession, lake: Lake):
+    old = read_table(spark, lake, "one.rows").cache()
+    try:
+        assert old.count() == 2
+        lake.table("one.rows").append(pa.table({"id": [3]}))
+        new = read_table(spark, lake, "one.rows")
+        with pytest.raises(SparkRuntimeException, match=r"two versions of one\.rows in one query: 1 and 2"):
+            old.where("id > 0").union(new).collect()
+        assert new.where("id > 1").count() == 2
+        assert old.union(read_table(spark, lake, "one.rows", version=2)).count() == 5
+        assert old.count() == 2
+    finally:
+        old.unpersist()
+
+
 def test_executions_that_are_long_over_are_forgotten():
-    versions = VersionsInUse()
+    queries = Queries()
     for execution in range(5000):
-        versions.add(str(execution), "a.b", "here", 1)
-    versions.add("0", "a.b", "here", 2)
+        queries.find(str(execution)).add("a.b", "here", 1)
+    queries.find("0").add("a.b", "here", 2)
     with pytest.raises(InvalidRequest, match=r"two versions of a\.b"):
-        versions.add("4999", "a.b", "here", 2)
+        queries.find("4999").add("a.b", "here", 2)
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_rows_that_came_after_a_frame_are_not_overwritten_by_it(
+    spark: SparkSession, lake: Lake, is_large: bool, monkeypatch: pytest.MonkeyPatch
+):
+    if is_large:
+        monkeypatch.setattr(small, "SMALL_BYTES", -1)
+    session(lake, spark)
+    try:
+        old = spark.table("one.rows").where("id > 1")
+        lake.table("one.rows").append(pa.table({"id": [3]}))
+        with pytest.raises(CommitConflict):
+            overwrite(old, "one.rows", lake=lake)
+        with pytest.raises(SparkRuntimeException, match=r"one\.rows is at version 2, .* rows of version 1"):
+            old.write.format("underlay").mode("overwrite").save("one.rows")
+        assert lake.table("one.rows").count() == 3
+        asked = read_table(spark, lake, "one.rows", version=1)
+        assert overwrite(asked, "one.rows", lake=lake).row_count == 2
+        refresh(spark, lake)
+        assert overwrite(spark.table("one.rows").where("id > 1"), "one.rows", lake=lake).row_count == 1
+        spark.table("one.rows").selectExpr("id + 7 as id").write.format("underlay").mode("overwrite").save("one.rows")
+        assert spark.table("one.rows").collect() == [(9,)]
+    finally:
+        forget(spark, lake)

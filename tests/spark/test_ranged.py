@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from datetime import UTC, datetime, time
 from pathlib import Path
@@ -10,6 +11,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 
 import underlay as ul
@@ -20,9 +22,12 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import Unsupported
 from underlay.plan.part import BoolArray, Part
+from underlay.scan.scan import leaf_ids
 from underlay.spark.explain import explain
+from underlay.spark.gateway import call, call_text, java_plan
 from underlay.spark.ranged import RangedReadWarning, ranged_frame
 from underlay.spark.relation import pin, read_table
+from underlay.spark.scans import scans_of
 from underlay.spark.session import forget, session
 
 
@@ -53,6 +58,7 @@ def test_lake_on_s3_without_the_jar_is_read_by_name_and_says_so_once(spark: Spar
         assert by_name.collect()[0] == (80, "é1-1049")
         assert ids(frame) == [*range(50), *range(1000, 1050)]
         assert "hadoop-aws" in explain(by_name)
+        assert "read: 1 file, 1 block" in explain(frame.where("id = 1003").select("name"))
         assert options["secret_access_key"] not in explain(by_name)
     finally:
         forget(spark, lake)
@@ -102,8 +108,90 @@ def test_frame_keeps_its_version_and_can_be_made_in_any_thread(spark: SparkSessi
     table.append(rows_of(1))
     (frame,) = frames
     assert ids(frame) == list(range(50))
-    both = frame.alias("a").join(ranged_frame(spark, pin(table)).alias("b"), "id", "right")
-    assert both.count() == 100
+    asked = ranged_frame(spark, pin(table), is_asked_for=True)
+    assert frame.alias("a").join(asked.alias("b"), "id", "right").count() == 100
+    with pytest.raises(SparkRuntimeException, match=r"two versions of shop\.items in one query: 1 and 2"):
+        frame.union(ranged_frame(spark, pin(table))).count()
+
+
+@pytest.fixture(scope="module")
+def ranged(spark: SparkSession, lake: Lake) -> DataFrame:
+    return ranged_frame(spark, pin(lake.table("shop.items")))
+
+
+def plan_of(frame: DataFrame, lake: Lake) -> tuple[set[str], int]:
+    """The columns and blocks that the reader is told to read."""
+    (scan,) = scans_of(frame)
+    assert scan.plan is not None
+    columns = lake.table("shop.items").snapshot().schema.fields
+    read = set(scan.plan.columns)
+    return {column.name for column in columns if read & set(leaf_ids(column))}, scan.plan.kept.blocks
+
+
+@pytest.mark.parametrize(
+    ("condition", "columns", "blocks"),
+    [
+        ("id = 2007", {"id", "name"}, 1),
+        ("id < 1010 and name > 'é1'", {"id", "name"}, 1),
+        ("not flag and small < -3000", {"flag", "small", "name"}, 2),
+        ("price = 20.07", {"price", "name"}, 1),
+        ("at < timestamp '2020-01-02 00:00:00'", {"at", "name"}, 1),
+        ("inner.A = 3001 or inner.deep.text = 't3001'", {"inner", "name"}, 2),  # t0 < t3001 < t9
+        ("id = 2007 and rand() >= 0", {"id", "name"}, 1),  # the second cannot be translated
+        ("(id = 7 and length(name) > 0) or id = 2007", {"id", "name"}, 2),
+        ("unsigned = 2147484648", {"unsigned", "name"}, 1),
+        ("size > 1e9", {"size", "name"}, 1),  # NaN, in the fourth file
+    ],
+)
+def test_only_what_a_query_needs_is_read(
+    spark: SparkSession, lake: Lake, ranged: DataFrame, plain: str, condition: str, columns: set[str], blocks: int
+):
+    query = ranged.where(condition).select("name")
+    assert plan_of(query, lake) == (columns, blocks)
+    expected = spark.table(plain).where(condition).select("name").collect()
+    assert expected
+    assert sorted(query.collect(), key=str) == sorted(expected, key=str)
+
+
+def test_conditions_of_one_query_are_not_those_of_another(ranged: DataFrame):
+    few = ranged.where("id < 5")
+    assert few.count() == 5
+    assert ranged.count() == 300
+    assert few.alias("a").join(ranged.where("id < 50").alias("b"), "id", "right").count() == 50
+    cached = few.select("id").cache()
+    try:
+        assert cached.count() == 5
+        assert ranged.where("id >= 5").count() == 295
+    finally:
+        cached.unpersist()
+
+
+def test_rows_are_counted_by_reading_the_narrowest_column(lake: Lake, ranged: DataFrame):
+    query = ranged.groupBy().count()
+    assert plan_of(query, lake) == ({"flag"}, 6)
+    assert query.collect() == [(300,)]
+
+
+def test_optimiser_knows_rows_and_bytes(ranged: DataFrame):
+    stats = call(call(java_plan(ranged.where("id < 50").select("id")), "optimizedPlan"), "stats")
+    assert 0 < int(call_text(stats, "sizeInBytes")) < 10_000
+    assert "BroadcastHashJoin" in joined_plan(ranged)
+
+
+def joined_plan(ranged: DataFrame) -> str:
+    query = ranged.alias("a").join(ranged.where("id < 9").alias("b"), "id")
+    return call_text(call(java_plan(query), "executedPlan"), "toString")
+
+
+def test_conditions_on_types_that_spark_does_not_have_are_left_to_spark(spark: SparkSession, tmp_path: Path):
+    lake = ul.connect(tmp_path)
+    table = lake.create_table("odd.moments", pa.schema([("at", pa.timestamp("ns")), ("id", pa.uuid())]))
+    ids = pa.array([UUID(int=number).bytes for number in range(3)], pa.uuid())
+    table.append(pa.table({"at": pa.array([1_000, 2_000, None], pa.timestamp("ns")), "id": ids}))
+    frame = ranged_frame(spark, pin(table))
+    query = frame.where("at = timestamp_ntz '1970-01-01 00:00:00.000002'").where(f"id = '{UUID(int=1)}'")
+    assert query.count() == 1
+    assert re.search(r"left to Spark, dropping nothing:.*at.*id", explain(query))
 
 
 @pytest.mark.local_only

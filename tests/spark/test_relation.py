@@ -18,6 +18,7 @@ from underlay.api.lake import Lake
 from underlay.errors import TableNotFound, VersionNotFound
 from underlay.spark.file_index import TableFileIndex
 from underlay.spark.gateway import gateway_of
+from underlay.spark.ranged import RangedReadWarning
 from underlay.spark.relation import read_table
 
 CONDITIONS = {
@@ -235,3 +236,22 @@ def test_instants_in_milliseconds_are_compared_with_finer_ones(spark: SparkSessi
     literal = "timestamp '1970-01-01 00:00:01.000456Z'"
     for where, rows in {"at < ": 1, "at <> ": 1, "not at >= ": 1, "at = ": 0}.items():
         assert frame.where(where + literal).count() == rows, where
+
+
+def test_column_named_like_the_way_to_a_field_hides_no_row_of_the_field(spark: SparkSession, tmp_path: Path):
+    """Spark's pushed filters call both `a.b`, and would skip by the statistics of the wrong one."""
+    lake = ul.connect(tmp_path)
+    schema = pa.schema([("a", pa.struct([("b", pa.int64())])), ("a.b", pa.int64())])
+    table = lake.create_table("twin.rows", schema, properties={"block_rows": "1"})
+    table.append(pa.table({"a": [{"b": 1}, {"b": 11}], "a.b": [100, 200]}, schema))
+    frame = read_table(spark, lake, "twin.rows")
+    assert [frame.where(where).count() for where in ("a.b = 11", "a.b < 20", "`a.b` = 200")] == [1, 2, 1]
+
+
+def test_column_that_sparks_reader_would_fill_itself_is_read_right(spark: SparkSession, tmp_path: Path):
+    lake = ul.connect(tmp_path)
+    table = lake.create_table("own.rows", "id bigint, _tmp_metadata_row_index double")
+    table.append(pa.table({"id": [1, 2], "_tmp_metadata_row_index": [0.5, 1.5]}))
+    with pytest.warns(RangedReadWarning, match="_tmp_metadata_row_index"):
+        frame = read_table(spark, lake, "own.rows")
+    assert frame.where("_tmp_metadata_row_index > 1").collect() == [(2, 1.5)]

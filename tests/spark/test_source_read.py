@@ -326,3 +326,22 @@ def test_the_source_is_called_underlay():
 def test_rows_of_one_file_come_in_its_order(spark: SparkSession, lake: Lake):
     frame = reader_of(spark, lake).option("columns", "id").option("where", "id < 1000").load("shop.items")
     assert [row.id for row in frame.collect()] == rows_of(0)["id"].to_pylist()
+
+
+def test_decimals_that_pyspark_may_have_rounded_are_left_to_spark():
+    schema = from_arrow(pa.schema([("amount", pa.decimal128(38, 0))]))
+    long, short = Decimal("1" * 28), Decimal("1" * 27)
+    assert read_pushed(pushed.EqualTo(("amount",), long), schema) is None
+    assert read_pushed(pushed.In(("amount",), (short, long)), schema) is None
+    assert read_pushed(pushed.EqualTo(("amount",), short), schema) is not None
+
+
+@pytest.mark.usefixtures("pushing")
+def test_long_decimals_are_compared_exactly(spark: SparkSession, tmp_path: Path):
+    values = [Decimal(10**38 - 1), Decimal("12345678901234567890123456789012345678"), Decimal(1)]
+    lake = ul.connect(tmp_path)
+    table = lake.create_table("long.decimals", pa.schema([("amount", pa.decimal128(38, 0))]))
+    table.append(pa.table({"amount": pa.array(values, pa.decimal128(38, 0))}))
+    reader = spark.read.format("underlay").option("lake", lake.url).option("push_filters", "true")
+    for condition, count in {"=": 1, "<": 1, ">=": 2}.items():
+        assert reader.load("long.decimals").where(f"amount {condition} {values[1]}").count() == count

@@ -55,8 +55,13 @@ def test_rows_of_types_that_spark_lacks_are_written_in_process_and_by_tasks(
         "token": UUID(UUID_TEXT),
     }
     monkeypatch.setattr(small, "SMALL_BYTES", -1)
-    overwrite(frame, table)
-    assert table.to_arrow().sort_by("id").equals(expected)
+    for zone in ("UTC", "Europe/Berlin"):  # batches of tasks have the session's
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            overwrite(frame, table)
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+        assert table.to_arrow().sort_by("id").equals(expected)
 
 
 @pytest.mark.parametrize(

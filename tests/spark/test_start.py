@@ -64,7 +64,7 @@ def test_driver_on_a_cluster_keeps_the_address_that_others_reach():
 
 def test_folder_of_a_session_goes_with_the_process():
     code = "from underlay.spark.start import temporary_folder; print(temporary_folder())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
     assert "underlay-spark-" in done.stdout
     assert not Path(done.stdout.strip()).exists()
 
@@ -77,6 +77,6 @@ def test_names_need_pyspark():
         "try: underlay.spark.session\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
     assert done.stdout.startswith("Unsupported underlay.spark.session needs PySpark"), done.stderr
     assert "pip install 'underlay[spark]'" in done.stdout

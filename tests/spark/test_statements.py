@@ -111,7 +111,7 @@ def objects(lake: Lake) -> set[tuple[Path, int]]:
 
 def test_statements_that_would_change_a_table_are_refused(spark: SparkSession, unharmed: Callable[[str], None]):
     for statement in REFUSED:
-        with pytest.raises(PySparkException, match=r"(geo|towns|The name) is a table of a lake"):
+        with pytest.raises(PySparkException, match=r"(geo is|towns is|This may be) a table of a lake"):
             spark.sql(statement)
         unharmed(statement)
 
@@ -185,3 +185,21 @@ def test_dropped_plan_is_an_error_that_names_the_cure(
         spark.table("geo.towns")
     refresh(spark, towns)
     unharmed("dropped plan")
+
+
+@pytest.mark.parametrize(
+    ("ask", "hint"),
+    [
+        (lambda spark: spark.sql("select * from geo.towns version as of 1"), "geo.towns is a table.*name@v7"),
+        (lambda spark: spark.sql("select * from geo.`towns@v1`"), "geo.towns is a table.*register_version"),
+        (lambda spark: spark.readStream.table("geo.towns"), r'readStream\.format\("underlay"\)'),
+    ],
+)
+def test_older_versions_and_streams_are_refused_with_what_to_call(
+    spark: SparkSession, towns: Lake, ask: Callable[[SparkSession], DataFrame], hint: str
+):
+    with pytest.raises(AnalysisException, match=hint):
+        ask(spark)
+    with pytest.raises(AnalysisException) as raised:
+        spark.sql("select * from geo.`nowhere@v1`")
+    assert "Underlay" not in str(raised.value)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
+from pyspark.sql.functions import count, lit
 
 import underlay as ul
 from tests.end_to_end.lakes import data_keys, named_keys
@@ -101,6 +102,7 @@ def test_columns_that_do_not_fit_are_refused_before_any_job_runs(spark: SparkSes
         (frame.withColumnRenamed("name", "NAME"), "Did you mean name"),
         (frame.selectExpr("cast(id as string) as id", "name"), "id"),
         (frame.select("name"), "required column is missing"),
+        (frame.select(), "the frame has no columns"),
     ):
         with pytest.raises(SchemaMismatch, match=problem):
             append(misfit, NAME, lake=empty)
@@ -246,6 +248,23 @@ def test_a_small_append_is_collected_in_one_job_and_written_as_one_file(spark: S
 def test_what_grows_on_its_way_is_not_small(spark: SparkSession):
     assert not is_small(spark.sql("select explode(sequence(id, 1000000000)) as id from range(1)"))
     assert not is_small(map_in_arrow(frame_of(spark, 0, 5), lambda batches: batches, frame_of(spark, 0, 5).schema))
+
+
+def test_what_a_frame_observes_is_what_is_written(spark: SparkSession, empty: Lake, table: Table):
+    seen = Observation()
+    frame = frame_of(spark, 0, 60_000).observe(seen, count(lit(1)).alias("rows")).selectExpr("id", "name")
+    assert not is_small(frame)
+    assert append(frame, NAME, lake=empty).row_count == 60_000
+    assert seen.get == {"rows": 60_000}
+
+
+def test_struct_that_is_null_and_has_a_field_that_never_is_can_be_collected(spark: SparkSession, empty: Lake):
+    table = empty.create_table(NAME, "id bigint, x struct<a: int, b: list<struct<c: int>>>")
+    inner = "named_struct('a', 1, 'b', array(named_struct('c', 2)))"
+    frame = spark.sql(f"select id, case when id > 0 then {inner} end as x from range(2)")
+    assert is_small(frame)
+    append(frame, NAME, lake=empty)
+    assert table.to_arrow()["x"].to_pylist() == [None, {"a": 1, "b": [{"c": 2}]}]
 
 
 def test_many_rows_that_spark_takes_for_few_bytes_are_written_by_tasks(spark: SparkSession, empty: Lake):

@@ -22,6 +22,7 @@ from underlay.errors import InvalidRequest, Unsupported
 from underlay.spark.entry import Entry, EntryMaker, key_of
 from underlay.spark.gateway import JavaObject, call, call_text, gateway_of, java_session, scala_map
 from underlay.spark.start import temporary_folder
+from underlay.store.local_url import is_same_directory
 
 LOG = logging.getLogger("underlay.spark")
 _DATABASE = "org.apache.spark.sql.catalyst.catalog.CatalogDatabase"
@@ -61,6 +62,13 @@ class Names:
         """Plans that names had before, each with the time at which it was replaced; the oldest first."""
         self._databases: set[str] = set()
         call(announcing, "addListener", Undo(self._catalog, self._entries))
+
+    def lake_at(self, url: str) -> Lake | None:
+        """The lake with this URL, or that another spelling of its directory names."""
+        found = self.lakes.get(url)
+        if found is not None:
+            return found
+        return next((lake for known, lake in list(self.lakes.items()) if is_same_directory(known, url)), None)
 
     def entries_of(self, lake_url: str) -> list[Entry]:
         """What names a lake has here."""

@@ -60,6 +60,6 @@ def _scalar(given: Scalar) -> DataType:
     found = _PLAIN.get(given.kind)
     if found is None:
         raise Unsupported(
-            "Spark's own reader has no such type", found=str(given), hint="Read the table with the ranged reader."
+            "Spark's own reader has no such type", found=str(given), hint="Read the table with table.scan or lake.sql."
         )
     return found

@@ -15,17 +15,26 @@ from pyspark.sql import functions as f
 from underlay.index.deletes import MAX_ROWS, unpack
 
 _KEY = "__underlay_row"
+"""How the name of the column begins that tells rows apart."""
 
 
 def without_deleted(
-    spark: SparkSession, frame: DataFrame, columns: Sequence[Column | str], deletes: Sequence[bytes]
+    spark: SparkSession,
+    frame: DataFrame,
+    columns: Sequence[Column | str],
+    names: Sequence[str],
+    deletes: Sequence[bytes],
 ) -> DataFrame:
-    """Columns of a frame over files that are numbered from 0, without the rows at the positions deleted in each."""
+    """Columns of a frame over files that are numbered from 0, without the rows at the positions deleted in each.
+
+    `names` are those that the columns get.
+    """
     hidden = frame.metadataColumn("_metadata")
     number = f.unix_millis(hidden["file_modification_time"])
-    keyed = frame.select(*columns, (number * MAX_ROWS + hidden["row_index"]).alias(_KEY))
-    gone = spark.createDataFrame(pa.table({_KEY: deleted_keys(deletes)}))
-    return keyed.join(f.broadcast(gone), _KEY, "left_anti").drop(_KEY)
+    key = _KEY + "_" * max(map(len, names))  # longer than any of them
+    keyed = frame.select(*columns, (number * MAX_ROWS + hidden["row_index"]).alias(key))
+    gone = spark.createDataFrame(pa.table({key: deleted_keys(deletes)}))
+    return keyed.join(f.broadcast(gone), key, "left_anti").drop(key)
 
 
 def deleted_keys(deletes: Sequence[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

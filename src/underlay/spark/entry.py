@@ -7,20 +7,26 @@ reads one version, whatever is put there meanwhile. All sessions of the applicat
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
-from pyspark.sql import DataFrame, SparkSession
+import msgspec
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from underlay.api.table import Table
 from underlay.spark.catalog_table import CATALOG, REQUIRED, TABLE, table_defaults
-from underlay.spark.gateway import Gateway, JavaObject, call, java_plan, scala_map
+from underlay.spark.gateway import Gateway, JavaObject, call, call_text, scala_map
 from underlay.spark.named import has_version
-from underlay.spark.relation import frame_of
+from underlay.spark.relation import plan_of
 
 _PROPERTIES, _TEXT, _COMMENT = 11, 13, 14
 """Places among the parameters of a `CatalogTable`."""
+_MADE_BY = ", made by underlay.spark.refresh"
+"""Ends the names of the temporary views: who meets one learns where it comes from."""
+HIDDEN = re.compile(rf"\w+\.`[^`]*{re.escape(_MADE_BY)}`\.")
+"""The name of such a view before that of a column, as Spark shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,12 +75,13 @@ class EntryMaker:
         head, fields = table.read_head(), table.snapshot().schema.fields
         dataset, short = key_of(name)
         scanned = self._catalog_table(dataset, short, self._no_columns, {})
-        frame = frame_of(spark, table, scanned, is_asked_for=has_version(name))
-        analyzed = call(java_plan(frame), "analyzed")
+        plan = plan_of(spark, table, scanned, is_asked_for=has_version(name))
         comments = [field.comment for field in fields]
-        columns = _with_comments(gateway, frame, comments) if any(comments) else call(analyzed, "schema")
+        columns = call(plan, "schema")
+        if any(comments):
+            columns = _with_comments(gateway, columns, comments)
         root = head.root
-        hidden = f"{dataset}.{short} {root.version}-{root.commit_id[:12]}, made by underlay.spark.refresh"
+        hidden = f"{dataset}.{short} {root.version}-{root.commit_id[:12]}{_MADE_BY}"
         given = {
             _PROPERTIES: self._marks(lake_url),
             _TEXT: _some(gateway, f"SELECT * FROM `{self._temporary}`.`{hidden}`"),
@@ -90,7 +97,7 @@ class EntryMaker:
             commit_id=root.commit_id,
             hidden=hidden,
             view=self._catalog_table(dataset, short, columns, given),
-            plan=gateway.new(f"{CATALOG}.TemporaryViewRelation", holder, _some(gateway, analyzed)),
+            plan=gateway.new(f"{CATALOG}.TemporaryViewRelation", holder, _some(gateway, plan)),
         )
 
     def _catalog_table(self, database: str, name: str, columns: JavaObject, given: dict[int, JavaObject]) -> JavaObject:
@@ -100,14 +107,15 @@ class EntryMaker:
         return gateway.new(TABLE, identifier, self._view, self._no_storage, columns, *rest)
 
 
-def _with_comments(gateway: Gateway, frame: DataFrame, comments: list[str | None]) -> JavaObject:
-    columns = StructType(
+def _with_comments(gateway: Gateway, columns: JavaObject, comments: list[str | None]) -> JavaObject:
+    fields = StructType.fromJson(msgspec.json.decode(call_text(columns, "json"))).fields
+    commented = StructType(
         [
             StructField(field.name, field.dataType, field.nullable, None if comment is None else {"comment": comment})
-            for field, comment in zip(frame.schema.fields, comments, strict=True)
+            for field, comment in zip(fields, comments, strict=True)
         ]
     )
-    return gateway.static("org.apache.spark.sql.types.DataType", "fromJson", columns.json())
+    return gateway.static("org.apache.spark.sql.types.DataType", "fromJson", commented.json())
 
 
 def _some(gateway: Gateway, value: object) -> JavaObject:

@@ -50,7 +50,7 @@ def _show_plan(plan: Plan, scan: Scan) -> list[str]:
     table, *drops, read = explain_plan(plan).splitlines()
     drops = [table if scan.is_whole else table.replace("table:", "these files of the table:", 1), *drops]
     if not scan.is_native:
-        return [*drops, read, "Spark tells this reader no conditions: they are applied afterwards"]
+        return [*drops, read]
     total, kept = plan.totals, plan.kept
     return [
         *drops,

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from underlay.change.staged import Staged
 from underlay.index.state import count_rows
 from underlay.spark.gateway import JavaObject, call, call_number, call_text, frame_of_plan, gateway_of, java_plan
-from underlay.spark.small import SMALL_BYTES
+from underlay.spark.small import SMALL_BYTES, collect_rows
 
 FEW_ROWS = 20_000
 _FEW_BYTES = 16 << 20
@@ -64,7 +64,7 @@ def collect_few(frame: DataFrame, before: SeenRows | None) -> pa.Table | None:
         most = before.most if before is not None and before.count <= before.most else 0
     if not most:
         return None
-    rows = _limited(frame, most + 1).toArrow()
+    rows = collect_rows(_limited(frame, most + 1))
     return rows if rows.num_rows <= most else None
 
 

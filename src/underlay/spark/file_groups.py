@@ -39,6 +39,11 @@ class Group:
     is_registered: bool = False
     has_deletes: bool = False
 
+    @property
+    def is_as_it_is(self) -> bool:
+        """Whether a scan of Spark's gives the table's rows and columns, and no more has to be done."""
+        return self.reading is not None and self.reading.is_by_name and not self.has_deletes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:

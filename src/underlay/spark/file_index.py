@@ -8,47 +8,45 @@ from __future__ import annotations
 
 from functools import cached_property
 from urllib.parse import quote
-from weakref import WeakSet
 from zlib import crc32
 
 from pyspark.sql import SparkSession
 
-from underlay.errors import UnderlayError
 from underlay.prune import TRUE
 from underlay.spark.callbacks import close_forgotten
 from underlay.spark.file_groups import Group
-from underlay.spark.file_list import encode_files, hand_over
+from underlay.spark.file_list import hand_over
 from underlay.spark.filters import read_filters
-from underlay.spark.gateway import JavaObject, call, call_text, gateway_of
+from underlay.spark.gateway import JavaObject, call
+from underlay.spark.java_dates import refuse_mistaken_dates
 from underlay.spark.located import hand_over_located
-from underlay.spark.one_version import versions_in_use
+from underlay.spark.one_version import VersionReader
 from underlay.spark.preferred import Hosts, executor_hosts
 from underlay.spark.unchanged import check_unchanged
 from underlay.spark.version_files import Files, VersionFiles
 
-_EXECUTION = "spark.sql.execution.id"
 _NOTHING = "scala.collection.immutable.Nil$"
 _ROW = "org.apache.spark.sql.catalyst.InternalRow$"
 _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory$"
 
 
-class TableFileIndex:
-    """The files of one group of a version. `is_asked_for`: the user named the version.
+class TableFileIndex(VersionReader):
+    """The files of one group of a version. `skips_blocks`: Spark skips row groups of them by the filters.
 
     `names` are the table's columns by what its files call them, None when that is the same.
     """
 
-    def __init__(self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool) -> None:
-        self._gateway = gateway_of(spark)
-        self._context = spark.sparkContext
+    def __init__(
+        self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool, skips_blocks: bool
+    ) -> None:
+        identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}"
+        super().__init__(spark, version.table, identity, is_asked_for=is_asked_for)
         self.version = version
         self.group = group
-        self._is_asked_for = is_asked_for
+        self.skips_blocks = skips_blocks
         reading = group.reading
         self.names = None if reading is None or reading.is_by_name else reading.names(version.snapshot.schema)
-        self._identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}"
         self._everything: tuple[Hosts, JavaObject] | None = None
-        _live.add(self)
 
     @cached_property
     def all_files(self) -> Files:
@@ -62,32 +60,23 @@ class TableFileIndex:
 
     def rootPaths(self) -> JavaObject:  # noqa: N802  # Spark's name
         """None: Spark would take them for folders that it may overwrite, and delete every file in them."""
-        return self._gateway.module(_NOTHING)
+        return self.gateway.module(_NOTHING)
 
     def listFiles(self, _partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802  # Spark's
         """The files that may hold a row that passes the filters, as one partition without values.
 
         What Underlay raises here is raised by Spark, in our words.
         """
-        try:
-            close_forgotten(self._gateway)
-            self._refuse_other_versions()
-            predicate = read_filters(self._gateway, data_filters, self.names)
+        with self.gateway.raising_errors():
+            close_forgotten(self.gateway)
+            self.refuse_other_versions()
+            predicate = read_filters(self.gateway, data_filters, self.names)
+            if self.skips_blocks:
+                refuse_mistaken_dates(self.gateway, self.session, predicate, self.version.snapshot.schema)
             files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
             check_unchanged(files.registered)
             hosts = executor_hosts(self._context)
             return self._hand_over_all(hosts) if files is self.all_files else self._hand_over(files, hosts)
-        except UnderlayError as error:
-            raise self._gateway.error(str(error)) from error
-
-    def _refuse_other_versions(self) -> None:
-        if self._is_asked_for:
-            return
-        execution = self._context.getLocalProperty(_EXECUTION)  # none outside of a query, as for df.rdd
-        if execution is not None:
-            version = self.version
-            versions = versions_in_use(self._gateway)
-            versions.add(execution, version.table.name, version.place, version.snapshot.version)
 
     def _hand_over_all(self, hosts: Hosts) -> JavaObject:
         """Every file, handed over once for as long as the hosts are the same."""
@@ -97,18 +86,18 @@ class TableFileIndex:
         return known[1]
 
     def _hand_over(self, files: Files, hosts: Hosts) -> JavaObject:
-        gateway = self._gateway
+        gateway = self.gateway
         numbers = [self._numbers[path] for path in files.paths] if self.group.has_deletes else None
         if len(hosts) > 1:
             array = hand_over_located(gateway, files.paths, files.sizes, numbers, hosts)
         else:
-            array = hand_over(gateway, encode_files(files.paths, files.sizes, numbers), len(files.paths))
+            array = hand_over(gateway, files.paths, files.sizes, numbers)
         directory = call(gateway.module(_DIRECTORY), "apply", gateway.constant(_ROW, "empty"), array)
         return call(gateway.module(_NOTHING), "$colon$colon", directory)
 
     def inputFiles(self) -> JavaObject:  # noqa: N802  # Spark's name
         """The paths of all files."""
-        gateway, mark = self._gateway, "\n"
+        gateway, mark = self.gateway, "\n"
         paths = mark.join(quote(path, safe=":/") for path in self.all_files.paths)
         if not paths:
             return gateway.new_array("java.lang.String", 0)
@@ -121,11 +110,11 @@ class TableFileIndex:
 
     def partitionSchema(self) -> JavaObject:  # noqa: N802  # Spark's name
         """No columns: those that the table is partitioned by lie in the files too."""
-        return self._gateway.new("org.apache.spark.sql.types.StructType")
+        return self.gateway.new("org.apache.spark.sql.types.StructType")
 
     def metadataOpsTimeNs(self) -> JavaObject:  # noqa: N802  # Spark's name
         """Not measured."""
-        return self._gateway.module("scala.None$")
+        return self.gateway.module("scala.None$")
 
     def isTimeTravel(self) -> bool:  # noqa: N802  # Spark's name, since 4.3
         """Asked when Spark refreshes what it has cached of some path: none of ours, see `rootPaths`."""
@@ -134,27 +123,7 @@ class TableFileIndex:
     def refresh(self) -> None:
         """A version never changes."""
 
-    def toString(self) -> str:  # noqa: N802  # Java's name
-        """Names the version: two of them are equal when this is."""
-        return self._identity
-
-    def hashCode(self) -> int:  # noqa: N802  # Java's name
-        """Equal for equal versions."""
-        return crc32(self._identity.encode()) >> 1
-
-    def equals(self, other: JavaObject | None) -> bool:
-        """Whether this is the same version of the same table. py4j gives the other one as an object of the JVM."""
-        return other is not None and call_text(other, "toString") == self._identity
-
     class Java:
         """What py4j makes a proxy for."""
 
         implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)
-
-
-def live_index(identity: str) -> TableFileIndex | None:
-    """The index that shows itself like this in a plan; None when this process has none. py4j gives its proxy only."""
-    return next((index for index in list(_live) if index.toString() == identity), None)
-
-
-_live: WeakSet[TableFileIndex] = WeakSet()

@@ -65,6 +65,9 @@ def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> F
 
     `is_catalog_only`: nothing changed but the lake's catalog. Tables that it has as before are not looked at.
     """
+    known = names.lake_at(lake.url)
+    if known is not None and known.url != lake.url:
+        lake = known  # by another path
     tables = lake.tables()
     plain = [table.name for table in tables]
     check_names(names.spark, plain)
@@ -109,21 +112,21 @@ def follow_table(names: Names, lake: Lake, name: str) -> None:
 def hear_bell(lake_url: str, table: str) -> None:
     """A process that works for this one committed to the table of this name. Never raises."""
     for names, _ in list(_applications.values()):
-        lake = names.lakes.get(lake_url)
+        lake = names.lake_at(lake_url)
         if lake is not None:
             _follow(names, lake, [table])
 
 
 def _hear_folder(names: Names, process: int, store_url: str, folder: str) -> None:
     """This process committed to the table in a folder, or to the catalog. A fork of it has no session."""
-    lake = names.lakes.get(store_url)
+    lake = names.lake_at(store_url)
     is_heeded = not getattr(_doing, "is_putting", False) and os.getpid() == process and is_running(names.spark)
     if lake is None or not is_heeded:
         return
     if folder == CATALOG:
         _follow(names, lake, None)
         return
-    found = [entry.name for entry in names.entries_of(store_url) if entry.folder == folder]
+    found = [entry.name for entry in names.entries_of(lake.url) if entry.folder == folder]
     _follow(names, lake, [name for name in found if not has_version(name)])
 
 

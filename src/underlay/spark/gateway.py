@@ -6,16 +6,21 @@ named in full, so that a call is one round trip.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from typing import Any, NewType
 
+import msgspec
 from py4j.java_gateway import JavaClass, JavaMember  # type: ignore[import-untyped]  # it has no types
 from py4j.java_gateway import JavaObject as Py4jObject
 from py4j.protocol import GATEWAY_SERVER_OBJECT_ID, STATIC_PREFIX, Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
+
+from underlay.errors import UnderlayError
 
 JavaObject = NewType("JavaObject", object)
 """A reference to an object of the JVM."""
@@ -25,6 +30,10 @@ _FREE_TEXT = "USER_RAISED_EXCEPTION"
 
 GATEWAY_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError, OSError)
 """What a call raises that failed in the JVM, or did not reach it."""
+
+_IN_CALL = "py4j.Gateway.invoke"
+_OUTER_STEPS = 8
+"""Among the first so many steps of a thread's stack is py4j's own, if it was called."""
 
 _starting = Lock()
 
@@ -72,13 +81,28 @@ class Gateway:
             self._classes[name] = self.static("java.lang.Class", "forName", name)
         return self._classes[name]
 
-    def error(self, text: str) -> Exception:
-        """What a callback raises to make Spark fail with this text, and not with a trace of Python's calls."""
+    @contextmanager
+    def raising_errors(self) -> Iterator[None]:
+        """Around a callback: what Underlay raises in it is raised by Spark, in our words and without Python's calls."""
+        try:
+            yield
+        except UnderlayError as error:
+            raise self._error(str(error)) from error
+
+    def _error(self, text: str) -> Exception:
         named = scala_map(self, {"errorMessage": text})
         context = self.new_array("org.apache.spark.QueryContext", 0)
         found = self.new("org.apache.spark.SparkRuntimeException", _FREE_TEXT, named, None, context, "")
         error: Exception = Py4JJavaError(text, found)
         return error
+
+    def has_field(self, name: str, field: str) -> bool:
+        """Whether a class has a public field."""
+        try:
+            call(self.java_class(name), "getField", field)
+        except Py4JJavaError:
+            return False
+        return True
 
     def private(self, declaring: JavaObject, name: str, target: JavaObject) -> JavaObject:
         """What a private field that this class declares holds in an object."""
@@ -121,6 +145,32 @@ def call_number(target: JavaObject, method: str, *arguments: object) -> int:
     return found
 
 
+def call_numbers(target: JavaObject, method: str, *arguments: object) -> list[int]:
+    """What a method that returns an array of whole numbers returns."""
+    found: Any = call(target, method, *arguments)  # Any: py4j has no types
+    return [int(number) for number in found]
+
+
+def is_called(thread: JavaObject) -> bool:
+    """Whether a thread of the JVM does what Python called, and does not wait for the next call, or has ended."""
+    stack: Any = call(thread, "getStackTrace")
+    outermost = (str(stack[at]) for at in range(max(0, len(stack) - _OUTER_STEPS), len(stack)))
+    return any(_IN_CALL in step for step in outermost)
+
+
+def field_names(struct: JavaObject) -> list[str]:
+    """The names of the fields of a `StructType`."""
+    return [field.name for field in msgspec.json.decode(call_text(struct, "json"), type=_Struct).fields]
+
+
+class _Field(msgspec.Struct):
+    name: str
+
+
+class _Struct(msgspec.Struct):
+    fields: list[_Field]
+
+
 def gateway_of(spark: SparkSession) -> Gateway:
     """The gateway of a session, on which the JVM can call back."""
     found: Any = spark.sparkContext._gateway  # Any: py4j has no types
@@ -161,7 +211,12 @@ def scala_map(gateway: Gateway, values: dict[str, str]) -> JavaObject:
     return found
 
 
+def java_frame(frame: DataFrame) -> JavaObject:
+    """A DataFrame in the JVM."""
+    found: Any = frame
+    return JavaObject(found._jdf)
+
+
 def java_plan(frame: DataFrame) -> JavaObject:
     """The query execution of a DataFrame, which holds its plans."""
-    found: Any = frame
-    return JavaObject(found._jdf.queryExecution())
+    return call(java_frame(frame), "queryExecution")

@@ -23,6 +23,7 @@ from underlay.ingest.do_work import do_work
 from underlay.ingest.work import Done, Work, decode_done, decode_work, encode
 from underlay.spark.address import StoreAddress
 from underlay.spark.arrow_map import BatchFunction, map_in_arrow
+from underlay.spark.seen_files import check_seen
 from underlay.spark.start import has_gateway, is_local
 
 JOBS = 16
@@ -74,11 +75,14 @@ class SparkWorkers:
             self._spark.interruptTag(tag)
 
     def _run_job(self, tag: str, works: Sequence[Work]) -> list[Done]:
-        """What comes of works, one task for each."""
+        """What comes of works, one task for each. Raises Unavailable for files that the driver does not see."""
         self._spark.addTag(tag)
         rows = self._spark.range(0, len(works), 1, len(works))
         found = map_in_arrow(rows, _doing(self._address, works), _DONE_ROWS).collect()
-        return [decode_done(bytes(row[0])) for row in found]
+        done = [decode_done(bytes(row[0])) for row in found]
+        for folder in {work.staging.folder for work in works}:
+            check_seen(self._address.open().lake, folder, [one.staged for one in done])
+        return done
 
 
 def _doing(lake: StoreAddress, works: Sequence[Work]) -> BatchFunction:

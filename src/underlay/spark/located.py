@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from underlay.spark.file_list import STATUS, encode_files, hand_over
+from underlay.spark.file_list import STATUS, hand_over
 from underlay.spark.gateway import Gateway, JavaObject, call
 from underlay.spark.preferred import RANGE_BYTES, Hosts, hosts_of_ranges, preferred_hosts
 
@@ -28,7 +28,7 @@ def hand_over_located(
 ) -> JavaObject:
     """A `FileStatus[]` as `hand_over` gives it, of located files. A few round trips more, and some for new hosts."""
     count = len(paths)
-    plain = hand_over(gateway, encode_files(paths, sizes, numbers, owners=preferred_hosts(paths, hosts)), count)
+    plain = hand_over(gateway, paths, sizes, numbers, owners=preferred_hosts(paths, hosts))
     objects = gateway.new_array("java.lang.Object", count)
     _copy(gateway, plain, objects, count)
     found = gateway.new("java.util.ArrayList", gateway.static("java.util.Arrays", "asList", objects))

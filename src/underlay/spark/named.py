@@ -9,7 +9,6 @@ import re
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.errors import VersionNotFound
 from underlay.spark.relation import pin
 
 _MARK = "@"
@@ -27,10 +26,7 @@ def open_named(lake: Lake, name: str) -> Table:
         found.writable().head()  # looks for the newest version also where the lake may be stale
         return pin(found)
     version = _VERSION.fullmatch(point)
-    try:
-        return found.at(version=int(version[1])) if version else found.at(tag=point)
-    except VersionNotFound as error:
-        raise type(error)(error.problem, place=plain, found=error.found, hint=error.hint) from error
+    return found.at(version=int(version[1])) if version else found.at(tag=point)
 
 
 def has_version(name: str) -> bool:

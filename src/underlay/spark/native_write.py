@@ -1,160 +1,181 @@
 """Rows written by Spark's own Parquet writer, and adopted as files of the table.
 
 No row is handed to Python: tasks write into a folder of the job's own, which nobody reads, and Spark's committer moves
-there what one attempt of each task committed. The driver then reads footers, syncs the files, and gives them names. A
-copied session has the settings on which the files' form depends, so that the user's own stay as they are.
+there what one attempt of each task committed. The driver prepares files as they come (`early_files`), and gives them
+names in the end. A copied session has the settings on which the files' form depends, so that the user's own stay as
+they are. On a cluster tasks do all that they can, since one driver could not keep up with them (`is_far`).
 """
 
 from __future__ import annotations
 
+import re
 import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from underlay.change.adopt import adopt
-from underlay.change.settings import write_options
-from underlay.change.staged import Staged, staging_for
+from underlay.change.adopt import Prepared, adopt, prepare
+from underlay.change.staged import Staged, Staging, discard, staging_for
+from underlay.errors import Inconsistent, UnderlayError
 from underlay.index.root import Definition
-from underlay.parquet.write import CodecName, WriteOptions
-from underlay.parquet.write_nan import float_leaves, leaf_paths
-from underlay.schema.arrow import to_arrow, to_arrow_type
-from underlay.schema.record import from_record
-from underlay.schema.types import Kind
-from underlay.spark.gateway import JavaObject, call, call_text, gateway_of, java_plan, java_session
+from underlay.index.state import count_rows
+from underlay.spark.early_files import EarlyFiles
+from underlay.spark.gateway import (
+    GATEWAY_ERRORS,
+    JavaObject,
+    call,
+    call_number,
+    call_numbers,
+    call_text,
+    gateway_of,
+    is_called,
+    java_plan,
+    java_session,
+)
 from underlay.spark.native_columns import fits_native, native_columns
+from underlay.spark.native_options import SETTINGS, UNSET, guess_values, has_codec, native_options
 from underlay.spark.place import hadoop_folder
+from underlay.spark.seen_files import not_seen
 from underlay.spark.start import is_local
-from underlay.store.take_over import local_root
+from underlay.store import Store
+from underlay.store.local_url import local_root
 from underlay.table.opened import Head
 
-_CODECS: dict[CodecName, str] = {
-    "zstd": "zstd",
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "lz4": "lz4_raw",
-    "none": "uncompressed",
-}
-"""Codecs that every Spark has, by its own names."""
-_SETTINGS = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-    "spark.sql.parquet.fieldId.write.enabled": "true",
-    "spark.sql.parquet.output.committer.class": "org.apache.parquet.hadoop.ParquetOutputCommitter",
-    "spark.sql.sources.commitProtocolClass": (
-        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
-    ),
-}
-_UNSET = "spark.sql.sources.outputCommitterClass"
-_OPTIONS = {
-    "mapreduce.fileoutputcommitter.algorithm.version": "1",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    "parquet.summary.metadata.level": "NONE",
-    "parquet.writer.version": "PARQUET_1_0",
-    "parquet.page.write-checksum.enabled": "true",
-    "parquet.enable.dictionary": "true",
-    "parquet.bloom.filter.enabled": "false",
-    "parquet.column.statistics.enabled": "true",
-}
-"""Whatever the cluster says: task attempts that lost are not moved, and files have what the index lives on."""
-_LARGEST_BLOOM_BYTES = 128 << 20
-"""As large as parquet-java makes them: the number of values decides."""
-_FEWEST_VALUES = 1 << 14
-_UNDERESTIMATE = 4
-"""Spark takes files for as large as they are on the disk, where they are compressed."""
-_TEXT_BITS = 256
-"""What a text takes in memory, when nothing is known of it."""
+_BLOCK_ROWS = ("org.apache.parquet.hadoop.ParquetOutputFormat", "BLOCK_ROW_COUNT_LIMIT")
+"""Where Parquet's writer can be told how many rows a block has at most: since Spark 4.1."""
+_COLUMN = "org.apache.spark.sql.Column"
+_FUNCTIONS = "org.apache.spark.sql.functions"
+_COUNT = "row_count"
+_OBSERVED = re.compile(r"^[\s:|+-]*CollectMetrics ", re.MULTILINE)
+_IN_PROGRESS = "_temporary"
+_LOOK_SECONDS = 0.1
+_MOST_SECONDS = 30
 
 
 def can_write_natively(frame: DataFrame, head: Head) -> bool:
     """Whether Spark itself can write the rows of a frame, which fit the table, as files that the table may own.
 
-    Its tasks must run on this machine: a committer finds nothing of what tasks wrote to disks of others, and says
-    nothing of it. Object stores have no renames.
+    Object stores have no renames. Spark 4.0 cannot be told how many rows a block has. What a frame observes is told to
+    its own session only.
     """
     definition = head.root.definition
     return (
         hasattr(frame, "_jdf")
-        and is_local(frame.sparkSession.sparkContext.master or "")
         and local_root(head.revision.store.url) is not None
-        and write_options(definition).codec in _CODECS
+        and has_codec(definition)
         and fits_native(frame.schema, definition)
+        and gateway_of(frame.sparkSession).has_field(*_BLOCK_ROWS)
+        and not _OBSERVED.search(call_text(call(java_plan(frame), "analyzed"), "toString"))
     )
 
 
 def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
     """Have Spark write the rows for a job, and stage the files.
 
-    Raises Spark's error when a task fails, and what `adopt` raises. Then only files that no version names are left.
+    Raises Spark's error when a task fails, Unavailable when executors wrote to disks that the driver does not see, and
+    what `prepare` and `adopt` raise. Then only files that no version names are left.
     """
-    store, definition = head.revision.store, head.root.definition
+    store, definition, staging = head.revision.store, head.root.definition, staging_for(head)
     root, folder = local_root(store.url), head.revision.keys.staging(job)
     if root is None:
         raise AssertionError(f"not a local store: {store.url}")
+    is_far = not is_local(frame.sparkSession.sparkContext.master or "")
+    early = EarlyFiles(root / folder, partial(prepare, staging, store, is_finished=is_far))
     try:
-        _run(native_columns(frame, definition), definition, hadoop_folder(store.url, folder))
-        return adopt(staging_for(head), store, root, _files_in(root / folder))
+        with early, _cancelled_when_interrupted(frame.sparkSession, job):
+            columns = native_columns(frame, definition, checks_text=is_far)
+            row_count = _run(columns, definition, hadoop_folder(store.url, folder), is_far=is_far)
+        prepared = early.prepare_all(_files_in(root / folder))
+        if row_count not in (None, sum(count_rows(one.entry) for one in prepared.values())):
+            raise not_seen(folder)
+        staged = adopt(staging, root, prepared)
+    except BaseException:
+        _discard(staging, store, early.made)
+        raise
     finally:
         shutil.rmtree(root / folder, ignore_errors=True)  # what is left of it is named by nobody
+    names = {entry.location for entry in staged.entries}
+    _discard(staging, store, [one for one in early.made if one.entry.location not in names])
+    return staged
 
 
-def _run(frame: DataFrame, definition: Definition, folder: str) -> None:
+@contextmanager
+def _cancelled_when_interrupted(spark: SparkSession, job: str) -> Iterator[None]:
+    """Jobs that begin in here end when this thread is interrupted, or the session's jobs are. Without that those of the
+    copied session would go on."""
+    context, tags = spark.sparkContext, [f"underlay-{job}", call_text(java_session(spark), "sessionJobTag")]
+    working = gateway_of(spark).static("java.lang.Thread", "currentThread")  # each of ours has one there
+    for tag in tags:
+        context.addJobTag(tag)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        cancelling = Thread(target=_cancel, args=(spark, tags[0], working), name="underlay-cancel", daemon=True)
+        cancelling.start()  # an interrupted call leaves this thread's connection to the JVM unusable
+        cancelling.join(_MOST_SECONDS)
+        raise
+    finally:
+        with suppress(*GATEWAY_ERRORS, RuntimeError):
+            for tag in tags:
+                context.removeJobTag(tag)
+
+
+def _cancel(spark: SparkSession, tag: str, working: JavaObject) -> None:
+    """Cancel jobs, and wait until they have ended: their tasks would write into a folder that is gone. Also those that
+    have not begun, since Spark still plans: until its thread is done with what this one had called."""
+    tracker = call(call(java_session(spark), "sparkContext"), "statusTracker")
+    until = time.monotonic() + _MOST_SECONDS
+    with suppress(*GATEWAY_ERRORS):
+        while time.monotonic() < until:
+            spark.sparkContext.cancelJobsWithTag(tag)
+            active = set(call_numbers(tracker, "getActiveJobIds")) & set(call_numbers(tracker, "getJobIdsForTag", tag))
+            if not active and not is_called(working):
+                return
+            time.sleep(_LOOK_SECONDS)
+
+
+def _discard(staging: Staging, store: Store, prepared: Sequence[Prepared]) -> None:
+    """Delete what is in the store of attempts that lost, or of a write that failed."""
+    if prepared:
+        with suppress(UnderlayError):  # it is named by nobody
+            discard(staging, store, [Staged(entries=tuple(one.entry for one in prepared))])
+
+
+def _run(frame: DataFrame, definition: Definition, folder: str, *, is_far: bool) -> int | None:
+    """Have Spark write; how many rows tasks wrote that may run on other machines.
+
+    They are counted since a committer finds nothing of what was written to other disks, and says nothing of it.
+    """
     spark = frame.sparkSession
-    session = call(java_session(spark), "cloneSession")
+    gateway, session = gateway_of(spark), call(java_session(spark), "cloneSession")
     settings = call(call(session, "sessionState"), "conf")
-    for name, value in _SETTINGS.items():
+    for name, value in SETTINGS.items():
         call(settings, "setConfString", name, value)
-    call(settings, "unsetConf", _UNSET)
+    call(settings, "unsetConf", UNSET)
     execution = java_plan(frame)
     plan = call(execution, "commandExecuted")
-    rows = gateway_of(spark).static("org.apache.spark.sql.classic.Dataset", "ofRows", session, plan)
-    writer = call(call(rows, "write"), "options", native_options(definition, _guess_values(execution, frame)))
-    call(writer, "parquet", folder)
-
-
-def native_options(definition: Definition, values: int) -> dict[str, str]:
-    """How Spark's writer is told to write files of a table; `values` is about how many one file will have."""
-    options = write_options(definition)
-    schema = to_arrow(from_record(definition.schema))
-    paths = leaf_paths(schema)
-    rows = min(options.block_rows, max(1, options.block_bytes // _row_bytes(definition)))
-    plain = {paths[index] for index in float_leaves(schema)} | options.bloom.keys()
-    return {
-        **_OPTIONS,
-        "compression": _CODECS[options.codec],
-        "maxRecordsPerFile": str(rows * options.file_blocks),
-        "parquet.block.size": str(options.block_bytes),
-        "parquet.block.row.count.limit": str(rows),
-        **({} if options.level is None else {f"parquet.compression.codec.{options.codec}.level": str(options.level)}),
-        **{f"parquet.enable.dictionary#{path}": "false" for path in plain},
-        **_bloom_options(options, min(rows, max(_FEWEST_VALUES, values))),
-    }
-
-
-def _bloom_options(options: WriteOptions, values: int) -> dict[str, str]:
-    found = {"parquet.bloom.filter.max.bytes": str(_LARGEST_BLOOM_BYTES)}
-    for path, probability in options.bloom.items():
-        found[f"parquet.bloom.filter.enabled#{path}"] = "true"
-        found[f"parquet.bloom.filter.expected.ndv#{path}"] = str(values)
-        found[f"parquet.bloom.filter.fpp#{path}"] = str(probability)
-    return found
-
-
-def _guess_values(execution: JavaObject, frame: DataFrame) -> int:
-    """About how many rows the file of one task has, by what Spark guesses; for the size of bloom filters only."""
-    size = int(call_text(call(call(execution, "optimizedPlan"), "stats"), "sizeInBytes"))
-    row = int(call_text(call(call(execution, "analyzed"), "schema"), "defaultSize"))
-    return _UNDERESTIMATE * size // max(1, row) // frame.sparkSession.sparkContext.defaultParallelism
-
-
-def _row_bytes(definition: Definition) -> int:
-    """About what a row takes in memory; lists are taken to have one element."""
-    types = [leaf.type for leaf in from_record(definition.schema).leaves]
-    bits = [_TEXT_BITS if one.kind in (Kind.STRING, Kind.BINARY) else to_arrow_type(one).bit_width for one in types]
-    return -(-sum(bits) // 8)
+    rows = gateway.static("org.apache.spark.sql.classic.Dataset", "ofRows", session, plan)
+    counted, values = None, None
+    if is_far:
+        counted = gateway.new("org.apache.spark.sql.Observation")
+        count = gateway.static(_FUNCTIONS, "count", gateway.static(_FUNCTIONS, "lit", 1))
+        rows = call(rows, "observe", counted, call(count, "as", _COUNT), gateway.new_array(_COLUMN, 0))
+        values = guess_values(execution, spark.sparkContext.defaultParallelism)
+    call(call(call(rows, "write"), "options", native_options(definition, values)), "parquet", folder)
+    return None if counted is None else call_number(call(counted, "getAsJava"), "get", _COUNT)
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """What the committer left: names that begin otherwise are its own, or checksums."""
-    return sorted(path for path in folder.glob("*.parquet") if not path.name.startswith((".", "_")))
+    """What the committer left, but for checksums, and for what attempts that lost may still write. Raises Inconsistent
+    for anything that is no file of rows: rows could be in it."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and _IN_PROGRESS not in path.parts)
+    files = [path for path in found if path.suffix != ".crc"]
+    odd = [path for path in files if path.suffix != ".parquet" or path.parent != folder or path.name[0] in "._"]
+    if odd:
+        raise Inconsistent("Spark wrote something else than files of rows", place=str(odd[0]))
+    return files

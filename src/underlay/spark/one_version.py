@@ -1,36 +1,127 @@
-"""No query reads two versions of a table that nobody asked for.
+"""No query reads two versions of a table that nobody asked for, or replaces a table's rows by those of an older one.
 
 A frame by name is of the version that was the newest when it was made. Beside one that was made later it would give
-rows of two moments. Spark tells, while it plans, which execution it plans for; versions that were asked for by number,
-time or tag do not count.
+rows of two moments; what others added since would be lost when it replaces the newest. Spark tells, while it plans,
+which execution it plans for; versions that were asked for by number, time or tag do not count.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from threading import Lock
 
-from underlay.errors import InvalidRequest
-from underlay.spark.gateway import Gateway
+from pyspark.sql import DataFrame, SparkSession
 
+from underlay.api.table import Table
+from underlay.errors import CommitConflict, InvalidRequest
+from underlay.spark.gateway import Gateway, JavaObject, call, call_text, gateway_of, java_plan, java_session
+from underlay.spark.known_by_text import KnownByText, find_known
+from underlay.spark.plan_nodes import items_of
+from underlay.store.local_url import is_same_directory
+from underlay.table.opened import Head
+from underlay.table.revision import Revision
+
+_EXECUTION = "spark.sql.execution.id"
+_EXECUTIONS = "org.apache.spark.sql.execution.SQLExecution$"
 _MOST_EXECUTIONS = 1024
+_ASKED_FOR = "asked for"
+_OVERWRITE = "OverwriteByExpression"
+_SOURCE = "underlay"
 
 
-class VersionsInUse:
-    """The versions that the newest executions of a JVM read. Safe for many threads."""
+class VersionReader(KnownByText):
+    """What Catalyst asks for the files of one version. `table` is opened at it; `is_asked_for`: the user named it."""
 
-    def __init__(self) -> None:
-        self._executions: OrderedDict[str, dict[str, int]] = OrderedDict()
-        self._lock = Lock()
+    def __init__(self, spark: SparkSession, table: Table, identity: str, *, is_asked_for: bool) -> None:
+        super().__init__(identity)
+        self.gateway = gateway_of(spark)
+        self.table = table
+        self.remark = _ASKED_FOR if is_asked_for else ""
+        self._context = spark.sparkContext
+        self.session = java_session(spark)
 
-    def add(self, execution: str, name: str, place: str, version: int) -> None:
-        """Note that an execution reads this version of the table in `place`. Raises InvalidRequest for a second one."""
-        with self._lock:
-            versions = self._executions.setdefault(execution, {})
-            if len(self._executions) > _MOST_EXECUTIONS:
-                self._executions.popitem(last=False)
-            other = versions.setdefault(place, version)
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether the user named the version."""
+        return self.remark == _ASKED_FOR
+
+    def refuse_other_versions(self) -> None:
+        """Raises InvalidRequest when the query that Spark plans in this thread reads another version of the table;
+        CommitConflict when it replaces rows that came after this version.
+
+        Frames that Spark has cached are not asked; they are looked for when the first of a query's scans is.
+        """
+        execution = self._context.getLocalProperty(_EXECUTION)  # none outside of a query, as for df.rdd
+        if execution is None:
+            return
+        query = _queries_of(self.gateway).find(execution)
+        with query.lock:
+            if not query.is_looked_at:
+                found = call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(execution))
+                if found is not None:
+                    self._look_at(call(found, "analyzed"), query)
+                query.is_looked_at = True
+            self._add_to(query)
+
+    def _look_at(self, plan: JavaObject, query: QueryVersions) -> None:
+        """Learn what a plan overwrites, and which versions cached frames in it are of."""
+        query.overwritten = _overwritten_by(plan)
+        if not call(self._cache, "isEmpty"):
+            for reader in _readers_in(plan):
+                reader._add_to(query)
+
+    def _add_to(self, query: QueryVersions) -> None:
+        if self.is_asked_for:
+            return
+        head = self.table.read_head()
+        query.add(self.table.name, f"{head.revision.store.url}/{head.revision.place}", head.root.version)
+        if query.overwritten == self.table.name:
+            newest = head.revision.head(0.0).version
+            if newest != head.root.version:
+                raise CommitConflict(
+                    f"{self.table.name} is at version {newest}, and would be overwritten by rows of version"
+                    f" {head.root.version}",
+                    hint="Call underlay.spark.refresh, and make the frame anew by spark.table.",
+                )
+
+    @cached_property
+    def _cache(self) -> JavaObject:
+        """What Spark has cached."""
+        return call(call(self.session, "sharedState"), "cacheManager")
+
+
+def version_read(frame: DataFrame, head: Head) -> Head:
+    """The version of a table that a frame reads by its name, if it does and `head` is the newest; else `head`."""
+    if not hasattr(frame, "_jdf"):
+        return head
+    readers = _readers_in(call(java_plan(frame), "analyzed"))
+    read = [reader.table.read_head() for reader in readers if not reader.is_asked_for]
+    versions = [one.root.version for one in read if _is_same(one.revision, head.revision)]
+    oldest = min(versions, default=head.root.version)
+    return head if oldest >= head.root.version else Head(head.revision, head.revision.root(oldest))
+
+
+def _is_same(revision: Revision, other: Revision) -> bool:
+    url, other_url = revision.store.url, other.store.url
+    return revision.place == other.place and (url == other_url or is_same_directory(url, other_url))
+
+
+@dataclass(slots=True)
+class QueryVersions:
+    """What one execution reads: versions by where tables lie. `overwritten` is the name of the table that it replaces
+    by `format("underlay")`. Spark plans parts of a query in several threads: whoever asks or changes holds `lock`."""
+
+    overwritten: str | None = None
+    is_looked_at: bool = False
+    versions: dict[str, int] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def add(self, name: str, place: str, version: int) -> None:
+        """Note that it reads this version of the table in `place`. Raises InvalidRequest for a second one."""
+        other = self.versions.setdefault(place, version)
         if other != version:
             first, second = sorted((other, version))
             raise InvalidRequest(
@@ -39,7 +130,57 @@ class VersionsInUse:
             )
 
 
+class Queries:
+    """The newest executions of a JVM. Safe for many threads."""
+
+    def __init__(self) -> None:
+        self._queries: OrderedDict[str, QueryVersions] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, execution: str) -> QueryVersions:
+        """What an execution reads, as far as it is known."""
+        with self._lock:
+            found = self._queries.setdefault(execution, QueryVersions())
+            if len(self._queries) > _MOST_EXECUTIONS:
+                self._queries.popitem(last=False)
+        return found
+
+
 @lru_cache(maxsize=8)
-def versions_in_use(gateway: Gateway) -> VersionsInUse:
+def _queries_of(gateway: Gateway) -> Queries:
     """Those of one JVM."""
-    return VersionsInUse()
+    return Queries()
+
+
+def _overwritten_by(plan: JavaObject) -> str | None:
+    """The table whose rows a plan replaces by `format("underlay")`."""
+    if call_text(plan, "nodeName") != _OVERWRITE:
+        return None
+    target = call(plan, "table")
+    if _kind(target) != "DataSourceV2Relation" or call_text(call(target, "table"), "name") != _SOURCE:
+        return None
+    return call_text(call(target, "options"), "get", "path")
+
+
+def _readers_in(plan: JavaObject) -> Iterator[VersionReader]:
+    """The readers in a logical plan, as it was before cached frames were put in place of parts."""
+    for leaf in items_of(call(plan, "collectLeaves")):
+        asked = _asked_by(leaf)
+        found = None if asked is None else find_known(asked)
+        if isinstance(found, VersionReader):
+            yield found
+
+
+def _asked_by(leaf: JavaObject) -> JavaObject | None:
+    """What Catalyst asks for the files of a leaf."""
+    match _kind(leaf):
+        case "DataSourceV2Relation":
+            return call(leaf, "table")
+        case "LogicalRelation":
+            relation = call(leaf, "relation")
+            return call(relation, "location") if _kind(relation) == "HadoopFsRelation" else None
+    return None
+
+
+def _kind(found: JavaObject) -> str:
+    return call_text(call(found, "getClass"), "getSimpleName")

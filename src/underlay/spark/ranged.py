@@ -1,9 +1,8 @@
 """A version of a table through the ranged reader, where Spark's own reader cannot read it.
 
 It is a Python data source that no user names: tasks fetch byte ranges through the lake's own store. The version and the
-files are fixed when the frame is made. Spark asks for the plan when a query first needs it, and keeps it. All rows and
-columns are read: filters of a query are not pushed, since Spark would apply those of one query to others, see
-`source_read`.
+files are fixed when the frame is made; each query has them planned with its own columns and conditions, see
+`ranged_table`.
 """
 
 from __future__ import annotations
@@ -24,23 +23,21 @@ from underlay.api.table import Table
 from underlay.errors import Unsupported
 from underlay.plan.part import BoolArray, Part
 from underlay.spark.address import StoreAddress
-from underlay.spark.gateway import call, gateway_of, java_session
-from underlay.spark.ranged_read import RangedRead, RangedReader
+from underlay.spark.gateway import call, frame_of_plan, gateway_of, java_session
+from underlay.spark.ranged_read import READ_OPTION, RangedRead, RangedReader
+from underlay.spark.ranged_table import RangedTable
 from underlay.spark.source_read import Pin
-from underlay.spark.source_rows import source_schema
 
-FORMAT = "underlay_ranged"
+_FORMAT = "underlay_ranged"
 """How the names of these sources begin; each lake has one of its own."""
-READ_OPTION = "read"
-"""The option that holds what to read, see `RangedRead`."""
+_RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$"
 
-_addresses: dict[str, StoreAddress] = {}
 _warned: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 _warning = Lock()
 
 
 class RangedReadWarning(UserWarning):
-    """Spark does not read a table by itself: its queries read all rows and columns, in Python."""
+    """Spark does not read a table by itself, but in Python."""
 
 
 class RangedSource(DataSource):
@@ -65,19 +62,19 @@ def ranged_frame(
     is_chosen: Callable[[Part], BoolArray] | None = None,
     *,
     why: str | None = None,
+    is_asked_for: bool = False,
 ) -> DataFrame:
     """The rows of a table that is opened at one version: those of all files, or of files that `is_chosen` keeps.
 
     It is asked now, for each part, with one answer for each file of it. With `why`, the first frame of a table in a
-    session warns with RangedReadWarning. Raises Unsupported for types that Spark does not have, and for a lake that
-    only this process can read.
+    session warns with RangedReadWarning. `is_asked_for`: it may stand beside another version of the table in one query.
+    Raises Unsupported for types that Spark does not have, and for a lake that only this process can read.
     """
     query = table.query((), None)
     address = StoreAddress(url=query.stores.lake.url, options=query.stores.options)
     if address.url.startswith("memory://"):
         raise Unsupported("tasks of Spark cannot read another process's memory", place=address.url)
     snapshot = query.snapshot
-    schema = source_schema(snapshot.schema, snapshot.schema.names)
     read = RangedRead(
         table=table.name,
         pin=Pin.of(table.read_head()),
@@ -88,12 +85,10 @@ def ranged_frame(
     )
     if why is not None:
         _warn_once(spark, table.name, why)
-    return spark.read.format(_register(spark, address)).schema(schema).option(READ_OPTION, read.to_text()).load()
-
-
-def address_of(name: str) -> StoreAddress:
-    """The lake whose source has this name, in this process."""
-    return _addresses[name]
+    found = RangedTable(spark, _register(spark, address), table, read, is_asked_for=is_asked_for)
+    gateway = gateway_of(spark)
+    nothing = gateway.module("scala.None$")
+    return frame_of_plan(call(gateway.module(_RELATION), "create", found, nothing, nothing), spark)
 
 
 def _packed(is_chosen: BoolArray) -> bytes:
@@ -104,7 +99,6 @@ def _register(spark: SparkSession, address: StoreAddress) -> str:
     """Make the source of a lake known to a session, once; its name."""
     gateway, session, name = gateway_of(spark), java_session(spark), _source_name(address)
     gateway.static("org.apache.spark.sql.classic.SparkSession", "setActiveSession", session)  # a new thread has none
-    _addresses[name] = address
     known = call(call(session, "sessionState"), "dataSourceManager")
     if not call(known, "dataSourceExists", name):
         spark.dataSource.register(_source_of(address))
@@ -122,7 +116,7 @@ def _source_of(lake: StoreAddress) -> type[RangedSource]:
 
 def _source_name(address: StoreAddress) -> str:
     identity = repr((address.url, sorted(address.options.items())))
-    return f"{FORMAT}_{sha256(identity.encode()).hexdigest()[:16]}"
+    return f"{_FORMAT}_{sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def _warn_once(spark: SparkSession, name: str, why: str) -> None:
@@ -132,7 +126,7 @@ def _warn_once(spark: SparkSession, name: str, why: str) -> None:
         names.add(name)
     if is_first:
         warnings.warn(
-            f"Spark reads {name} through Underlay's ranged reader, all rows and columns for each query: {why}",
+            f"Spark reads {name} through Underlay's ranged reader, in Python: {why}",
             RangedReadWarning,
             stacklevel=3,
         )

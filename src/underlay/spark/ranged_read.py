@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -16,7 +17,7 @@ from underlay.index.keys import RevisionKeys
 from underlay.index.root import SegmentRef
 from underlay.index.segment import Segment
 from underlay.plan.part import BoolArray, Part
-from underlay.prune import TRUE
+from underlay.prune import TRUE, Predicate
 from underlay.scan.portion import Portion, portions, read_portion
 from underlay.scan.scan import Query
 from underlay.spark.address import StoreAddress
@@ -28,9 +29,15 @@ from underlay.spark.source_rows import to_spark
 from underlay.store import Store
 from underlay.table.snapshot import Snapshot
 
+READ_OPTION = "read"
+"""The option of the source that holds a `RangedRead`."""
+
 
 class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Some files of one version. `chosen` has a bit for each file of each part of the snapshot; None is all files."""
+    """Some files of one version. `chosen` has a bit for each file of each part of the snapshot; None is all files.
+
+    `pickled` is the condition for rows, None for all rows.
+    """
 
     table: str
     pin: Pin
@@ -38,6 +45,7 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
     chosen: tuple[bytes, ...] | None
     least_tasks: int
     why: str | None
+    pickled: bytes | None = None
 
     def to_text(self) -> str:
         """As an option of a data source."""
@@ -48,8 +56,20 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
         """From what `to_text` gave."""
         return msgspec.json.decode(text, type=RangedRead)
 
+    @property
+    def predicate(self) -> Predicate:
+        """The condition for rows."""
+        if self.pickled is None:
+            return TRUE
+        found: Predicate = pickle.loads(self.pickled)
+        return found
+
+    def with_predicate(self, predicate: Predicate) -> RangedRead:
+        """The same for rows that match."""
+        return msgspec.structs.replace(self, pickled=None if predicate == TRUE else pickle.dumps(predicate))
+
     def query(self, address: StoreAddress) -> Query:
-        """All rows of the files. One request, for the version's root; more when it is planned."""
+        """The same as a query. One request, for the version's root; more when it is planned."""
         stores = address.open()
         head = self.pin.open(stores.lake)
         cache = DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=None)
@@ -58,8 +78,17 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
             return cache.segment(store, keys.segment(ref.id), ref)
 
         snapshot = Snapshot(stores.lake, head.revision.keys, head.root, load)
-        chosen = snapshot if self.chosen is None else ChosenFiles(snapshot, self._is_chosen)
-        return Query(snapshot=chosen, columns=self.columns, stores=stores, cache=cache)
+        return Query(
+            snapshot=self.chosen_of(snapshot),
+            columns=self.columns,
+            stores=stores,
+            cache=cache,
+            predicate=self.predicate,
+        )
+
+    def chosen_of(self, snapshot: Snapshot) -> Snapshot:
+        """The version with the chosen files alone."""
+        return snapshot if self.chosen is None else ChosenFiles(snapshot, self._is_chosen)
 
     def _is_chosen(self, part: Part, place: int) -> BoolArray:
         count = part.segment.file_count
@@ -87,5 +116,5 @@ class RangedReader(DataSourceReader):
             return
         portion = msgspec.msgpack.decode(partition.value, type=Portion)
         wanted = arrow_schema(self._schema)
-        for batch in read_portion(portion, self._address.open(), TRUE):
+        for batch in read_portion(portion, self._address.open(), self._read.predicate):
             yield to_spark(batch, wanted)

@@ -82,6 +82,20 @@ def may_have_milliseconds(reading: Reading, schema: TableSchema) -> bool:
     return TimestampType().simpleString() in re.findall(r"\w+", reading.schema.simpleString())
 
 
+def has_twins(schema: TableSchema) -> bool:
+    """Whether Spark's filters mix up two columns: it joins the names on the way to a field of a struct by dots."""
+    paths = list(_dotted(schema.fields, ""))
+    return len(set(paths)) < len(paths)
+
+
+def _dotted(fields: tuple[Field, ...], above: str) -> Iterator[str]:
+    for field in fields:
+        path = f"{above}{field.name}".lower()
+        yield path
+        if isinstance(field.type, StructOf):
+            yield from _dotted(field.type.fields, f"{path}.")
+
+
 class _Unreadable(Exception):
     """Spark's reader would not read this as we do."""
 

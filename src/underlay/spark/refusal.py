@@ -1,8 +1,8 @@
-"""Spark's refusals to change a table by its name, with what to call instead.
+"""Spark's refusals to do something with a table by its name, with what to call instead.
 
-Spark says that the name is a view, which helps nobody who wanted to add rows. There is no place in Spark where a
-session may put words of its own; so what PySpark makes of the JVM's errors is looked at, and those that are refusals of
-a name that a lake has get a hint. Everything else passes as it is.
+Spark says that the name is a view, which helps nobody who wanted to add rows, or to read older ones. There is no place
+in Spark where a session may put words of its own; so what PySpark makes of the JVM's errors is looked at, and those
+that are refusals of a name that a lake has get a hint. Everything else passes as it is.
 """
 
 from __future__ import annotations
@@ -15,22 +15,40 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ha
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions import captured
 
+_NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
+_NO_STREAM = "_LEGACY_ERROR_TEMP_1018"
 HINT = (
-    "{name} is a table of a lake of Underlay, which Spark reads and does not write. Call underlay.spark.append, "
-    "overwrite or write(frame, name), methods of lake.table(name) such as delete, or lake.drop_table(name)."
+    "{what} a table of a lake of Underlay, which Spark reads and does not write. Call underlay.spark.append, overwrite "
+    "or write(frame, name), or lake.drop_table(name)."
 )
-_ANY = "The name"
+TRAVEL_HINT = (
+    '{what} a table of a lake of Underlay. Read an older version by underlay.spark.table(spark, lake, "name@v7"), or '
+    'in SQL after underlay.spark.register_version(spark, lake, "name@v7").'
+)
+STREAM_HINT = '{what} a table of a lake of Underlay. Read it by spark.readStream.format("underlay").load(name).'
+_ANY = "This may be"
+_HINTS = {"UNSUPPORTED_FEATURE.TIME_TRAVEL": TRAVEL_HINT, _NOT_FOUND: TRAVEL_HINT, _NO_STREAM: STREAM_HINT}
+"""What helps against refusals of other things than changes."""
 _OF_NAMES = (
     "EXPECT_TABLE_NOT_VIEW",
     "LOCATION_ALREADY_EXISTS",
     "SCHEMA_NOT_EMPTY",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
     "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+    "UNSUPPORTED_FEATURE.TIME_TRAVEL",
     "VIEW_WRITE_NOT_ALLOWED",
+    "_LEGACY_ERROR_TEMP_1011",
 )
 """Conditions whose message has the name."""
-_OF_VIEWS = ("UNSUPPORTED_FEATURE.ANALYZE_VIEW", "_LEGACY_ERROR_TEMP_1158")
-"""Conditions that speak of a view without its name."""
+_OF_VIEWS = (
+    "UNSUPPORTED_FEATURE.ANALYZE_VIEW",
+    "WRONG_COMMAND_FOR_OBJECT_TYPE",
+    "_LEGACY_ERROR_TEMP_1158",
+    "_LEGACY_ERROR_TEMP_2096",
+    _NO_STREAM,
+)
+"""Conditions that speak of a view without its name, or without quotes around it. 2096 is of UPDATE and MERGE, of any
+table, in Spark 4.0."""
 _SPARKS_OWN_FAULTS = ("unsupportedTableOperationError", "does not allow create table as select")
 """Where Spark fails while it words its refusal: DELETE, and saveAsTable with the data source."""
 _NAME = re.compile(r"`((?:[^`]|``)*)`(?:\.`((?:[^`]|``)*)`)?(?:\.`((?:[^`]|``)*)`)?")
@@ -46,10 +64,11 @@ def hint_refusals(knows: Knows) -> None:
 
     def convert_and_hint(e: Py4JJavaError) -> captured.CapturedException:  # the parameter's name is PySpark's
         converted = convert(e)
-        name = _refused_name(converted, knows)
-        if name is None:
+        what = _refused(converted, knows)
+        if what is None:
             return converted
-        text = f"{converted._desc}\n{HINT.format(name=name)}"
+        hint = _HINTS.get(converted.getCondition() or "", HINT)
+        text = f"{converted._desc}\n{hint.format(what=what)}"
         if not isinstance(converted, captured.UnknownException):
             converted._desc = text
             return converted
@@ -58,8 +77,8 @@ def hint_refusals(knows: Knows) -> None:
     captured.convert_exception = convert_and_hint
 
 
-def _refused_name(error: PySparkException, knows: Knows) -> str | None:
-    """The name that Spark refused to write to, `_ANY` when it does not tell; None for any other error."""
+def _refused(error: PySparkException, knows: Knows) -> str | None:
+    """What Spark refused to write to, `_ANY` when it does not tell; None for any other error."""
     if not isinstance(error, captured.CapturedException):
         return None
     if isinstance(error, captured.UnknownException):
@@ -68,10 +87,12 @@ def _refused_name(error: PySparkException, knows: Knows) -> str | None:
     condition = error.getCondition() or ""
     if condition.startswith(_OF_VIEWS):
         return _ANY
-    if not condition.startswith(_OF_NAMES):
-        return None
     found = (".".join(_unquoted(parts)) for parts in _NAME.findall(error._desc))
-    return next((name for name in found if knows(name)), None)
+    if condition == _NOT_FOUND:
+        found = (name for name, mark, _ in (name.partition("@") for name in found) if mark)
+    elif not condition.startswith(_OF_NAMES):
+        return None
+    return next((f"{name} is" for name in found if knows(name)), None)
 
 
 def _unquoted(parts: tuple[str, ...]) -> list[str]:

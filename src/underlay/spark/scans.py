@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 from pyspark.sql import DataFrame
 
 from underlay.plan.part import BoolArray, Part
 from underlay.plan.plan import Plan
-from underlay.prune import Predicate
-from underlay.prune.predicate import And, Not, Opaque, Or
+from underlay.prune import TRUE, has_opaque
+from underlay.prune.predicate import And
+from underlay.spark.applied import can_apply
 from underlay.spark.chosen_files import ChosenFiles
+from underlay.spark.entry import HIDDEN
 from underlay.spark.file_groups import Group
-from underlay.spark.file_index import TableFileIndex, live_index
-from underlay.spark.filters import read_filter
-from underlay.spark.gateway import JavaObject, call, call_text, java_plan, try_text
+from underlay.spark.file_index import TableFileIndex
+from underlay.spark.filters import conjuncts, read_filter
+from underlay.spark.gateway import JavaObject, call, call_text, field_names, java_plan, try_text
+from underlay.spark.known_by_text import find_known
 from underlay.spark.plan_nodes import PlanNode, items_of, nodes_of
-from underlay.spark.ranged import FORMAT, READ_OPTION, address_of
-from underlay.spark.ranged_read import RangedRead
+from underlay.spark.ranged_table import RangedScan
 
 _SOURCE = "underlay"
 """The data source that users name."""
@@ -51,14 +52,14 @@ def scans_of(frame: DataFrame) -> list[Scan]:
 
 def _scan_of(node: PlanNode) -> Iterator[Scan]:
     if node.kind == "FileSourceScanExec":
-        index = live_index(call_text(call(call(node.node, "relation"), "location"), "toString"))
-        if index is not None:
+        index = find_known(call(call(node.node, "relation"), "location"))
+        if isinstance(index, TableFileIndex):
             yield _native_scan(node, index)
     elif node.kind == "BatchScanExec":
-        name = call_text(call(node.node, "table"), "name")
-        if name.startswith(FORMAT):
-            yield _ranged_scan(node, name)
-        elif name == _SOURCE:
+        scan = find_known(call(node.node, "scan"))
+        if isinstance(scan, RangedScan):
+            yield _ranged_scan(node, scan)
+        elif call_text(call(node.node, "table"), "name") == _SOURCE:
             yield _source_scan(node)
 
 
@@ -82,24 +83,21 @@ def _native_scan(node: PlanNode, index: TableFileIndex) -> Scan:
         plan=replace(query, snapshot=ChosenFiles(query.snapshot, is_chosen)).plan,
         is_whole=len(version.groups.sizes) <= 1,
         taken=tuple(map(str, taken)),
-        left_to_spark=tuple(try_text(one, "sql") or call_text(one, "toString") for one in left),
+        left_to_spark=_shown(left),
     )
+
+
+def _shown(expressions: list[JavaObject]) -> tuple[str, ...]:
+    """As SQL, without the name of the view that a column came through."""
+    texts = (try_text(one, "sql") or call_text(one, "toString") for one in expressions)
+    return tuple(HIDDEN.sub("", text) for text in texts)
 
 
 def _columns(scan: JavaObject, index: TableFileIndex) -> list[str]:
     """The table's columns that a scan reads something of."""
-    asked = msgspec.json.decode(call_text(call(scan, "requiredSchema"), "json"), type=_Asked)
-    paths = [(field.name,) for field in asked.fields]
+    paths = [(name,) for name in field_names(call(scan, "requiredSchema"))]
     found = {(index.names or {}).get(path, path)[0] for path in paths}
     return [name for name in index.version.snapshot.schema.names if name in found]
-
-
-class _AskedField(msgspec.Struct):
-    name: str
-
-
-class _Asked(msgspec.Struct):
-    fields: list[_AskedField]
 
 
 def _how(group: Group) -> str:
@@ -111,16 +109,20 @@ def _how(group: Group) -> str:
     return ", ".join(parts)
 
 
-def _ranged_scan(node: PlanNode, name: str) -> Scan:
-    read = RangedRead.from_text(_option(node.node, READ_OPTION) or "")
+def _ranged_scan(node: PlanNode, scan: RangedScan) -> Scan:
+    read, schema = scan.read, scan.table.schema_of_table
+    filters = () if scan.filters is None else items_of(scan.filters)
+    left = [one for one in filters if has_opaque(found := read_filter(one)) or not can_apply(found, schema)]
     return Scan(
         table=read.table,
         version=read.pin.version,
         how=f"by the ranged reader, since {read.why}" if read.why else "by the ranged reader",
         is_native=False,
         is_cached=node.is_cached,
-        plan=read.query(address_of(name)).plan,
+        plan=scan.query.plan,
         is_whole=read.chosen is None,
+        taken=() if scan.predicate == TRUE else tuple(map(str, conjuncts(scan.predicate))),
+        left_to_spark=_shown(left),
     )
 
 
@@ -142,13 +144,3 @@ def _option(batch_scan: JavaObject, name: str) -> str | None:
     call(field, "setAccessible", True)
     found = call(call(field, "get", scan), "get", name)
     return None if found is None else str(found)
-
-
-def has_opaque(predicate: Predicate) -> bool:
-    """Whether something in a predicate could not be translated."""
-    match predicate:
-        case And(parts) | Or(parts):
-            return any(map(has_opaque, parts))
-        case Not(part):
-            return has_opaque(part)
-    return isinstance(predicate, Opaque)

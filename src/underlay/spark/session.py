@@ -14,7 +14,7 @@ from underlay.spark.catalog import check_names
 from underlay.spark.follow import follow_lake, hear_bell, names_of
 from underlay.spark.source import register_source
 from underlay.spark.start import has_gateway, open_session
-from underlay.spark.target import remember_lake
+from underlay.spark.target import forget_lake, remember_lake
 
 _CONNECTED = (
     'a Spark Connect session knows a lake by spark.read.format("underlay") and df.write.format("underlay") only, and '
@@ -28,16 +28,16 @@ def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     Names show what this process, and what the session's `df.write.format("underlay")`, committed; what others did comes
     with `refresh`. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
     Raises Unsupported for Spark before 4.0 and a persistent metastore; Unavailable without a Java; InvalidRequest when
-    the session has another table of the same name.
+    the session was stopped, or has another table of the same name.
     """
     opened = open_session(spark)
-    remember_lake(opened, lake)
     if has_gateway(opened):
         refresh(opened, lake)
         register_source(opened, lake, _tower().bell)
     else:
         register_source(opened, lake)
         _warn_of_connect()
+    remember_lake(opened, lake)
     return opened
 
 
@@ -60,9 +60,11 @@ def forget(spark: SparkSession, lake: Lake) -> None:
     """Make the session know none of the lake's tables."""
     names = names_of(spark)
     with names.lock:
-        names.lakes.pop(lake.url, None)
-        for entry in names.entries_of(lake.url):
+        known = names.lake_at(lake.url) or lake
+        names.lakes.pop(known.url, None)
+        for entry in names.entries_of(known.url):
             names.forget(entry)
+    forget_lake(spark, lake)
 
 
 @cache

@@ -5,18 +5,16 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 
-import pyarrow as pa
 from pyspark.sql import datasource as pushed
 
-from underlay.errors import BadPredicate, UnknownColumn
-from underlay.plan.make import make_plan
-from underlay.prune import Predicate, columns_of, matches
+from underlay.prune import Predicate
 from underlay.prune.operand import Operand
 from underlay.prune.predicate import Compare, In, IsNotDistinct, IsNotNull, IsNull, Not, Op, StartsWith
-from underlay.schema.arrow import to_arrow
 from underlay.schema.table_schema import TableSchema
-from underlay.spark.source_rows import is_given_as_it_is
+from underlay.spark.applied import can_apply
 
+_MOST_DIGITS = 28
+"""PySpark makes decimals by Python's arithmetic, which rounds to so many digits."""
 _LITERALS = (bool, int, float, Decimal, str, bytes, date, datetime)
 
 
@@ -28,16 +26,9 @@ def read_pushed(given: pushed.Filter, schema: TableSchema) -> Predicate | None:
     """The same condition as a predicate on columns of this table; None when Spark must apply it."""
     try:
         found = _translate(given)
-        top = [schema.column(path[0]) for path in columns_of(found)]
-        make_plan((), schema, found)
-        matches(found, _no_rows(schema))
-    except (_Unknown, UnknownColumn, BadPredicate):
+    except _Unknown:
         return None
-    return found if all(map(is_given_as_it_is, top)) else None
-
-
-def _no_rows(schema: TableSchema) -> pa.Table:
-    return to_arrow(schema).empty_table()
+    return found if can_apply(found, schema) else None
 
 
 def _translate(given: pushed.Filter) -> Predicate:
@@ -69,5 +60,7 @@ def _translate(given: pushed.Filter) -> Predicate:
 
 def _literal(value: object) -> Operand:
     if value is not None and not isinstance(value, _LITERALS):
+        raise _Unknown
+    if isinstance(value, Decimal) and len(value.as_tuple().digits) >= _MOST_DIGITS:
         raise _Unknown
     return value

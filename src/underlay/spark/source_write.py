@@ -17,7 +17,7 @@ from underlay.errors import Inconsistent, Unavailable
 from underlay.spark.bell import Bell
 from underlay.spark.options import SourceOptions
 from underlay.spark.source_read import Pin
-from underlay.spark.tasks import check_columns, decode_staged, hinting_creation, write_batches
+from underlay.spark.tasks import check_columns, decode_staged, hinting_creation, seen_by_driver, write_batches
 from underlay.table.opened import Head
 from underlay.table.upload import announce, withdraw
 
@@ -61,8 +61,8 @@ class TableWriter(DataSourceArrowWriter):
         return Written(write_batches(self._options.lake, self._staging, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make all files one version. Raises CommitConflict, RevisionClosed, CommitUnknown."""
-        found = [decode_staged(message.staged) for message in messages if isinstance(message, Written)]
+        """Make all files one version. Raises CommitConflict, RevisionClosed, CommitUnknown, Unavailable."""
+        found = [message.staged for message in messages if isinstance(message, Written)]
         if len(found) != len(messages):
             raise Inconsistent("a task handed back nothing", place=self._options.table, found=len(found))
         if self._is_repeat:
@@ -70,7 +70,8 @@ class TableWriter(DataSourceArrowWriter):
         table = self._options.open().writable()
         head = self._pin.open(table.lake.store, table.lake.surroundings)
         try:
-            commit_staged(table, head, found, token=self._options.token, is_overwrite=self._is_overwrite)
+            staged = seen_by_driver(table.lake.store, head.revision.keys.folder, found)
+            commit_staged(table, head, staged, token=self._options.token, is_overwrite=self._is_overwrite)
         finally:
             _withdraw(head, self._job)
         if self._bell is not None:

@@ -43,7 +43,8 @@ def _stands_in(given: pa.DataType, field: Field) -> bool:
     if not isinstance(wanted, Scalar):
         return False
     if wanted.kind is Kind.TIMESTAMP and wanted.unit in ("s", "ms"):
-        return given == pa.timestamp("us", "UTC" if wanted.zone else None)
+        # an instant comes with the zone of the session
+        return isinstance(given, pa.TimestampType) and given.unit == "us" and (given.tz is None) == (not wanted.zone)
     return given == _STAND_INS.get(wanted.kind)
 
 

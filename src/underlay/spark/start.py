@@ -14,8 +14,9 @@ from tempfile import mkdtemp
 import pyspark
 from pyspark.sql import SparkSession
 
-from underlay.errors import Unsupported
+from underlay.errors import InvalidRequest, Unsupported
 from underlay.spark.java import cache_folder, find_java_home
+from underlay.spark.java_dates import SETTING as JAVA_DATES
 
 OLDEST_SPARK = (4, 0)
 _MEMORY_SHARE = 4
@@ -30,7 +31,7 @@ def open_session(spark: SparkSession | None = None) -> SparkSession:
     """The caller's session, else the one that is active in this process, else a new one: local, or what `spark-submit`
     says.
 
-    Raises Unsupported for Spark before 4.0, Unavailable without a Java.
+    Raises Unsupported for Spark before 4.0, Unavailable without a Java, InvalidRequest for a session that was stopped.
     """
     check_version(pyspark.__version__)
     found = spark if spark is not None else SparkSession.getActiveSession()
@@ -38,6 +39,8 @@ def open_session(spark: SparkSession | None = None) -> SparkSession:
         found = SparkSession.builder.getOrCreate()
     if found is None:
         return start_on(_LOCAL)
+    if has_gateway(found) and not is_running(found):
+        raise InvalidRequest("the Spark session was stopped", hint="Start another one, or leave it out.")
     check_version(found.version)
     return found
 
@@ -109,6 +112,7 @@ def driver_settings(machine_mb: int, folder: str) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        JAVA_DATES: "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
 

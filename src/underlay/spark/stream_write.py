@@ -25,7 +25,7 @@ from underlay.spark.bell import Bell
 from underlay.spark.options import SourceOptions
 from underlay.spark.source_read import Pin
 from underlay.spark.stream_query import QUERY_ID, read_offsets
-from underlay.spark.tasks import check_columns, decode_staged, hinting_creation, write_batches
+from underlay.spark.tasks import check_columns, decode_staged, hinting_creation, seen_by_driver, write_batches
 from underlay.store import Store
 from underlay.table.revision import Revision
 from underlay.table.surroundings import Surroundings
@@ -97,8 +97,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         head = found[0].pin.open(table.lake.store, table.lake.surroundings)
         key = StreamKey(query_id=found[0].query_id, sink=self._options.sink or self._options.table)
         facts = read_offsets(self._options.checkpoint, batchId)
-        staged = [decode_staged(message.staged) for message in found]
         try:
+            staged = seen_by_driver(table.lake.store, head.revision.keys.folder, [one.staged for one in found])
             done = commit_epoch(table, head, key, batchId, staged, facts=facts)
         finally:
             _withdraw(found, table.lake.store)

@@ -10,6 +10,7 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest
 from underlay.spark.start import has_gateway
+from underlay.store.local_url import is_same_directory
 
 _lakes: dict[str, dict[str, Lake]] = {}
 """The lakes of each application, or of each session of Spark Connect, by URL."""
@@ -17,7 +18,16 @@ _lakes: dict[str, dict[str, Lake]] = {}
 
 def remember_lake(spark: SparkSession, lake: Lake) -> None:
     """Have names without a lake mean this one."""
-    _lakes.setdefault(_application(spark), {})[lake.url] = lake
+    known = _lakes.setdefault(_application(spark), {})
+    if lake.url in known or not any(is_same_directory(url, lake.url) for url in known):
+        known[lake.url] = lake
+
+
+def forget_lake(spark: SparkSession, lake: Lake) -> None:
+    """Have names without a lake not mean this one."""
+    known = _lakes.get(_application(spark), {})
+    for url in [url for url in known if url == lake.url or is_same_directory(url, lake.url)]:
+        del known[url]
 
 
 def find_table(spark: SparkSession, table: Table | str, lake: Lake | None) -> Table:

@@ -14,14 +14,16 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from underlay.api.table import Table
 from underlay.change.rows import read_rows
 from underlay.change.staged import Staged, Staging, stage, staging_for
-from underlay.errors import TableNotFound
+from underlay.errors import SchemaMismatch, TableNotFound
 from underlay.index.root import Definition
 from underlay.schema.conform import conform
 from underlay.schema.record import from_record
 from underlay.spark.address import StoreAddress
 from underlay.spark.arrow_map import BatchFunction, map_in_arrow
 from underlay.spark.arrow_types import arrow_schema
+from underlay.spark.seen_files import check_seen
 from underlay.spark.stand_in import table_rows
+from underlay.store import Store
 from underlay.table.opened import Head
 
 STAGED_ROWS = StructType([StructField("staged", BinaryType())])
@@ -38,7 +40,9 @@ def hinting_creation() -> Iterator[None]:
 
 
 def check_columns(schema: StructType, definition: Definition) -> None:
-    """Raises SchemaMismatch when rows with these columns cannot fit the table, whatever they hold."""
+    """Raises SchemaMismatch when rows with these columns cannot fit the table, whatever they hold; Unsupported."""
+    if not schema.fields:
+        raise SchemaMismatch("the frame has no columns", hint="Select at least one column of the table.")
     columns = from_record(definition.schema)
     conform(table_rows(arrow_schema(schema).empty_table(), columns), columns)
 
@@ -58,11 +62,18 @@ def write_batches(lake: StoreAddress, staging: bytes, batches: Iterable[pa.Recor
 
 def stage_by_tasks(frame: DataFrame, table: Table, head: Head) -> list[Staged]:
     """Have tasks put the rows as files into the store. They hand them to Python as Arrow, which costs about what
-    writing them costs."""
+    writing them costs. Raises Unavailable for files that the driver does not see."""
     staging = msgspec.msgpack.encode(staging_for(head))
     address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
     rows = map_in_arrow(frame, stager(address, staging), STAGED_ROWS).collect()
-    return [decode_staged(bytes(row[0])) for row in rows]
+    return seen_by_driver(table.stores.lake, head.revision.keys.folder, [bytes(row[0]) for row in rows])
+
+
+def seen_by_driver(store: Store, folder: str, staged: Iterable[bytes]) -> list[Staged]:
+    """What tasks wrote into a revision's folder. Raises Unavailable for files that the driver does not see."""
+    found = [decode_staged(data) for data in staged]
+    check_seen(store, folder, found)
+    return found
 
 
 def decode_staged(data: bytes) -> Staged:

@@ -20,6 +20,7 @@ from underlay.schema.record import from_record
 from underlay.spark.arrow_types import arrow_schema
 from underlay.spark.cluster import clustered
 from underlay.spark.native_write import can_write_natively, write_natively
+from underlay.spark.one_version import version_read
 from underlay.spark.small import collect_small
 from underlay.spark.stand_in import table_rows
 from underlay.spark.target import find_lake, find_table
@@ -43,9 +44,10 @@ def append(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, to
 
 
 def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
-    """Replace all rows by those of a DataFrame, in one commit; what is replaced is the newest version at the call.
+    """Replace all rows by those of a DataFrame, in one commit; what is replaced is the newest version at the call, or
+    the version that the DataFrame itself reads of this table by name.
 
-    Raises what `append` raises, and CommitConflict also when others added, changed or removed rows meanwhile.
+    Raises what `append` raises, and CommitConflict also when others added, changed or removed rows since.
     """
     return _write(frame, table, lake, token, is_overwrite=True)
 
@@ -93,6 +95,8 @@ def _write(
     known = find_token(opened, head, token)
     if known is not None:
         return known
+    if is_overwrite:
+        head = version_read(frame, head)  # what came since is not to be lost
     check_columns(frame.schema, head.root.definition)
     rows = collect_small(frame)
     if rows is None:

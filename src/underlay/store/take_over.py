@@ -5,17 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from underlay.errors import from_os_error
 from underlay.store.directory import existing_folder
 from underlay.store.key import check_key
-
-
-def local_root(url: str) -> Path | None:
-    """The directory of a local store's URL, None for any other store."""
-    parts = urlsplit(url)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def sync_file(path: Path) -> None:

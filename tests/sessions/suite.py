@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.on_cluster import check_on_cluster
+from tests.sessions.run import check_on_cluster
 
 
 @pytest.mark.timeout(2400)

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import underlay as ul
+from underlay.change.rows import read_rows
+from underlay.change.staged import Staged, stage, staging_for
+from underlay.errors import Unavailable
+from underlay.spark.seen_files import check_seen
+from underlay.store import open_store
+
+pytestmark = pytest.mark.local_only
+
+
+def test_files_on_another_machines_disk_are_not_committed(tmp_path: Path):
+    table = ul.connect(tmp_path / "driver").create_table("some.table", "id bigint")
+    staging = staging_for(table.read_head())
+    stores = (table.stores.lake, open_store(tmp_path / "executor"))
+    here, there = (stage(staging, store, read_rows(pa.table({"id": [1]}))) for store in stores)
+    check_seen(table.stores.lake, staging.folder, [here, Staged()])
+    with pytest.raises(Unavailable, match=r"an executor wrote to a disk that the driver does not see.*share"):
+        check_seen(table.stores.lake, staging.folder, [here, there])
+    check_seen(open_store("memory://"), staging.folder, [there])  # whoever has an object store sees all of it
