@@ -13,6 +13,8 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from types import TracebackType
 
+import psycopg  # noqa: F401  # loaded once, not by each child
+
 import underlay
 import underlay.registry.application
 from tests.end_to_end.lakes import NAME, rows
@@ -33,6 +35,7 @@ def append_rows(root: str, first: int, count: int) -> None:
 
 
 def serve() -> None:
+    rows([0])  # or each child would load pandas, for which Arrow looks when it first meets a list
     children: list[int] = []
     for command in map(str.split, sys.stdin):
         if command[0] == "write":

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TypeVar
 
+import pyarrow as pa
+
 from tests.ingest.lakes import COLUMNS, NAME, ids, lake_at, rejected
 from underlay.ingest.ingest import ingest
 from underlay.ingest.options import read_options
@@ -82,6 +84,7 @@ def stop(url: str, folder: str) -> None:
 
 
 def die(url: str, folder: str) -> None:
+    pa.array([0])  # or each child would load pandas, for which Arrow looks when it first meets a list
     number = 0
     ended = -signal.SIGKILL
     while ended == -signal.SIGKILL:

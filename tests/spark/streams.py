@@ -7,11 +7,14 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from underlay.api.table import Table
 
+_NO_WORKER = "Python worker failed to connect back"
+"""What Spark says when a process of Python, which loads PySpark first, took more than 10 s to start."""
 COLUMNS = "id long, name string"
 
 
@@ -46,10 +49,15 @@ def sink_of(frame: DataFrame, table: Table, checkpoint: Path, **options: str) ->
     )
 
 
-def run(stream: DataStreamWriter) -> StreamingQuery:
-    """Have all that is there written. Raises what the query fails with."""
+def run(stream: DataStreamWriter, starts: int = 5) -> StreamingQuery:
+    """Have all that is there written. Raises what the query fails with, unless it is that this machine is busy."""
     query = stream.trigger(availableNow=True).start()
-    query.awaitTermination()
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        if _NO_WORKER not in str(error) or starts == 1:
+            raise
+        return run(stream, starts - 1)
     return query
 
 

@@ -111,7 +111,19 @@ def test_a_refusal_syncs_what_stands_in_the_way(store: LocalStore, root: Path, m
     store.create("a/b", b"x")
     trace = Trace(monkeypatch, root)
     assert store.create("a/b", b"y") is Outcome.REFUSED
-    assert trace.steps[-1] == "fsync lake/a"
+    assert trace.steps == ["fsync lake/a"]
+
+
+def nothing_is_taken(folder: int, name: str) -> bool:
+    """What a writer sees just before another one is first."""
+    return False
+
+
+def test_the_second_of_two_that_saw_nothing_is_refused(store: LocalStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("underlay.store.local.is_taken", nothing_is_taken)
+    assert store.create("a/b", b"x") is Outcome.DONE
+    assert store.create("a/b", b"y") is Outcome.REFUSED
+    assert bytes(store.get("a/b")[0]) == b"x"
 
 
 def fail_on_call(number: int, call: Callable[..., object], code: int) -> Callable[..., object]:
@@ -252,6 +264,7 @@ def test_without_hard_links_a_rename_that_refuses_to_replace_does(
     store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(os, "link", refuse_links)
+    monkeypatch.setattr("underlay.store.local.is_taken", nothing_is_taken)
     assert store.create("a", b"first") is Outcome.DONE
     assert store.create("a", b"second") is Outcome.REFUSED
     assert bytes(store.get("a")[0]) == b"first"

@@ -121,6 +121,15 @@ def entries(folder: int) -> list[tuple[str, bool]]:
         ]
 
 
+def is_taken(folder: int, name: str) -> bool:
+    """Whether there is something of this name in `folder`."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def is_folder(folder: int, name: str) -> bool:
     """Whether `name` in `folder` is a folder itself."""
     try:

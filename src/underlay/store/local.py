@@ -26,7 +26,7 @@ from pathlib import Path
 
 from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
 from underlay.store.cut import check_size, cut, join, past_the_end
-from underlay.store.directory import FolderMaker, entries, existing_folder, is_folder, read, temporary_file
+from underlay.store.directory import FolderMaker, entries, existing_folder, is_folder, is_taken, read, temporary_file
 from underlay.store.key import check_folder, check_key, is_key
 from underlay.store.publish import UnclearFailure, link_new
 from underlay.store.store import Data, Outcome, Store, StoredObject
@@ -53,15 +53,17 @@ class LocalStore(Store):
         return self.root.as_uri()
 
     def create(self, key: str, data: Data) -> Outcome:
-        """See Store. Costs one sync of the file and one of its folder; a refusal costs the same, so that what stands
-        in the way is durable when the caller reads it."""
+        """See Store. Costs one sync of the file and one of its folder; a refusal the latter, so that what stands in the
+        way is durable when the caller reads it."""
         *folders, name = check_key(key).split("/")
         with self._errors_of(key, is_write=True), self._folders.folder(folders) as folder:
-            with temporary_file(folder, data) as temporary:
-                try:
-                    is_new = link_new(folder, temporary, name)
-                except UnclearFailure:
-                    return Outcome.UNKNOWN
+            is_new = False
+            if not is_taken(folder, name):  # else nothing need be written to find that out
+                with temporary_file(folder, data) as temporary:
+                    try:
+                        is_new = link_new(folder, temporary, name)
+                    except UnclearFailure:
+                        return Outcome.UNKNOWN
             if not is_new and is_folder(folder, name):
                 raise InvalidRequest("a folder has this name", place=self._place(key))
             try:
