@@ -104,4 +104,4 @@ def test_a_failed_sync_of_a_local_folder_is_repeated_before_the_object_is_believ
 
     monkeypatch.setattr(os, "fsync", fsync)
     assert put(store) == Published()
-    assert len(syncs) == 4
+    assert len(syncs) == 3

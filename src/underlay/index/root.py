@@ -189,9 +189,20 @@ def decode_root(data: bytes | memoryview) -> Root:
     """The root in `data`. Raises Malformed, or Unsupported when a newer Underlay wrote it."""
     json = unseal(data)
     try:
-        found = msgspec.json.decode(json, type=_Format).format
-        if found != FORMAT:
-            raise Unsupported("the root has another format", expected=FORMAT, found=found, hint="Update Underlay.")
-        return _DECODER.decode(json)
+        root = _DECODER.decode(json)
+        found = root.format
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Malformed(f"not a root: {error}") from error
+        found = _format_of(json)
+        if found in (None, FORMAT):
+            raise Malformed(f"not a root: {error}") from error
+    if found != FORMAT:
+        raise Unsupported("the root has another format", expected=FORMAT, found=found, hint="Update Underlay.")
+    return root
+
+
+def _format_of(json: bytes) -> int | None:
+    """The format of what may be a root of a newer Underlay."""
+    try:
+        return msgspec.json.decode(json, type=_Format).format
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
