@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
+from functools import reduce
+from operator import or_
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 import underlay as ul
-from underlay.spark.java_dates import SETTING, _is_left_out
+from underlay.spark.java_dates import SETTING, _is_left_out, _left_out_days
 from underlay.spark.relation import read_table
 
 SCHEMA = pa.schema([("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp("us"))])
@@ -71,6 +75,52 @@ def test_dates_that_java_sql_has_are_taken(frame: DataFrame, condition: str):
     assert frame.where(condition).count() == TAKEN[condition]
 
 
+@pytest.mark.usefixtures("java_sql")
+def test_what_only_spark_knows_is_refused_where_it_could_miss_rows(spark: SparkSession, frame: DataFrame):
+    frame.createOrReplaceTempView("old_days")
+    later = "select date_sub(max(day), 15) from old_days"
+    days = [DAYS[0] + timedelta(days=number) for number in range(150)]
+    deep = reduce(or_, (f.expr(f"day = date '{day}'") for day in days))
+    for asked in (
+        spark.sql(f"select * from old_days where day = ({later})"),
+        spark.sql(f"select * from old_days where day <=> ({later}) and local is not null"),
+        frame.where(deep),
+    ):
+        with pytest.raises(SparkRuntimeException, match=r"what (at|day) is compared with.*java8API"):
+            asked.collect()
+    assert spark.sql("select * from old_days where hour(local) = (select max(hour(local)) from old_days)").count() == 27
+    assert frame.where("hour(local) = 12").count() == 27
+
+
+@pytest.mark.usefixtures("java_sql")
+def test_any_date_is_compared_with_tables_that_have_none_of_these(spark: SparkSession, tmp_path: Path):
+    lake = ul.connect(tmp_path)
+    noon = datetime(2024, 1, 1, 12)
+    lake.create_table("new.days", SCHEMA).append(
+        pa.table({"day": [noon.date()], "at": [noon], "local": [noon]}, SCHEMA)
+    )
+    frame = read_table(spark, lake, "new.days")
+    frame.createOrReplaceTempView("new_days")
+    assert frame.where("day > date '1582-10-10' and at > timestamp '1582-10-10 12:00:00'").count() == 1
+    assert spark.sql("select * from new_days where day = (select max(day) from new_days)").count() == 1
+
+
+def test_the_setting_is_that_of_the_session_that_asks(spark: SparkSession, frame: DataFrame):
+    frame.createOrReplaceGlobalTempView("old_days_of_all")
+    other = spark.newSession()
+    other.conf.set(SETTING, "false")
+    try:
+        for condition in ("day = date '1582-10-12'", "day = date '1582-10-16'"):
+            asked = other.sql(f"select * from global_temp.old_days_of_all where {condition}")
+            if "16" in condition:
+                assert asked.count() == 1
+            else:
+                with pytest.raises(SparkRuntimeException, match="Spark would miss rows"):
+                    asked.collect()
+    finally:
+        spark.catalog.dropGlobalTempView("old_days_of_all")
+
+
 @pytest.mark.parametrize(
     ("zone", "day", "expected"),
     [
@@ -82,4 +132,5 @@ def test_dates_that_java_sql_has_are_taken(frame: DataFrame, condition: str):
 )
 def test_days_that_a_zone_left_out_are_known(zone: str, day: date, expected: bool):
     assert _is_left_out(day, ZoneInfo(zone)) is expected
+    assert (day in _left_out_days(ZoneInfo(zone))) is expected
     assert not _is_left_out(day, None)

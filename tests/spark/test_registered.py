@@ -222,6 +222,18 @@ def test_what_spark_would_read_otherwise_comes_through_the_ranged_reader(
     assert planned(frame).count("FileScan parquet") == 1
 
 
+@pytest.mark.parametrize("name", ["byte_array_decimal", "variant-case-045"])
+def test_forms_at_which_sparks_reader_fails_come_through_the_ranged_reader(
+    spark: SparkSession, lake: Lake, fixtures: Path, name: str
+):
+    path = fixtures / "parquet-testing" / "data" / f"{name}.parquet"
+    table = lake.create_table(f"reg.{name.replace('-', '_')}", pq.read_schema(path))
+    table.register(str(path))
+    with pytest.warns(RangedReadWarning, match="Spark cannot read by itself"):
+        frame = read_table(spark, lake, table.name)
+    assert all_rows(frame.toArrow()) == all_rows(table.to_arrow())
+
+
 def test_types_that_spark_does_not_have_come_through_the_ranged_reader(spark: SparkSession, lake: Lake):
     table = lake.create_table("reg.types", pa.schema([("n", pa.int64()), ("at", pa.timestamp("ns"))]))
     table.append(pa.table({"n": [1], "at": pa.array([5_000], pa.timestamp("ns"))}))

@@ -16,6 +16,7 @@ import underlay as ul
 from tests.spark.conftest import FILES, ROWS, rows_of
 from underlay.api.lake import Lake
 from underlay.errors import TableNotFound, VersionNotFound
+from underlay.spark.explain import explain
 from underlay.spark.file_index import TableFileIndex
 from underlay.spark.gateway import gateway_of
 from underlay.spark.ranged import RangedReadWarning
@@ -255,3 +256,23 @@ def test_column_that_sparks_reader_would_fill_itself_is_read_right(spark: SparkS
     with pytest.warns(RangedReadWarning, match="_tmp_metadata_row_index"):
         frame = read_table(spark, lake, "own.rows")
     assert frame.where("_tmp_metadata_row_index > 1").collect() == [(2, 1.5)]
+
+
+def test_condition_on_what_spark_says_of_files_is_none_on_columns_of_that_name(spark: SparkSession, tmp_path: Path):
+    lake = ul.connect(tmp_path)
+    table = lake.create_table("named.files", "file_size bigint, file_name string")
+    for size in (1, 2):
+        table.append(pa.table({"file_size": [size], "file_name": ["a"]}))
+    frame = read_table(spark, lake, "named.files")
+    assert frame.where("_metadata.file_size > 100 and _metadata.file_name like '%.parquet'").count() == 2
+    assert frame.where("_metadata.file_name > 'a' or _metadata.file_name < '9'").count() == 2
+    assert "1 of 2 files" in explain(frame.where("file_size = 1"))
+
+
+def test_codec_that_spark_lacks_is_left_to_the_ranged_reader(spark: SparkSession, tmp_path: Path):
+    lake = ul.connect(tmp_path)
+    table = lake.create_table("small.rows", "id bigint", properties={"codec": "brotli"})
+    table.append(pa.table({"id": [1, 2]}))
+    with pytest.warns(RangedReadWarning, match="brotli"):
+        frame = read_table(spark, lake, "small.rows")
+    assert frame.where("id > 1").collect() == [(2,)]

@@ -190,13 +190,13 @@ def decode_root(data: bytes | memoryview) -> Root:
     json = unseal(data)
     try:
         root = _DECODER.decode(json)
-        found = root.format
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         found = _format_of(json)
-        if found in (None, FORMAT):
+        if found is None or found == FORMAT:
             raise Malformed(f"not a root: {error}") from error
-    if found != FORMAT:
-        raise Unsupported("the root has another format", expected=FORMAT, found=found, hint="Update Underlay.")
+        raise _other_format(found) from error
+    if root.format != FORMAT:
+        raise _other_format(root.format)
     return root
 
 
@@ -206,3 +206,7 @@ def _format_of(json: bytes) -> int | None:
         return msgspec.json.decode(json, type=_Format).format
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
+
+
+def _other_format(found: int) -> Unsupported:
+    return Unsupported("the root has another format", expected=FORMAT, found=found, hint="Update Underlay.")

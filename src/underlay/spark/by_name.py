@@ -13,8 +13,13 @@ from underlay.index.entry import Layout
 from underlay.index.file_type import file_type
 from underlay.index.layout import schema_of
 from underlay.index.shape import Form, Shape, shapes_of
+from underlay.parquet.logical import LogicalKind
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
+from underlay.values.physical import PhysicalType
+
+_LONG_DIGITS = 18
+"""As many as 64 bits hold."""
 
 
 @lru_cache(maxsize=1024)
@@ -41,7 +46,7 @@ def _is_same(shape: Shape, field: Field, layout: Layout) -> bool:
     match field.type, shape.form:
         case Scalar() as scalar, Form.SCALAR:
             return layout.fields[shape.begin] == field.id and _is_same_type(shape, scalar)
-        case StructOf(fields), Form.STRUCT:
+        case StructOf(fields), Form.STRUCT if not is_variant(shape):
             return _are_same(shape.children, fields, layout)
         case ListOf(element), Form.LIST if is_usual_list(shape):
             return _is_same(shape.children[0], element, layout)
@@ -61,6 +66,18 @@ def is_usual_list(shape: Shape) -> bool:
     )
 
 
+def is_variant(shape: Shape) -> bool:
+    """Whether a group is marked as a variant, which Spark reads as nothing else."""
+    return shape.node.logical.kind is LogicalKind.VARIANT
+
+
+def is_short_in_bytes(shape: Shape) -> bool:
+    """Whether a leaf has decimals of few digits in byte arrays, at which Spark's reader fails."""
+    node = shape.node
+    is_bytes = node.logical.kind is LogicalKind.DECIMAL and node.physical_type is PhysicalType.BYTE_ARRAY
+    return is_bytes and (node.logical.precision or 0) <= _LONG_DIGITS
+
+
 def _are_same(shapes: tuple[Shape, ...], fields: tuple[Field, ...], layout: Layout) -> bool:
     """Whether a struct has these fields and no others. A struct with absent fields is not left to Spark, whose
     versions differ in whether it is null then."""
@@ -72,7 +89,7 @@ def _are_same(shapes: tuple[Shape, ...], fields: tuple[Field, ...], layout: Layo
 
 def _is_same_type(shape: Shape, scalar: Scalar) -> bool:
     found = file_type(shape.node)
-    if found is None:
+    if found is None or is_short_in_bytes(shape):
         return False
     stored = replace(scalar, unit="ms") if scalar.unit == "s" else scalar
     return replace(found, zone=None) == replace(stored, zone=None) and (found.zone is None) == (stored.zone is None)

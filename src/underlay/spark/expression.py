@@ -25,6 +25,9 @@ _MOST_LEVELS = 100
 """Deeper expressions are not translated: Python's own stack has an end."""
 _UNREADABLE = "\ufffd"
 """What Java prints for bytes of a string that are no UTF-8."""
+_OF_FILES = frozenset(
+    {"file_path", "file_name", "file_size", "file_block_start", "file_block_length", "file_modification_time"}
+)
 ASKED_FOR = frozenset({"date", "timestamp", "timestamp_ntz", "binary"})
 """The types whose text is not exact."""
 
@@ -42,6 +45,7 @@ class Node(msgspec.Struct, rename="kebab"):
     data_type: object = msgspec.field(name="dataType", default=None)
     value: object = None
     ordinal: int | None = None
+    nullable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ def column_and_type(tree: Tree) -> tuple[ColumnPath, object]:
 
     A field is found by its number: its name in the expression is as the user spelt it.
     """
-    if tree.kind == "AttributeReference" and tree.node.name is not None:
+    if tree.kind == "AttributeReference" and tree.node.name is not None and not _may_be_of_a_file(tree.node):
         return (tree.node.name,), tree.node.data_type
     if tree.kind == "GetStructField" and tree.node.ordinal is not None:
         path, above = column_and_type(tree.children[0])
@@ -92,6 +96,11 @@ def column_and_type(tree: Tree) -> tuple[ColumnPath, object]:
             field = fields[tree.node.ordinal]
             return (*path, str(field["name"])), field["type"]
     raise Unknown
+
+
+def _may_be_of_a_file(node: Node) -> bool:
+    """Whether a column may be what `_metadata` says of a file: Spark shows that by its bare name, and never null."""
+    return node.name in _OF_FILES and node.nullable is False
 
 
 def read_value(kind: str, text: str) -> Operand:

@@ -6,19 +6,21 @@ changes; equality is by version, so that Spark shares cached and reused results 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from urllib.parse import quote
 from zlib import crc32
 
 from pyspark.sql import SparkSession
 
-from underlay.prune import TRUE
+from underlay.prune import TRUE, Predicate, columns_of
+from underlay.prune.operand import ColumnPath
 from underlay.spark.callbacks import close_forgotten
 from underlay.spark.file_groups import Group
 from underlay.spark.file_list import hand_over
-from underlay.spark.filters import read_filters
+from underlay.spark.filters import read_filters, unseen_columns
 from underlay.spark.gateway import JavaObject, call
-from underlay.spark.java_dates import refuse_mistaken_dates
+from underlay.spark.java_dates import mistaken_rows, refuse_mistaken, takes_java_time, would_miss
 from underlay.spark.located import hand_over_located
 from underlay.spark.one_version import VersionReader
 from underlay.spark.preferred import Hosts, executor_hosts
@@ -71,12 +73,36 @@ class TableFileIndex(VersionReader):
             close_forgotten(self.gateway)
             self.refuse_other_versions()
             predicate = read_filters(self.gateway, data_filters, self.names)
-            if self.skips_blocks:
-                refuse_mistaken_dates(self.gateway, self.session, predicate, self.version.snapshot.schema)
+            if self.skips_blocks and predicate != TRUE:
+                self._refuse_mistaken_dates(predicate, data_filters)
             files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
             check_unchanged(files.registered)
             hosts = executor_hosts(self._context)
             return self._hand_over_all(hosts) if files is self.all_files else self._hand_over(files, hosts)
+
+    def _refuse_mistaken_dates(self, predicate: Predicate, filters: JavaObject) -> None:
+        """Raises Unsupported when Spark itself may leave out rows that pass the filters."""
+        if self._mistaken is None or takes_java_time(self.gateway):
+            return
+        if not self.version.choose(self.group, self._mistaken).paths:
+            return
+        refuse_mistaken(self.gateway, predicate, self.version.snapshot.schema)
+        unseen, in_subqueries = unseen_columns(self.gateway, filters), self.compared_with_subqueries()
+        for name in sorted(self._names_of(columns_of(self._mistaken))):
+            if unseen is None or name in unseen or in_subqueries is None or f"{name}#" in in_subqueries:
+                raise would_miss(f"what {name} is compared with, which only Spark knows")
+
+    def _names_of(self, columns: Iterable[ColumnPath]) -> Iterator[str]:
+        """What Spark calls columns, or those that they are parts of."""
+        if self.names is None:
+            yield from (column[0] for column in columns)
+        else:
+            wanted = set(columns)
+            yield from (path[0] for path, column in self.names.items() if column in wanted)
+
+    @cached_property
+    def _mistaken(self) -> Predicate | None:
+        return mistaken_rows(self.gateway, self.version.snapshot.schema)
 
     def _hand_over_all(self, hosts: Hosts) -> JavaObject:
         """Every file, handed over once for as long as the hosts are the same."""

@@ -72,12 +72,12 @@ def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> F
     plain = [table.name for table in tables]
     check_names(names.spark, plain)
     with names.lock:
-        names.lakes[lake.url] = lake
         there = set(plain)
         for entry in names.entries_of(lake.url):
             if without_version(entry.name) not in there:
                 names.forget(entry)
         names.check_free(lake.url, plain)
+        names.lakes[lake.url] = lake
         wanted = [table.name for table in tables if not (is_catalog_only and _is_as_before(names, table))]
         wanted += [entry.name for entry in names.entries_of(lake.url) if has_version(entry.name)]
         left_out = _put_all(names, lake, wanted)

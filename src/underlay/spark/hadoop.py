@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from underlay.errors import Unsupported
+from underlay.parquet.write import CodecName
 from underlay.spark.gateway import Gateway, JavaObject, call, gateway_of, java_session
 from underlay.spark.place import hadoop_scheme
 
@@ -52,6 +53,8 @@ _TRUE = ("1", "true", "on", "yes", "y", "requester")
 _DEFAULT_REGION = "us-east-1"
 """What obstore takes."""
 
+_CODEC_CLASSES: dict[CodecName, str] = {"brotli": "org.apache.hadoop.io.compress.BrotliCodec"}
+"""What the JVM needs for codecs that not every Spark has."""
 _reasons: dict[tuple[Gateway, str], str | None] = {}
 
 
@@ -65,6 +68,12 @@ def why_not_native(spark: SparkSession, url: str) -> str | None:
     if (gateway, scheme) not in _reasons:
         _reasons[gateway, scheme] = _missing(spark, scheme)
     return _reasons[gateway, scheme]
+
+
+def has_codec(spark: SparkSession, codec: CodecName) -> bool:
+    """Whether the JVM of a session can read files that are compressed like this."""
+    needed = _CODEC_CLASSES.get(codec)
+    return needed is None or call(_configuration(spark), "getClassByNameOrNull", needed) is not None
 
 
 def configure(spark: SparkSession, url: str, options: Mapping[str, str]) -> None:

@@ -26,6 +26,7 @@ from underlay.table.revision import Revision
 
 _EXECUTION = "spark.sql.execution.id"
 _EXECUTIONS = "org.apache.spark.sql.execution.SQLExecution$"
+_SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
 _MOST_EXECUTIONS = 1024
 _ASKED_FOR = "asked for"
 _OVERWRITE = "OverwriteByExpression"
@@ -60,11 +61,31 @@ class VersionReader(KnownByText):
         query = _queries_of(self.gateway).find(execution)
         with query.lock:
             if not query.is_looked_at:
-                found = call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(execution))
+                found = self._execution(execution)
                 if found is not None:
                     self._look_at(call(found, "analyzed"), query)
                 query.is_looked_at = True
             self._add_to(query)
+
+    def compared_with_subqueries(self) -> str | None:
+        """The columns in conditions with subqueries of the query that Spark plans in this thread, in Spark's words
+        (`day#12`); None when they are not known."""
+        execution = self._context.getLocalProperty(_EXECUTION)
+        found = None if execution is None else self._execution(execution)
+        if found is None:
+            return None
+        whole, expressions = call(found, "optimizedPlan"), self.gateway.module(_SUBQUERIES)
+        conditions = [
+            call(node, "condition")
+            for plan in (whole, *items_of(call(whole, "subqueriesAll")))
+            for node in _nodes_of(plan)
+            if _kind(node) == "Filter"
+        ]
+        with_some = [one for one in conditions if call(expressions, "hasSubquery", one)]
+        return " ".join(call_text(call(one, "references"), "toString") for one in with_some)
+
+    def _execution(self, number: str) -> JavaObject | None:
+        return call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(number))
 
     def _look_at(self, plan: JavaObject, query: QueryVersions) -> None:
         """Learn what a plan overwrites, and which versions cached frames in it are of."""
@@ -180,6 +201,12 @@ def _asked_by(leaf: JavaObject) -> JavaObject | None:
             relation = call(leaf, "relation")
             return call(relation, "location") if _kind(relation) == "HadoopFsRelation" else None
     return None
+
+
+def _nodes_of(plan: JavaObject) -> Iterator[JavaObject]:
+    yield plan
+    for below in items_of(call(plan, "children")):
+        yield from _nodes_of(below)
 
 
 def _kind(found: JavaObject) -> str:

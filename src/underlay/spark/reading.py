@@ -23,7 +23,7 @@ from underlay.prune.operand import ColumnPath
 from underlay.schema.adapt import SourceField
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
-from underlay.spark.by_name import is_usual_list, reads_by_name
+from underlay.spark.by_name import is_short_in_bytes, is_usual_list, is_variant, reads_by_name
 from underlay.spark.columns import spark_type
 
 _WRITES_MICROSECONDS = "parquet-mr"
@@ -136,7 +136,7 @@ def _take(shape: Shape, source: SourceField, field: Field, layout: Layout) -> Ta
     match field.type, shape.form:
         case Scalar() as scalar, Form.SCALAR:
             return Taken(name=name, type=_stored_type(shape, scalar, layout))
-        case StructOf(fields), Form.STRUCT:
+        case StructOf(fields), Form.STRUCT if not is_variant(shape):
             taken = _take_fields(shape.children, source.children, fields, layout)
             return Taken(name=name, type=_struct(taken), parts=taken)
         case ListOf(element), Form.LIST if is_usual_list(shape):
@@ -158,7 +158,7 @@ def _stored_type(shape: Shape, wanted: Scalar, layout: Layout) -> DataType:
             raise _Unreadable
         return TimestampType()
     found = file_type(shape.node)
-    if found is None:
+    if found is None or is_short_in_bytes(shape):
         raise _Unreadable
     return spark_type(found)
 

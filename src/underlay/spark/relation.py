@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
+from underlay.change.settings import write_options
 from underlay.errors import Unsupported
 from underlay.spark.adapted import adapted_columns
 from underlay.spark.columns import spark_schema
@@ -30,7 +31,7 @@ from underlay.spark.gateway import (
     java_session,
     scala_map,
 )
-from underlay.spark.hadoop import configure, why_not_native
+from underlay.spark.hadoop import configure, has_codec, why_not_native
 from underlay.spark.ranged import ranged_frame
 from underlay.spark.reading import BY_NAME, has_twins, may_have_milliseconds
 from underlay.spark.statistics import entry_without_catalog, uses_rows, with_statistics
@@ -112,6 +113,9 @@ def _why_not_native(spark: SparkSession, table: Table) -> str | None:
     snapshot = table.snapshot()
     if _ROW_INDEX in snapshot.schema.names:
         return f"{_ROW_INDEX}: Spark's own reader fills a column of this name with numbers of rows"
+    codec = write_options(snapshot.root.definition).codec
+    if not has_codec(spark, codec):
+        return f"its files are compressed by {codec}, which this Spark cannot do"
     try:
         spark_schema(snapshot.schema)
     except Unsupported as error:
