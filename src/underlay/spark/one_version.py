@@ -184,12 +184,13 @@ def _overwritten_by(plan: JavaObject) -> str | None:
 
 
 def _readers_in(plan: JavaObject) -> Iterator[VersionReader]:
-    """The readers in a logical plan, as it was before cached frames were put in place of parts."""
-    for leaf in items_of(call(plan, "collectLeaves")):
-        asked = _asked_by(leaf)
-        found = None if asked is None else find_known(asked)
-        if isinstance(found, VersionReader):
-            yield found
+    """The readers in a logical plan and its subqueries, as it was before cached frames were put in place of parts."""
+    for part in (plan, *items_of(call(plan, "subqueriesAll"))):
+        for leaf in items_of(call(part, "collectLeaves")):
+            asked = _asked_by(leaf)
+            found = None if asked is None else find_known(asked)
+            if isinstance(found, VersionReader):
+                yield found
 
 
 def _asked_by(leaf: JavaObject) -> JavaObject | None:
