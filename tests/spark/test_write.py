@@ -291,6 +291,28 @@ def test_a_large_append_is_clustered_by_partition_and_order(spark: SparkSession,
 
 
 @pytest.mark.usefixtures("large")
+def test_a_large_append_may_lack_columns_by_which_the_table_is_ordered(spark: SparkSession, empty: Lake):
+    table = empty.create_table(
+        NAME,
+        "id bigint, ID int, part int, late date, `a.b` int, x struct<a: int, `a.b`: int, `c``d`: int>",
+        sort_by=["late", "id", "x.`c``d`", "-x.`a.b`", "`a.b`"],
+        partition_by=["part"],
+    )
+    native = empty.create_table("some.native", "id bigint, late date, x struct<a: int>", sort_by=["late", "x.a", "-id"])
+    definition = table.read_head().root.definition
+    rows = spark.range(0, 6, 1, 2)
+    other = "cast(id as int) as ID"
+    for frame in (rows.selectExpr(other), rows.selectExpr("id", other)):  # Spark may take one for the other
+        assert clustered(frame, definition) is frame
+    append(rows.selectExpr(other), table)
+    nested = rows.selectExpr("named_struct('a.b', cast(id % 3 as int)) as x", "cast(-id as int) as `a.b`").alias("x")
+    append(nested, table)
+    assert clustered(nested, definition).select("`a.b`").collect() == [(-5,), (-2,), (-4,), (-1,), (-3,), (0,)]
+    append(rows, native)
+    assert table.count() + native.count() == 18
+
+
+@pytest.mark.usefixtures("large")
 def test_a_large_append_whose_task_fails_leaves_only_files_that_nobody_names(
     spark: SparkSession, empty: Lake, table: Table
 ):
