@@ -56,6 +56,7 @@ try:
     append(many, table)
 except KeyboardInterrupt:
     print("interrupted")
+spark.range(2).write.format("underlay").mode("append").save("some.rows")
 print("next:", append(spark.range(3).selectExpr("id"), table).row_count, table.count())
 print("came to its end:", [str(path) for path in Path(sys.argv[1]).rglob("_staging/*/*.parquet")], list(lake.jobs()))
 spark.stop()
@@ -82,7 +83,7 @@ def test_huge_rows_are_written_by_tasks_ctrl_c_ends_what_is_only_planned_and_a_s
         "huge rows: 40 40",
         "running: 0",
         "interrupted",
-        "next: 3 43",
+        "next: 3 45",
         "came to its end: [] []",
         "the Spark session was stopped. Start another one, or leave it out.",
     ]

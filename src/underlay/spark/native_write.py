@@ -40,6 +40,7 @@ from underlay.spark.gateway import (
 from underlay.spark.native_columns import fits_native, native_columns
 from underlay.spark.native_options import SETTINGS, UNSET, guess_values, has_codec, native_options
 from underlay.spark.place import hadoop_folder
+from underlay.spark.plan_nodes import items_of
 from underlay.spark.seen_files import not_seen
 from underlay.spark.start import is_local
 from underlay.store import Store
@@ -50,6 +51,7 @@ _BLOCK_ROWS = ("org.apache.parquet.hadoop.ParquetOutputFormat", "BLOCK_ROW_COUNT
 """Where Parquet's writer can be told how many rows a block has at most: since Spark 4.1."""
 _COLUMN = "org.apache.spark.sql.Column"
 _FUNCTIONS = "org.apache.spark.sql.functions"
+_SESSIONS = "org.apache.spark.sql.classic.SparkSession"
 _COUNT = "row_count"
 _OBSERVED = re.compile(r"^[\s:|+-]*CollectMetrics ", re.MULTILINE)
 _IN_PROGRESS = "_temporary"
@@ -107,9 +109,12 @@ def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
 @contextmanager
 def _cancelled_when_interrupted(spark: SparkSession, job: str) -> Iterator[None]:
     """Jobs that begin in here end when this thread is interrupted, or the session's jobs are. Without that those of the
-    copied session would go on."""
+    copied session would go on. The session that is active in this thread, where Spark looks for Python sources, is so
+    after an interrupt too, which leaves the thread another connection to the JVM."""
     context, tags = spark.sparkContext, [f"underlay-{job}", call_text(java_session(spark), "sessionJobTag")]
-    working = gateway_of(spark).static("java.lang.Thread", "currentThread")  # each of ours has one there
+    gateway = gateway_of(spark)
+    working = gateway.static("java.lang.Thread", "currentThread")  # each of ours has one there
+    active = gateway.static(_SESSIONS, "getActiveSession")
     for tag in tags:
         context.addJobTag(tag)
     try:
@@ -118,6 +123,9 @@ def _cancelled_when_interrupted(spark: SparkSession, job: str) -> Iterator[None]
         cancelling = Thread(target=_cancel, args=(spark, tags[0], working), name="underlay-cancel", daemon=True)
         cancelling.start()  # an interrupted call leaves this thread's connection to the JVM unusable
         cancelling.join(_MOST_SECONDS)
+        with suppress(*GATEWAY_ERRORS, RuntimeError):
+            for session in items_of(call(active, "toList")):
+                gateway.static(_SESSIONS, "setActiveSession", session)
         raise
     finally:
         with suppress(*GATEWAY_ERRORS, RuntimeError):
