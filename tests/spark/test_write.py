@@ -360,6 +360,25 @@ def test_modes_are_those_of_spark(spark: SparkSession, empty: Lake):
         write(frame, NAME, "replace", lake=empty)  # type: ignore[arg-type]  # no such mode
 
 
+def test_no_part_of_a_table_that_a_write_creates_is_required_but_keys_of_maps(spark: SparkSession, empty: Lake):
+    inner = "named_struct('a', {0}, 'b', array({0}), 'c', map('k', {0}))"
+    columns = "array({0}) as l, map(named_struct('n', {0}), {1}) as m, {1} as s, array(array({1})) as d"
+
+    def frame(value: str) -> DataFrame:
+        return spark.sql(f"select {columns.format(value, inner.format(value))} from range(1)")
+
+    write(frame("1"), NAME, lake=empty)
+    append(frame("cast(null as int)"), NAME, lake=empty)
+    table = empty.table(NAME)
+    full = {"a": 1, "b": [1], "c": [("k", 1)]}
+    none = {"a": None, "b": [None], "c": [("k", None)]}
+    assert table.to_arrow().to_pylist() == [
+        {"l": [1], "m": [({"n": 1}, full)], "s": full, "d": [[full]]},
+        {"l": [None], "m": [({"n": None}, none)], "s": none, "d": [[none]]},
+    ]
+    assert table.schema.field("m").type.key_field.nullable is False
+
+
 @pytest.mark.parametrize("is_large", [False, True])
 def test_rows_of_every_type_come_back_as_they_were(
     spark: SparkSession, lake: Lake, plain: str, empty: Lake, monkeypatch: pytest.MonkeyPatch, is_large: bool

@@ -25,27 +25,32 @@ _PLAIN: dict[type[DataType], pa.DataType] = {
 }
 
 
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """The columns as Arrow has them. Raises Unsupported for a type that tables do not have."""
-    return pa.schema([_field(field) for field in schema.fields])
+def arrow_schema(schema: StructType, *, is_loose: bool = False) -> pa.Schema:
+    """The columns as Arrow has them. Raises Unsupported for a type that tables do not have.
+
+    `is_loose`: they, and all parts of nested ones but the keys of maps, may be null.
+    """
+    return pa.schema([_field(field, is_loose) for field in schema.fields])
 
 
-def _field(field: StructField) -> AnyField:
+def _field(field: StructField, is_loose: bool) -> AnyField:
     try:
-        return pa.field(field.name, _type(field.dataType), nullable=field.nullable)
+        return pa.field(field.name, _type(field.dataType, is_loose), nullable=field.nullable or is_loose)
     except Unsupported as error:
         raise error.at(field.name) from None
 
 
-def _type(given: DataType) -> AnyType:
+def _type(given: DataType, is_loose: bool) -> AnyType:
     match given:
         case StructType():
-            return pa.struct([_field(field) for field in given.fields])
+            return pa.struct([_field(field, is_loose) for field in given.fields])
         case ArrayType():
-            return pa.list_(pa.field("element", _type(given.elementType), nullable=given.containsNull))
+            element = _type(given.elementType, is_loose)
+            return pa.list_(pa.field("element", element, nullable=given.containsNull or is_loose))
         case MapType():
-            key: AnyField = pa.field("key", _type(given.keyType), nullable=False)
-            value: AnyField = pa.field("value", _type(given.valueType), nullable=given.valueContainsNull)
+            key: AnyField = pa.field("key", _type(given.keyType, is_loose), nullable=False)
+            is_nullable = given.valueContainsNull or is_loose
+            value: AnyField = pa.field("value", _type(given.valueType, is_loose), nullable=is_nullable)
             return pa.map_(key, value)
         case DecimalType():
             return pa.decimal128(given.precision, given.scale)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
@@ -65,9 +63,9 @@ def write(
 ) -> Appended | None:
     """Write a DataFrame as Spark's modes say; what was committed, None when a table that is there was left alone.
 
-    `error` and `ignore` create the table, with the DataFrame's columns and what `Lake.create_table` takes; when the
-    rows cannot be written it stays, empty. `append` and `overwrite` need it. Raises TableExists, TableNotFound, and
-    what `append` and `overwrite` raise.
+    `error` and `ignore` create the table, with the DataFrame's columns, none of them required, and what
+    `Lake.create_table` takes; when the rows cannot be written it stays, empty. `append` and `overwrite` need it. Raises
+    TableExists, TableNotFound, and what `append` and `overwrite` raise.
     """
     if mode not in _MODES:
         raise InvalidRequest("there is no such mode", found=repr(mode), expected=", ".join(_MODES))
@@ -79,7 +77,7 @@ def write(
         if isinstance(table, Table):
             raise TableExists("the table is there already", place=table.name)
         found = find_lake(frame.sparkSession, table, lake)
-        columns = _all_nullable(frame.schema)
+        columns = arrow_schema(frame.schema, is_loose=True)  # Spark says what a plan gives, not what a table takes
         created = found.create_table(table, columns, key=key, sort_by=sort_by, partition_by=partition_by)
     except TableExists:
         if mode == "ignore":
@@ -124,8 +122,3 @@ def _open(frame: DataFrame, table: Table | str, lake: Lake | None) -> tuple[Tabl
         target = find_table(frame.sparkSession, table, lake)
         opened = target.writable()
         return target, opened, opened.head()
-
-
-def _all_nullable(schema: StructType) -> pa.Schema:
-    """The columns of a new table. Spark's `nullable` says what a plan gives, not what a table should take."""
-    return pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
