@@ -13,9 +13,12 @@ import underlay as ul
 from underlay.api.lake import Lake
 from underlay.errors import CommitConflict, InvalidRequest
 from underlay.spark import small
+from underlay.spark.gateway import call, java_session
 from underlay.spark.one_version import Queries
 from underlay.spark.relation import read_table
 from underlay.spark.session import forget, refresh, session
+from underlay.spark.source import register_source
+from underlay.spark.target import may_write_to
 from underlay.spark.write import overwrite
 
 
@@ -115,3 +118,36 @@ def test_rows_that_came_after_a_frame_are_not_overwritten_by_it(
         assert spark.table("one.rows").collect() == [(9,)]
     finally:
         forget(spark, lake)
+
+
+def test_rows_of_a_table_overwrite_one_of_its_name_in_another_lake(spark: SparkSession, lake: Lake, tmp_path: Path):
+    other = ul.connect(tmp_path / "other")
+    copy = other.create_table("one.rows", "id bigint")
+    (tmp_path / "link").symlink_to(tmp_path)
+    old = read_table(spark, lake, "one.rows")
+    lake.table("one.rows").append(pa.table({"id": [3]}))
+
+    def save(where: str | Path | None) -> None:
+        writer = old.write.format("underlay").mode("overwrite")
+        (writer if where is None else writer.option("Lake", str(where))).save("one.rows")
+
+    try:
+        register_source(spark, lake)
+        save(tmp_path / "other")
+        assert copy.count() == 2
+        for same in (None, tmp_path / "link", lake.url):
+            with pytest.raises(SparkRuntimeException, match=r"one\.rows is at version 2, .* rows of version 1"):
+                save(same)
+        register_source(spark, other)
+        save(None)
+        assert (copy.version, lake.table("one.rows").version) == (2, 2)
+    finally:
+        register_source(spark)
+
+
+def test_object_stores_are_told_apart_by_their_urls(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("UNDERLAY_LAKE", raising=False)
+    copied = call(java_session(spark), "cloneSession")  # nothing is known of it
+    url = "s3://bucket/lake"
+    named = (None, "s3://bucket/lake/", "s3a://bucket/lake", "s3://bucket/other", "file:///bucket/lake", "bucket/lake")
+    assert [may_write_to(copied, one, url) for one in named] == [True, True, True, False, False, False]

@@ -20,6 +20,7 @@ from underlay.errors import CommitConflict, InvalidRequest
 from underlay.spark.gateway import Gateway, JavaObject, call, call_text, gateway_of, java_plan, java_session
 from underlay.spark.known_by_text import KnownByText, find_known
 from underlay.spark.plan_nodes import items_of
+from underlay.spark.target import may_write_to
 from underlay.store.local_url import is_same_directory
 from underlay.table.opened import Head
 from underlay.table.revision import Revision
@@ -63,7 +64,7 @@ class VersionReader(KnownByText):
             if not query.is_looked_at:
                 found = self._execution(execution)
                 if found is not None:
-                    self._look_at(call(found, "analyzed"), query)
+                    self._look_at(found, query)
                 query.is_looked_at = True
             self._add_to(query)
 
@@ -87,9 +88,10 @@ class VersionReader(KnownByText):
     def _execution(self, number: str) -> JavaObject | None:
         return call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(number))
 
-    def _look_at(self, plan: JavaObject, query: QueryVersions) -> None:
-        """Learn what a plan overwrites, and which versions cached frames in it are of."""
-        query.overwritten = _overwritten_by(plan)
+    def _look_at(self, execution: JavaObject, query: QueryVersions) -> None:
+        """Learn what a query overwrites, and which versions cached frames in it are of."""
+        plan = call(execution, "analyzed")
+        query.overwritten = _overwritten_by(plan, call(execution, "sparkSession"))
         if not call(self._cache, "isEmpty"):
             for reader in _readers_in(plan):
                 reader._add_to(query)
@@ -99,7 +101,7 @@ class VersionReader(KnownByText):
             return
         head = self.table.read_head()
         query.add(self.table.name, f"{head.revision.store.url}/{head.revision.place}", head.root.version)
-        if query.overwritten == self.table.name:
+        if query.overwritten is not None and query.overwritten.may_be(self.table):
             newest = head.revision.head(0.0).version
             if newest != head.root.version:
                 raise CommitConflict(
@@ -130,12 +132,26 @@ def _is_same(revision: Revision, other: Revision) -> bool:
     return revision.place == other.place and (url == other_url or is_same_directory(url, other_url))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwritten:
+    """What `format("underlay")` replaces the rows of: the table `name`, in the lake that the option `lake` or else the
+    session names."""
+
+    session: JavaObject
+    name: str
+    lake: str | None
+
+    def may_be(self, table: Table) -> bool:
+        """Whether this is the table, as far as is known."""
+        return self.name == table.name and may_write_to(self.session, self.lake, table.stores.lake.url)
+
+
 @dataclass(slots=True)
 class QueryVersions:
-    """What one execution reads: versions by where tables lie. `overwritten` is the name of the table that it replaces
-    by `format("underlay")`. Spark plans parts of a query in several threads: whoever asks or changes holds `lock`."""
+    """What one execution reads: versions by where tables lie; and what it overwrites. Spark plans parts of a query in
+    several threads: whoever asks or changes holds `lock`."""
 
-    overwritten: str | None = None
+    overwritten: Overwritten | None = None
     is_looked_at: bool = False
     versions: dict[str, int] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -173,14 +189,18 @@ def _queries_of(gateway: Gateway) -> Queries:
     return Queries()
 
 
-def _overwritten_by(plan: JavaObject) -> str | None:
-    """The table whose rows a plan replaces by `format("underlay")`."""
+def _overwritten_by(plan: JavaObject, session: JavaObject) -> Overwritten | None:
+    """The table whose rows a plan of a session replaces by `format("underlay")`."""
     if call_text(plan, "nodeName") != _OVERWRITE:
         return None
     target = call(plan, "table")
     if _kind(target) != "DataSourceV2Relation" or call_text(call(target, "table"), "name") != _SOURCE:
         return None
-    return call_text(call(target, "options"), "get", "path")
+    options = call(target, "options")
+    lake = call(options, "get", "lake")
+    return Overwritten(
+        session=session, name=call_text(options, "get", "path"), lake=None if lake is None else str(lake)
+    )
 
 
 def _readers_in(plan: JavaObject) -> Iterator[VersionReader]:

@@ -31,6 +31,7 @@ from underlay.spark.source_read import Pin, make_reader
 from underlay.spark.source_rows import source_schema
 from underlay.spark.source_write import TableWriter
 from underlay.spark.start import has_gateway
+from underlay.spark.target import remember_source_lake
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter
@@ -118,6 +119,7 @@ def register_source(spark: SparkSession, lake: Lake | None = None, bell: Bell | 
         spark.dataSource.register(RegisteredDataSource)
         return
     _register(spark, RegisteredDataSource)
+    remember_source_lake(java_session(spark), None if lake is None else lake.url)
     gateway_of(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession", java_session(spark))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -9,11 +11,14 @@ from pyspark.sql import SparkSession
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest
+from underlay.spark.gateway import JavaObject, call_text
 from underlay.spark.start import has_gateway
-from underlay.store.local_url import is_same_directory
+from underlay.store.local_url import is_same_directory, local_root
 
 _lakes: dict[str, dict[str, Lake]] = {}
 """The lakes of each application, or of each session of Spark Connect, by URL."""
+_source_lakes: dict[str, str | None] = {}
+"""Where the lake is that `format("underlay")` means in each session of this process, unless an option names one."""
 
 
 def remember_lake(spark: SparkSession, lake: Lake) -> None:
@@ -49,6 +54,26 @@ def find_lake(spark: SparkSession, name: str, lake: Lake | None) -> Lake:
             hint="Give lake=…, or a table: lake.table(…); or call underlay.spark.session(lake, spark) first.",
         )
     return known[0]
+
+
+def remember_source_lake(session: JavaObject, url: str | None) -> None:
+    """Have `format("underlay")` mean the lake at this URL in a session."""
+    _source_lakes[call_text(session, "sessionUUID")] = url
+
+
+def may_write_to(session: JavaObject, named: str | None, url: str) -> bool:
+    """Whether `format("underlay")` may write to the lake at this URL in a session, where the option `lake` is `named`.
+
+    A copy of a session means what its original does, which is not known; and a bucket has names in several schemes.
+    """
+    chosen = named or _source_lakes.get(call_text(session, "sessionUUID")) or os.environ.get("UNDERLAY_LAKE")
+    if not chosen:
+        return True
+    if "://" not in chosen:
+        chosen = Path(chosen).absolute().as_uri()
+    if local_root(chosen) is not None or local_root(url) is not None:
+        return is_same_directory(chosen, url)
+    return chosen.rstrip("/") == url or chosen.partition("://")[0] != url.partition("://")[0]
 
 
 def _application(spark: SparkSession) -> str:
