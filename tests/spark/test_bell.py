@@ -12,13 +12,14 @@ from underlay.spark.bell import BellTower
 
 pytestmark = pytest.mark.local_only
 
+REASONS = {3: "version 2 was read"}
 heard: list[tuple[str, str]] = []
 
 
 @pytest.fixture
 def tower() -> Iterator[BellTower]:
     heard.clear()
-    found = BellTower(lambda lake, table: heard.append((lake, table)))
+    found = BellTower(lambda lake, table: heard.append((lake, table)), lambda place, version: REASONS.get(version))
     yield found
     found.close()
 
@@ -42,6 +43,14 @@ def test_ring_that_nobody_can_hear_is_logged(tower: BellTower, caplog: pytest.Lo
     tower.close()
     assert not tower.bell.ring("file:///lake", "a.b")
     assert "the driver was not told of a commit to a.b" in caplog.text
+
+
+def test_question_is_answered_by_the_driver_if_it_can_be_reached(tower: BellTower, caplog: pytest.LogCaptureFixture):
+    assert tower.bell.why_not_replace("file:///lake/a/b/c", 3) == "version 2 was read"
+    assert tower.bell.why_not_replace("file:///lake/a/b/c", 2) is None
+    tower.close()
+    assert tower.bell.why_not_replace("file:///lake/a/b/c", 3) is None
+    assert "the driver was not told that version 3 of file:///lake/a/b/c is replaced" in caplog.text
 
 
 def test_key_is_not_shown(tower: BellTower):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import SparkRuntimeException
+from pyspark.errors import PySparkException, SparkRuntimeException
 from pyspark.sql import SparkSession
 
 import underlay as ul
@@ -14,7 +14,7 @@ from underlay.api.lake import Lake
 from underlay.errors import CommitConflict, InvalidRequest
 from underlay.spark import small
 from underlay.spark.gateway import call, java_session
-from underlay.spark.one_version import Queries
+from underlay.spark.one_version import Queries, VersionReader
 from underlay.spark.relation import read_table
 from underlay.spark.session import forget, refresh, session
 from underlay.spark.source import register_source
@@ -118,6 +118,28 @@ def test_rows_that_came_after_a_frame_are_not_overwritten_by_it(
         assert spark.table("one.rows").collect() == [(9,)]
     finally:
         forget(spark, lake)
+
+
+def test_commit_after_the_planning_of_an_overwrite_is_not_lost(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+):
+    checked = VersionReader.refuse_other_versions
+
+    def check_and_commit(reader: VersionReader) -> None:
+        checked(reader)
+        if lake.table("one.rows").version == 1:
+            lake.table("one.rows").append(pa.table({"id": [3]}))
+
+    session(lake, spark)
+    monkeypatch.setattr(VersionReader, "refuse_other_versions", check_and_commit)
+    try:
+        with pytest.raises(PySparkException, match="is at version 2, and would be overwritten by rows of version 1"):
+            spark.table("one.rows").where("id < 3").write.format("underlay").mode("overwrite").save("one.rows")
+        assert sorted(lake.table("one.rows").to_arrow()["id"].to_pylist()) == [1, 2, 3]
+        spark.table("one.rows").where("id < 3").write.format("underlay").mode("overwrite").save("one.rows")
+    finally:
+        forget(spark, lake)
+    assert sorted(lake.table("one.rows").to_arrow()["id"].to_pylist()) == [1, 2]
 
 
 def test_rows_of_a_table_overwrite_one_of_its_name_in_another_lake(spark: SparkSession, lake: Lake, tmp_path: Path):

@@ -1,8 +1,9 @@
-"""How a process that committed for the driver tells it, so that the driver's session shows what was written.
+"""How a process that commits for the driver tells it, so that the driver's session shows what was written.
 
 Spark has a Python data source commit in a worker: a process of its own, on the driver's host. It rings the bell that it
-was sent with the writer, and waits until the driver answers that the names are fresh. The socket lies in a folder that
-only this user can enter. A bell that nobody answers is logged: what was committed stays committed.
+was sent with the writer, and waits until the driver answers that the names are fresh. Before it replaces a version it
+asks whether a query of the driver that does so read an older one. The socket lies in a folder that only this user can
+enter. A bell that nobody answers is logged: what was committed stays committed.
 """
 
 from __future__ import annotations
@@ -25,11 +26,21 @@ _WAIT_SECONDS = 20.0
 _FAMILY = "AF_UNIX"
 
 
-class Ring(msgspec.Struct, frozen=True):
+class Ring(msgspec.Struct, frozen=True, tag="committed"):
     """A commit to a table."""
 
     lake_url: str
     table: str
+
+
+class Question(msgspec.Struct, frozen=True, tag="replaces"):
+    """May this version of the revision in `place` be replaced?"""
+
+    place: str
+    version: int
+
+
+_DECODER = msgspec.json.Decoder(Ring | Question)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,24 +52,35 @@ class Bell:
 
     def ring(self, lake_url: str, table: str) -> bool:
         """Tell the driver of a commit to the table of this name. Whether the driver knows; never raises."""
+        return self._send(Ring(lake_url, table), f"of a commit to {table}") is not None
+
+    def why_not_replace(self, place: str, version: int) -> str | None:
+        """Why this version of the revision in `place` must not be replaced; None when the driver knows no reason, or
+        does not answer."""
+        answer = self._send(Question(place, version), f"that version {version} of {place} is replaced")
+        return answer.decode() if answer else None
+
+    def _send(self, message: Ring | Question, of_what: str) -> bytes | None:
+        """The driver's answer."""
         try:
             with Client(self.address, _FAMILY, authkey=self.key) as line:
-                line.send_bytes(msgspec.json.encode(Ring(lake_url, table)))
+                line.send_bytes(msgspec.json.encode(message))
                 if line.poll(_WAIT_SECONDS):
-                    line.recv_bytes()
-                    return True
+                    return line.recv_bytes()
         except (OSError, EOFError, AuthenticationError) as error:
-            LOG.warning("the driver was not told of a commit to %s: %s", table, error)
-            return False
-        LOG.warning("the driver did not answer within %s s that it knows of a commit to %s", _WAIT_SECONDS, table)
-        return False
+            LOG.warning("the driver was not told %s: %s", of_what, error)
+            return None
+        LOG.warning("the driver did not answer within %s s that it knows %s", _WAIT_SECONDS, of_what)
+        return None
 
 
 class BellTower:
-    """Where the driver hears bells, on a thread of its own until the process ends. `hear` is given lake and table."""
+    """Where the driver hears bells, on a thread of its own until the process ends. `hear` is given lake and table of a
+    commit; `judge` place and version of what is to be replaced, and says why that must not be, if so."""
 
-    def __init__(self, hear: Callable[[str, str], None]) -> None:
+    def __init__(self, hear: Callable[[str, str], None], judge: Callable[[str, int], str | None]) -> None:
         self._hear = hear
+        self._judge = judge
         self._folder = TemporaryDirectory(prefix="underlay-bell-")
         self.bell = Bell(address=str(Path(self._folder.name) / "bell"), key=os.urandom(32))
         self._listener = Listener(self.bell.address, _FAMILY, backlog=16, authkey=self.bell.key)
@@ -84,8 +106,12 @@ class BellTower:
     def _answer(self, line: Connection[bytes, bytes]) -> None:
         with line:
             try:
-                ring = msgspec.json.decode(line.recv_bytes(), type=Ring)
-                self._hear(ring.lake_url, ring.table)
-                line.send_bytes(b"")
+                line.send_bytes(self._answer_to(_DECODER.decode(line.recv_bytes())))
             except (EOFError, OSError, msgspec.MsgspecError) as error:
                 LOG.warning("a bell was rung and not understood: %s", error)
+
+    def _answer_to(self, message: Ring | Question) -> bytes:
+        if isinstance(message, Question):
+            return (self._judge(message.place, message.version) or "").encode()
+        self._hear(message.lake_url, message.table)
+        return b""

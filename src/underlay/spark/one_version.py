@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,7 @@ from underlay.api.table import Table
 from underlay.errors import CommitConflict, InvalidRequest
 from underlay.spark.gateway import Gateway, JavaObject, call, call_text, gateway_of, java_plan, java_session
 from underlay.spark.known_by_text import KnownByText, find_known
+from underlay.spark.place import revision_url
 from underlay.spark.plan_nodes import items_of
 from underlay.spark.target import may_write_to
 from underlay.store.local_url import is_same_directory
@@ -30,6 +31,7 @@ _EXECUTIONS = "org.apache.spark.sql.execution.SQLExecution$"
 _SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
 _MOST_EXECUTIONS = 1024
 _ASKED_FOR = "asked for"
+_HINT = "Call underlay.spark.refresh, and make the frame anew by spark.table."
 _OVERWRITE = "OverwriteByExpression"
 _SOURCE = "underlay"
 
@@ -100,20 +102,33 @@ class VersionReader(KnownByText):
         if self.is_asked_for:
             return
         head = self.table.read_head()
-        query.add(self.table.name, f"{head.revision.store.url}/{head.revision.place}", head.root.version)
+        query.add(self.table.name, revision_url(head.revision), head.root.version)
         if query.overwritten is not None and query.overwritten.may_be(self.table):
             newest = head.revision.head(0.0).version
             if newest != head.root.version:
-                raise CommitConflict(
-                    f"{self.table.name} is at version {newest}, and would be overwritten by rows of version"
-                    f" {head.root.version}",
-                    hint="Call underlay.spark.refresh, and make the frame anew by spark.table.",
-                )
+                raise CommitConflict(_overtaken(self.table.name, newest, head.root.version), hint=_HINT)
 
     @cached_property
     def _cache(self) -> JavaObject:
         """What Spark has cached."""
         return call(call(self.session, "sharedState"), "cacheManager")
+
+
+def why_not_replace(place: str, version: int) -> str | None:
+    """Why a version of the revision in `place` must not be replaced now: a query that overwrites it read an older one.
+
+    Asked by writers of `format("underlay")` once they know which version they replace: others may have committed it
+    after the query was planned.
+    """
+    for gateway, queries in list(_queries.items()):
+        for execution, read in queries.overwriting(place):
+            if read < version and call(gateway.module(_EXECUTIONS), "getQueryExecution", int(execution)) is not None:
+                return f"{_overtaken('the table', version, read)}. {_HINT}"
+    return None
+
+
+def _overtaken(name: str, newest: int, read: int) -> str:
+    return f"{name} is at version {newest}, and would be overwritten by rows of version {read}"
 
 
 def version_read(frame: DataFrame, head: Head) -> Head:
@@ -182,11 +197,19 @@ class Queries:
                 self._queries.popitem(last=False)
         return found
 
+    def overwriting(self, place: str) -> list[tuple[str, int]]:
+        """Executions that overwrite something and read the revision in `place`, each with the version that it read."""
+        with self._lock:
+            found = [(execution, query) for execution, query in self._queries.items() if query.overwritten is not None]
+        return [(execution, query.versions[place]) for execution, query in found if place in query.versions]
 
-@lru_cache(maxsize=8)
+
+_queries: dict[Gateway, Queries] = {}
+
+
 def _queries_of(gateway: Gateway) -> Queries:
     """Those of one JVM."""
-    return Queries()
+    return _queries.setdefault(gateway, Queries())
 
 
 def _overwritten_by(plan: JavaObject, session: JavaObject) -> Overwritten | None:

@@ -1,10 +1,11 @@
-"""Where files lie, as Hadoop names it: nothing in its paths is quoted."""
+"""Where files lie, as Hadoop names it: nothing in its paths is quoted; and where revisions do."""
 
 from __future__ import annotations
 
 from urllib.parse import unquote, urlsplit
 
 from underlay.errors import Unsupported
+from underlay.table.revision import Revision
 
 _HADOOP_SCHEMES = {"file": "file", "s3": "s3a", "s3a": "s3a", "gs": "gs", "abfs": "abfs", "abfss": "abfss"}
 _WITH_ACCOUNT = ("abfs", "abfss")
@@ -33,3 +34,8 @@ def hadoop_scheme(url: str) -> str:
             "Spark cannot read this store by itself", found=url, hint="Use a lake on a disk, s3:// or gs://."
         )
     return found
+
+
+def revision_url(revision: Revision) -> str:
+    """Where a revision lies, whatever the name of its table."""
+    return f"{revision.store.url}/{revision.place}"

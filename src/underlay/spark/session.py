@@ -12,6 +12,7 @@ from underlay.errors import Unsupported
 from underlay.spark.bell import BellTower
 from underlay.spark.catalog import check_names
 from underlay.spark.follow import follow_lake, hear_bell, names_of
+from underlay.spark.one_version import why_not_replace
 from underlay.spark.source import register_source
 from underlay.spark.start import has_gateway, open_session
 from underlay.spark.target import forget_lake, remember_lake
@@ -75,4 +76,4 @@ def _warn_of_connect() -> None:
 @cache
 def _tower() -> BellTower:
     """The bells of this process."""
-    return BellTower(hear_bell)
+    return BellTower(hear_bell, why_not_replace)

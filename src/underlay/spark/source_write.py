@@ -13,9 +13,10 @@ from pyspark.sql.types import StructType
 
 from underlay.change.append import find_token
 from underlay.change.staged import Staged, Staging, commit_staged, discard, staging_for
-from underlay.errors import Inconsistent, Unavailable
+from underlay.errors import CommitConflict, Inconsistent, Unavailable
 from underlay.spark.bell import Bell
 from underlay.spark.options import SourceOptions
+from underlay.spark.place import revision_url
 from underlay.spark.source_read import Pin
 from underlay.spark.tasks import check_columns, decode_staged, hinting_creation, seen_by_driver, write_batches
 from underlay.table.opened import Head
@@ -46,6 +47,8 @@ class TableWriter(DataSourceArrowWriter):
             table = options.open()
             head = table.read_head()
         check_columns(schema, head.root.definition)
+        if is_overwrite and bell is not None:
+            _check_replaced(bell, head)
         self._options = options
         self._is_overwrite = is_overwrite
         self._pin = Pin.of(head)
@@ -89,6 +92,13 @@ class TableWriter(DataSourceArrowWriter):
         found = [decode_staged(message.staged) for message in messages if isinstance(message, Written)]
         staging = msgspec.msgpack.decode(self._staging, type=Staging)
         discard(staging, self._options.lake.open().lake, found)
+
+
+def _check_replaced(bell: Bell, head: Head) -> None:
+    """Raises CommitConflict when the driver's query read a version before the one that it replaces."""
+    problem = bell.why_not_replace(revision_url(head.revision), head.root.version)
+    if problem is not None:
+        raise CommitConflict(problem)
 
 
 def _announce(head: Head) -> str:
