@@ -52,6 +52,13 @@ def test_no_rows_do_not_use_up_a_token(store: Store):
     assert ids(table) == [1]
 
 
+def test_a_token_that_is_no_text_is_refused(store: Store):
+    table = table_of(store)
+    with pytest.raises(InvalidRequest, match=r"a token is text.*found 5"):
+        table.append(rows([1]), token=5)  # type: ignore[arg-type]  # no text
+    assert table.version == 0
+
+
 def test_a_token_adds_rows_once_also_in_another_process(store: Store):
     first = table_of(store).append(rows([1]), token="a")
     again = table_of(store).append(rows([1]), token="a")

@@ -37,7 +37,6 @@ REFUSED = [
     "msck repair table geo.towns",
     "analyze table geo.towns compute statistics",
     "comment on table geo.towns is 'x'",
-    "drop database geo",
 ]
 HARMLESS = [
     "refresh table geo.towns",
@@ -114,6 +113,9 @@ def test_statements_that_would_change_a_table_are_refused(spark: SparkSession, u
         with pytest.raises(PySparkException, match=r"(geo is|towns is|This may be) a table of a lake"):
             spark.sql(statement)
         unharmed(statement)
+    with pytest.raises(PySparkException, match=r"geo is a dataset of a lake.*lake\.drop_table"):
+        spark.sql("drop database geo")
+    unharmed("drop database geo")
 
 
 def test_writers_that_take_a_name_are_refused(spark: SparkSession, unharmed: Callable[[str], None]):

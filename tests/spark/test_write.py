@@ -348,16 +348,32 @@ def test_modes_are_those_of_spark(spark: SparkSession, empty: Lake):
     table = empty.table(NAME)
     assert created is not None
     assert (created.row_count, table.schema.field("id").nullable) == (5, True)
-    with pytest.raises(TableExists):
-        write(frame, NAME, lake=empty)
-    assert write(frame, NAME, "ignore", lake=empty) is None
-    write(frame_of(spark, 5, 7), NAME, "append", lake=empty)
+    for mode in ("error", "ErrorIfExists", "default"):
+        with pytest.raises(TableExists):
+            write(frame, NAME, mode, lake=empty)
+    assert write(frame, NAME, "IGNORE", lake=empty) is None
+    write(frame_of(spark, 5, 7), NAME, "Append", lake=empty)
     assert ids(table) == list(range(7))
     write(frame_of(spark, 8, 9), NAME, "overwrite", lake=empty)
     assert ids(table) == [8]
     assert write(frame, "other.table", "ignore", lake=empty) is not None
-    with pytest.raises(InvalidRequest):
-        write(frame, NAME, "replace", lake=empty)  # type: ignore[arg-type]  # no such mode
+    with pytest.raises(InvalidRequest, match="no such mode"):
+        write(frame, NAME, "replace", lake=empty)
+
+
+def test_what_is_no_frame_no_name_or_no_token_is_refused(spark: SparkSession, empty: Lake, table: Table):
+    for given in ([1], pa.table({"id": [1]})):
+        for call in (append, overwrite, write):
+            with pytest.raises(InvalidRequest, match=r"not a Spark DataFrame.*table\.append"):
+                call(given, NAME, lake=empty)
+    for name in ("", "odd.modes.x", "`odd`.`modes`", 5):
+        for call in (append, write):
+            for lake in (None, empty):
+                with pytest.raises(InvalidRequest, match=r"not a name for a table.*A name is dataset\.table"):
+                    call(frame_of(spark, 0, 5), name, lake=lake)
+    with pytest.raises(InvalidRequest, match=r"a token is text.*found 5"):
+        append(frame_of(spark, 0, 5), NAME, lake=empty, token=5)  # type: ignore[arg-type]  # no text
+    assert table.version == 0
 
 
 def test_no_part_of_a_table_that_a_write_creates_is_required_but_keys_of_maps(spark: SparkSession, empty: Lake):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from underlay.change.add_files import add_files
 from underlay.change.files import FileWriter, NewFile, next_block
 from underlay.change.rows import Rows, read_rows
-from underlay.errors import RevisionClosed
+from underlay.errors import InvalidRequest, RevisionClosed
 from underlay.index.change import TOKEN
 from underlay.index.root import Root
 from underlay.table.commit import commit, put_all
@@ -62,7 +62,9 @@ def _append(table: OpenTable, head: Head, rows: Rows, token: str | None) -> Appe
 
 
 def find_token(table: OpenTable, head: Head, token: str | None) -> Appended | None:
-    """The commit that had this token, if there is one."""
+    """The commit that had this token, if there is one. Raises InvalidRequest for a token that is no text."""
+    if not isinstance(token, str | None):
+        raise InvalidRequest("a token is text", found=repr(token))
     known = None if token is None else table.snapshot(head).find_sources([TOKEN + token]).get(TOKEN + token)
     return None if known is None else Appended(version=known.version, row_count=0, file_count=0, is_repeat=True)
 

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions import captured
 
 _NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
+_NOT_EMPTY = "SCHEMA_NOT_EMPTY"
 _NO_STREAM = "_LEGACY_ERROR_TEMP_1018"
 HINT = (
     "{what} a table of a lake of Underlay, which Spark reads and does not write. Call underlay.spark.append, overwrite "
@@ -25,14 +26,23 @@ TRAVEL_HINT = (
     '{what} a table of a lake of Underlay. Read an older version by underlay.spark.table(spark, lake, "name@v7"), or '
     'in SQL after underlay.spark.register_version(spark, lake, "name@v7").'
 )
+DATASET_HINT = (
+    "{what} a dataset of a lake of Underlay, which Spark reads and does not write. Call lake.drop_table(name) for its "
+    "tables."
+)
 STREAM_HINT = '{what} a table of a lake of Underlay. Read it by spark.readStream.format("underlay").load(name).'
 _ANY = "This may be"
-_HINTS = {"UNSUPPORTED_FEATURE.TIME_TRAVEL": TRAVEL_HINT, _NOT_FOUND: TRAVEL_HINT, _NO_STREAM: STREAM_HINT}
-"""What helps against refusals of other things than changes."""
+_HINTS = {
+    "UNSUPPORTED_FEATURE.TIME_TRAVEL": TRAVEL_HINT,
+    _NOT_FOUND: TRAVEL_HINT,
+    _NOT_EMPTY: DATASET_HINT,
+    _NO_STREAM: STREAM_HINT,
+}
+"""What helps against refusals of other things than changes of a table."""
 _OF_NAMES = (
     "EXPECT_TABLE_NOT_VIEW",
     "LOCATION_ALREADY_EXISTS",
-    "SCHEMA_NOT_EMPTY",
+    _NOT_EMPTY,
     "TABLE_OR_VIEW_ALREADY_EXISTS",
     "UNSUPPORTED_FEATURE.TABLE_OPERATION",
     "UNSUPPORTED_FEATURE.TIME_TRAVEL",

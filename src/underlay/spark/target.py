@@ -14,6 +14,7 @@ from underlay.errors import InvalidRequest
 from underlay.spark.gateway import JavaObject, call_text
 from underlay.spark.start import has_gateway
 from underlay.store.local_url import is_same_directory, local_root
+from underlay.table.catalog import split_name
 
 _lakes: dict[str, dict[str, Lake]] = {}
 """The lakes of each application, or of each session of Spark Connect, by URL."""
@@ -36,12 +37,14 @@ def forget_lake(spark: SparkSession, lake: Lake) -> None:
 
 
 def find_table(spark: SparkSession, table: Table | str, lake: Lake | None) -> Table:
-    """The table to write to. Raises TableNotFound, and InvalidRequest when no lake is known."""
+    """The table to write to. Raises TableNotFound, and InvalidRequest for what is no name or when no lake is known."""
     return table if isinstance(table, Table) else find_lake(spark, table, lake).table(table)
 
 
 def find_lake(spark: SparkSession, name: str, lake: Lake | None) -> Lake:
-    """The lake that is given, else the only one of the session, else the only one that has a table of this name."""
+    """The lake that is given, else the only one of the session, else the only one that has a table of this name. Raises
+    InvalidRequest."""
+    split_name(name)
     if lake is not None:
         return lake
     known = list(_lakes.get(_application(spark), {}).values())

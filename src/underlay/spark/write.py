@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pyspark.sql import DataFrame
 
@@ -26,8 +25,9 @@ from underlay.spark.tasks import check_columns, hinting_creation, stage_by_tasks
 from underlay.table.opened import Head, OpenTable
 from underlay.table.upload import upload
 
-Mode = Literal["error", "ignore", "append", "overwrite"]
 _MODES = ("error", "ignore", "append", "overwrite")
+_OTHERWISE = {"errorifexists": "error", "default": "error"}
+"""Other names that Spark has for modes."""
 
 
 def append(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
@@ -53,7 +53,7 @@ def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None,
 def write(
     frame: DataFrame,
     table: Table | str,
-    mode: Mode = "error",
+    mode: str = "error",
     *,
     lake: Lake | None = None,
     token: str | None = None,
@@ -61,17 +61,21 @@ def write(
     sort_by: Sequence[str] = (),
     partition_by: Sequence[str] = (),
 ) -> Appended | None:
-    """Write a DataFrame as Spark's modes say; what was committed, None when a table that is there was left alone.
+    """Write a DataFrame as Spark's modes say, by any of Spark's names for them; what was committed, None when a table
+    that is there was left alone.
 
     `error` and `ignore` create the table, with the DataFrame's columns, none of them required, and what
     `Lake.create_table` takes; when the rows cannot be written it stays, empty. `append` and `overwrite` need it. Raises
     TableExists, TableNotFound, and what `append` and `overwrite` raise.
     """
-    if mode not in _MODES:
+    wanted = str(mode).lower()
+    wanted = _OTHERWISE.get(wanted, wanted)
+    if wanted not in _MODES:
         raise InvalidRequest("there is no such mode", found=repr(mode), expected=", ".join(_MODES))
-    if mode == "overwrite":
+    _check_frame(frame)
+    if wanted == "overwrite":
         return overwrite(frame, table, lake=lake, token=token)
-    if mode == "append":
+    if wanted == "append":
         return append(frame, table, lake=lake, token=token)
     try:
         if isinstance(table, Table):
@@ -80,7 +84,7 @@ def write(
         columns = arrow_schema(frame.schema, is_loose=True)  # Spark says what a plan gives, not what a table takes
         created = found.create_table(table, columns, key=key, sort_by=sort_by, partition_by=partition_by)
     except TableExists:
-        if mode == "ignore":
+        if wanted == "ignore":
             return None
         raise
     return append(frame, created, token=token)
@@ -89,6 +93,7 @@ def write(
 def _write(
     frame: DataFrame, table: Table | str, lake: Lake | None, token: str | None, *, is_overwrite: bool = False
 ) -> Appended:
+    _check_frame(frame)
     target, opened, head = _open(frame, table, lake)
     known = find_token(opened, head, token)
     if known is not None:
@@ -115,6 +120,15 @@ def _write_by_tasks(frame: DataFrame, table: Table, head: Head, token: str | Non
         else:
             staged = stage_by_tasks(ranged, table, head)
         return commit_staged(table.writable(), head, staged, token=token, is_overwrite=is_overwrite)
+
+
+def _check_frame(frame: object) -> None:
+    if not isinstance(frame, DataFrame):
+        raise InvalidRequest(
+            "not a Spark DataFrame",
+            found=type(frame).__name__,
+            hint="Make one by spark.createDataFrame; table.append takes Arrow.",
+        )
 
 
 def _open(frame: DataFrame, table: Table | str, lake: Lake | None) -> tuple[Table, OpenTable, Head]:
