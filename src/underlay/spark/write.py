@@ -43,7 +43,8 @@ def append(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, to
 
 def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
     """Replace all rows by those of a DataFrame, in one commit; what is replaced is the newest version at the call, or
-    the version that the DataFrame itself reads of this table by name.
+    the version that the DataFrame itself reads of this table by name. What it reads by `format("underlay")` is not
+    known.
 
     Raises what `append` raises, and CommitConflict also when others added, changed or removed rows since.
     """
