@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -83,13 +84,16 @@ def test_what_only_spark_knows_is_refused_where_it_could_miss_rows(spark: SparkS
     deep = reduce(or_, (f.expr(f"day = date '{day}'") for day in days))
     for asked in (
         spark.sql(f"select * from old_days where day = ({later})"),
-        spark.sql(f"select * from old_days where day <=> ({later}) and local is not null"),
+        spark.sql(f"select * from old_days where day <=> ({later})"),  # of which the index is told nothing at all
+        spark.sql(f"select * from old_days where day = ({later}) or hour(local) = 3"),
         frame.where(deep),
     ):
-        with pytest.raises(SparkRuntimeException, match=r"what (at|day) is compared with.*java8API"):
+        with pytest.raises((SparkRuntimeException, Py4JJavaError), match=r"what (at|day) is compared with.*java8API"):
             asked.collect()
+    same = "select day from (select date '1582-10-12' as day union select date '1582-10-16') where day = ({})"
+    assert spark.sql(same.format(later)).count() == 1
     assert spark.sql("select * from old_days where hour(local) = (select max(hour(local)) from old_days)").count() == 27
-    assert frame.where("hour(local) = 12").count() == 27
+    assert frame.where("hour(local) = 12").count() == frame.count() == frame.rdd.count() == 27
 
 
 @pytest.mark.usefixtures("java_sql")

@@ -73,7 +73,7 @@ class TableFileIndex(VersionReader):
             close_forgotten(self.gateway)
             self.refuse_other_versions()
             predicate = read_filters(self.gateway, data_filters, self.names)
-            if self.skips_blocks and predicate != TRUE:
+            if self.skips_blocks:
                 self._refuse_mistaken_dates(predicate, data_filters)
             files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
             check_unchanged(files.registered)
@@ -88,6 +88,8 @@ class TableFileIndex(VersionReader):
             return
         refuse_mistaken(self.gateway, predicate, self.version.snapshot.schema)
         unseen, in_subqueries = unseen_columns(self.gateway, filters), self.compared_with_subqueries()
+        if predicate == TRUE and in_subqueries is None:
+            return  # outside of a query, as for df.rdd
         for name in sorted(self._names_of(columns_of(self._mistaken))):
             if unseen is None or name in unseen or in_subqueries is None or f"{name}#" in in_subqueries:
                 raise would_miss(f"what {name} is compared with, which only Spark knows")

@@ -71,21 +71,26 @@ class VersionReader(KnownByText):
             self._add_to(query)
 
     def compared_with_subqueries(self) -> str | None:
-        """The columns in conditions with subqueries of the query that Spark plans in this thread, in Spark's words
-        (`day#12`); None when they are not known."""
+        """The columns of this version in conditions with subqueries, in the query that Spark plans in this thread, in
+        Spark's words (`day#12`); None when they are not known."""
         execution = self._context.getLocalProperty(_EXECUTION)
         found = None if execution is None else self._execution(execution)
         if found is None:
             return None
         whole, expressions = call(found, "optimizedPlan"), self.gateway.module(_SUBQUERIES)
-        conditions = [
-            call(node, "condition")
+        filters = [
+            node
             for plan in (whole, *items_of(call(whole, "subqueriesAll")))
             for node in _nodes_of(plan)
-            if _kind(node) == "Filter"
+            if _kind(node) == "Filter" and call(expressions, "hasSubquery", call(node, "condition"))
         ]
-        with_some = [one for one in conditions if call(expressions, "hasSubquery", one)]
-        return " ".join(call_text(call(one, "references"), "toString") for one in with_some)
+        mine = [node for node in filters if self._is_read_by(node)]
+        return " ".join(call_text(call(call(node, "condition"), "references"), "toString") for node in mine)
+
+    def _is_read_by(self, plan: JavaObject) -> bool:
+        """Whether a logical plan reads these files."""
+        asked = map(_asked_by, items_of(call(plan, "collectLeaves")))
+        return any(one is not None and call_text(one, "toString") == self.toString() for one in asked)
 
     def _execution(self, number: str) -> JavaObject | None:
         return call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(number))
