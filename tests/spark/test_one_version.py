@@ -14,7 +14,8 @@ from underlay.api.lake import Lake
 from underlay.errors import CommitConflict, InvalidRequest
 from underlay.spark import small
 from underlay.spark.gateway import call, java_session
-from underlay.spark.one_version import Queries, VersionReader
+from underlay.spark.one_version import Queries, VersionReader, why_not_replace
+from underlay.spark.place import revision_url
 from underlay.spark.relation import read_table
 from underlay.spark.session import forget, refresh, session
 from underlay.spark.source import register_source
@@ -140,6 +141,29 @@ def test_commit_after_the_planning_of_an_overwrite_is_not_lost(
     finally:
         forget(spark, lake)
     assert sorted(lake.table("one.rows").to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_only_queries_that_overwrite_a_table_are_in_the_way_of_others_that_do(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+):
+    checked, answers = VersionReader.refuse_other_versions, []
+
+    def check_and_ask(reader: VersionReader) -> None:
+        checked(reader)
+        answers.append(why_not_replace(revision_url(reader.table.read_head().revision), 99))
+
+    lake.create_table("one.copy", "id bigint")
+    session(lake, spark)
+    monkeypatch.setattr(VersionReader, "refuse_other_versions", check_and_ask)
+    try:
+        for target in ("one.copy", "one.rows"):
+            spark.table("one.rows").write.format("underlay").mode("overwrite").save(target)
+    finally:
+        forget(spark, lake)
+    first, *_, last = answers
+    assert first is None
+    assert "is at version 99, and would be overwritten by rows of version 1" in str(last)
+    assert why_not_replace(revision_url(lake.table("one.rows").read_head().revision), 99) is None  # all is over
 
 
 def test_rows_of_a_table_overwrite_one_of_its_name_in_another_lake(spark: SparkSession, lake: Lake, tmp_path: Path):

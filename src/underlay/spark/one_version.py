@@ -109,6 +109,7 @@ class VersionReader(KnownByText):
         head = self.table.read_head()
         query.add(self.table.name, revision_url(head.revision), head.root.version)
         if query.overwritten is not None and query.overwritten.may_be(self.table):
+            query.replaced[revision_url(head.revision)] = head.root.version
             newest = head.revision.head(0.0).version
             if newest != head.root.version:
                 raise CommitConflict(_overtaken(self.table.name, newest, head.root.version), hint=_HINT)
@@ -168,12 +169,13 @@ class Overwritten:
 
 @dataclass(slots=True)
 class QueryVersions:
-    """What one execution reads: versions by where tables lie; and what it overwrites. Spark plans parts of a query in
-    several threads: whoever asks or changes holds `lock`."""
+    """What one execution reads: versions by where tables lie; what it overwrites; and `replaced`, versions that it
+    reads of that. Spark plans parts of a query in several threads: whoever asks or changes holds `lock`."""
 
     overwritten: Overwritten | None = None
     is_looked_at: bool = False
     versions: dict[str, int] = field(default_factory=dict)
+    replaced: dict[str, int] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
     def add(self, name: str, place: str, version: int) -> None:
@@ -203,10 +205,10 @@ class Queries:
         return found
 
     def overwriting(self, place: str) -> list[tuple[str, int]]:
-        """Executions that overwrite something and read the revision in `place`, each with the version that it read."""
+        """Executions that overwrite the table in `place` by rows of its own, each with the version that it reads."""
         with self._lock:
-            found = [(execution, query) for execution, query in self._queries.items() if query.overwritten is not None]
-        return [(execution, query.versions[place]) for execution, query in found if place in query.versions]
+            found = list(self._queries.items())
+        return [(execution, query.replaced[place]) for execution, query in found if place in query.replaced]
 
 
 _queries: dict[Gateway, Queries] = {}
