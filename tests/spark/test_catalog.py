@@ -113,6 +113,7 @@ def test_lake_by_another_path_is_the_same_and_a_refused_one_changes_nothing(
         session(other, spark)
     append(spark.table("Geo.towns").limit(1), "Geo.towns")
     assert spark.table("Geo.towns").count() == 4
+    towns.drop_table("Geo.towns")
     other.create_table("geo.others", "id bigint")
     assert not spark.catalog.tableExists("geo.others")
     forget(spark, ul.connect(tmp_path / "link"))
