@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -86,10 +88,12 @@ def test_what_is_no_root_is_refused_as_a_root_would_be(change: dict[str, object]
     assert type(failure(decode_outline, data)) is type(failure(decode_root, data))
 
 
-def test_another_format_is_unsupported() -> None:
+@pytest.mark.parametrize("decode", [decode_outline, decode_root])
+@pytest.mark.parametrize("change", [{"format": 2}, {"format": 2, "version": "seven"}])
+def test_another_format_is_unsupported(decode: Callable[[bytes], object], change: dict[str, object]) -> None:
     members = msgspec.json.decode(unseal(encode_root(roots()[0])))
     with pytest.raises(Unsupported, match="another format"):
-        decode_outline(seal(msgspec.json.encode(members | {"format": 2})))
+        decode(seal(msgspec.json.encode(members | change)))
 
 
 def test_more_added_files_than_there_are_in_the_tail_are_refused() -> None:
