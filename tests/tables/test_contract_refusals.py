@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import underlay
@@ -64,6 +65,35 @@ def test_a_bad_row_late_in_a_stream_commits_nothing(world, table):
 def test_what_is_no_rows_is_refused(memory, data):
     with pytest.raises(InvalidRequest):
         memory.create(SCHEMA).append(data)
+
+
+OF_ANOTHER_KIND = {
+    "a name": lambda lake: lake.table(None),
+    "a number for a name": lambda lake: lake.drop_table(5),
+    "files": lambda lake: lake.table("some.rows").register(["a.parquet", "b.parquet"]),
+    "no file": lambda lake: lake.table("some.rows").register(None),
+    "no source": lambda lake: lake.ingest("some.rows", None),
+    "a source": lambda lake: lake.dry_run("some.rows", [5]),
+    "a statement": lambda lake: lake.sql(None),
+    "a parameter": lambda lake: lake.sql("select ?", 5),
+    "text for parameters": lambda lake: lake.sql("select ?", "5"),
+}
+
+
+@pytest.mark.parametrize("what", OF_ANOTHER_KIND)
+def test_what_is_of_another_kind_is_refused(tmp_path, what):
+    lake = underlay.connect(tmp_path / "lake")
+    table = lake.create_table("some.rows", SCHEMA)
+    with pytest.raises(InvalidRequest):
+        OF_ANOTHER_KIND[what](lake)
+    assert ([one.name for one in lake.tables()], table.version) == (["some.rows"], 0)
+
+
+def test_files_may_be_named_by_paths(tmp_path):
+    pq.write_table(ROWS, tmp_path / "rows.parquet")
+    table = underlay.connect(tmp_path / "lake").create_table("some.rows", SCHEMA)
+    table.register(tmp_path / "rows.parquet")
+    assert table.to_arrow().to_pylist() == ROWS.to_pylist()
 
 
 BAD_CONDITIONS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import lru_cache
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -98,7 +99,7 @@ class Table:
 
     def register(
         self,
-        *files: str,
+        *files: str | PathLike[str],
         ignore_surplus: bool = False,
         progress: registering.Progress | None = None,
     ) -> registering.Registered:

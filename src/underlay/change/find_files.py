@@ -7,6 +7,7 @@ name, or a folder's name, begins with `_` or `.` are hidden.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,16 @@ class FoundFile:
     place: Place
     location: str
     described: StoredObject | None
+
+
+def path_text(path: object) -> str:
+    """A path, URL or pattern as it was written. Raises InvalidRequest for what is none."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise InvalidRequest(
+            "a file is named by a path, URL or pattern", found=type(path).__name__, hint="Write data/*.parquet, say."
+        )
+    return text
 
 
 def find_files(patterns: Sequence[str], stores: FileStores) -> list[FoundFile]:

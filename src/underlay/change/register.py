@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from os import PathLike
 from time import perf_counter
 
 import numpy as np
 
 from underlay.change.add_files import add_segment_files
-from underlay.change.find_files import FoundFile, find_files
+from underlay.change.find_files import FoundFile, find_files, path_text
 from underlay.change.partition_values import partition_values
 from underlay.errors import InvalidRequest, RevisionClosed, SchemaMismatch, UnderlayError
 from underlay.index.entry import Layout
@@ -62,7 +63,7 @@ class _Read:
 
 def register(
     table: OpenTable,
-    patterns: Sequence[str],
+    patterns: Sequence[str | PathLike[str]],
     stores: FileStores,
     *,
     ignore_surplus: bool = False,
@@ -73,7 +74,7 @@ def register(
     One request for each file, a second for a footer beyond the first guess. Columns are matched by name. Raises
     SchemaMismatch with the reasons of each file that does not fit; NotFound, Damaged, Unsupported.
     """
-    files = find_files(patterns, stores)
+    files = find_files([path_text(pattern) for pattern in patterns], stores)
     if not files:
         raise InvalidRequest("no files to register")
     _check_foreign(files, table, stores)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypedDict, Unpack
 
 from underlay.change.define import SchemaLike
+from underlay.change.find_files import path_text
 from underlay.errors import InvalidRequest
 from underlay.ingest.file_kind import Kind
 from underlay.ingest.ledger import Policy
@@ -52,11 +53,11 @@ def read_options(
     **options: Unpack[PlainOptions],
 ) -> Settings:
     """The settings that these words mean. Raises InvalidRequest."""
-    named = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    named = [sources] if isinstance(sources, str | os.PathLike) or not isinstance(sources, Iterable) else [*sources]
     if max_rejected is not None and not isinstance(max_rejected, Threshold):
         max_rejected = Threshold.parse(str(max_rejected))
     return Settings(
-        sources=tuple(os.fspath(one) for one in named),
+        sources=tuple(map(path_text, named)),
         kind=_kind(kind) if isinstance(kind, str) else kind,
         max_rejected=max_rejected,
         **options,

@@ -39,6 +39,7 @@ def run_sql(
     Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, which may be
     later, while rows are read. `external_access` lets SQL reach files and the network as this process can.
     """
+    _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
     sources = Sources(rewritten, resolve, tables)
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
@@ -63,6 +64,18 @@ def run_sql(
         if not is_refused or not any(words in error.problem for words in _PUSHDOWN):
             raise
     return run(pushdown=False)
+
+
+def _check_given(text: object, parameters: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidRequest("a statement is text", found=type(text).__name__)
+    is_list = isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes)
+    if parameters is not None and not is_list and not isinstance(parameters, Mapping):
+        raise InvalidRequest(
+            "parameters are a list, or values by name",
+            found=type(parameters).__name__,
+            hint="Write [value] for one of them.",
+        )
 
 
 def _stream(connection: duckdb.DuckDBPyConnection, text: str, parameters: Parameters | None) -> pa.RecordBatchReader:

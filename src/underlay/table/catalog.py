@@ -98,7 +98,9 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def find_table(catalog: Catalog, name: str) -> TableRecord:
-    """The table of this name. Raises TableNotFound."""
+    """The table of this name. Raises TableNotFound, and InvalidRequest for what is no name."""
+    if not isinstance(name, str):
+        split_name(name)  # raises
     record = catalog.tables.get(name)
     if record is None:
         near = next((other for other in catalog.tables if other.casefold() == name.casefold()), None)
