@@ -131,9 +131,9 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """moto's server."""
+    """moto's server, with atomic writes."""
     (port,) = free_ports(1)
     server = S3Server(f"http://127.0.0.1:{port}")
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, str(Path(__file__).with_name("moto_server.py")), str(port)]
     with _running(command, tmp_path_factory.mktemp("moto") / "log", lambda: _has_bucket(server)):
         yield server
