@@ -284,7 +284,7 @@ def test_a_migration_that_fails_changes_nothing(database: Database):
 
 
 def test_threads_that_prepare_at_once_all_succeed(registry_url: str):
-    databases = [open_database(registry_url) for _ in range(4)]
+    databases = [open_database(registry_url).patient() for _ in range(4)]
     together = Barrier(len(databases))
 
     def start(database: Database) -> None:
@@ -296,6 +296,17 @@ def test_threads_that_prepare_at_once_all_succeed(registry_url: str):
     assert differences(databases[0]) == []
     for database in databases:
         database.close()
+
+
+def test_a_file_that_is_emptied_while_a_connection_has_it_open_gets_its_tables_again(tmp_path: Path):
+    path = tmp_path / "registry.sqlite"
+    database = open_database(f"sqlite:///{path}")
+    with database.read():
+        pass  # the connection is kept
+    path.write_bytes(b"")
+    prepare(database)
+    assert differences(database) == []
+    database.close()
 
 
 def test_threads_that_migrate_different_databases_do_not_mix_them(tmp_path: Path):
@@ -312,7 +323,8 @@ def test_processes_that_prepare_at_once_all_succeed(registry_url: str):
         "import sys\n"
         "from underlay.registry.database import open_database\n"
         "from underlay.registry.migration import prepare\n"
-        "database = open_database(sys.argv[1])\nprint('ready', flush=True)\nsys.stdin.readline()\nprepare(database)"
+        "database = open_database(sys.argv[1]).patient()\n"
+        "print('ready', flush=True)\nsys.stdin.readline()\nprepare(database)"
     )
     command = [sys.executable, "-c", code, registry_url]
     processes = [subprocess.Popen(command, stdin=-1, stdout=-1, text=True) for _ in range(2)]

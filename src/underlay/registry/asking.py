@@ -88,8 +88,8 @@ class Asking:
 
     def rest(self, problem: str) -> None:
         """Leave the registry alone for a while."""
-        self._rests_until = self._clock() + REST_SECONDS
         self._say(f"the registry is not used for now, and nothing depends on it: {problem}")
+        self._rests_until = self._clock() + REST_SECONDS  # last: who waits for the registry may end then
 
     def wake(self) -> None:
         """It answers again."""
@@ -98,8 +98,8 @@ class Asking:
 
     def refuse(self, error: UnderlayError) -> None:
         """Never ask again: what it says is not so."""
-        self._is_refused = True
         self._say(f"the registry is not used: {error}")
+        self._is_refused = True  # last: who waits for the registry may end then
 
     def accept(self) -> None:
         """It was rebuilt."""

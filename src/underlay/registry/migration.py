@@ -78,6 +78,7 @@ def prepare(database: Database) -> None:
     """
     if _recorded(database) == NEWEST:
         return
+    database.close()  # in a file that somebody has emptied, no tables can be made while a connection has it open
     with closing(database.waiting(_PREPARING)) as preparing, preparing.write() as connection:
         current = _current(connection, database)
         if current is None:
