@@ -26,7 +26,7 @@ from underlay.errors import Inconsistent, Unavailable
 from underlay.index.entry import Flag
 from underlay.maintain.verify import verify
 from underlay.pm import from_parquet
-from underlay.spark import native_write, small
+from underlay.spark import native_write, small, write_jobs
 from underlay.spark.columns import spark_schema
 from underlay.spark.gateway import call, java_session
 from underlay.spark.native_columns import fits_native
@@ -179,6 +179,18 @@ def test_a_write_that_fails_leaves_nothing(spark: SparkSession, lake: Lake, colu
     assert (table.version, nothing_left(table)) == (0, True)
 
 
+def test_a_write_that_fails_has_no_task_that_goes_on(spark: SparkSession, lake: Lake):
+    table = lake.create_table(NAME, "id bigint")
+    slept = "ifnull(java_method('java.lang.Thread', 'sleep', 500L), '')"
+    busy = "aggregate(sequence(1, 300), id, (a, x) -> a + aggregate(sequence(1, 100000), 0L, (b, y) -> b + y))"
+    failing = f"if(id = 0, raise_error(concat('this task fails', {slept})), {busy}) as id"  # no interrupt ends it
+    with pytest.raises(Exception, match="this task fails"):
+        append(spark.range(0, 2, 1, 2).selectExpr(failing), NAME, lake=lake)
+    context: Any = spark.sparkContext._jsc
+    assert [one.numRunningTasks() for one in context.sc().statusTracker().getExecutorInfos()] == [0]
+    assert (table.version, nothing_left(table)) == (0, True)
+
+
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks are taken to run on other machines."""
@@ -244,7 +256,7 @@ def slow_rows(spark: SparkSession) -> DataFrame:
 
 
 def wait_for_jobs(spark: SparkSession, count: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while len(spark.sparkContext.statusTracker().getActiveJobsIds()) != count:
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -256,13 +268,14 @@ def test_jobs_end_when_their_thread_is_interrupted(spark: SparkSession):
             slow_rows(spark).collect()
 
     def run_and_interrupt() -> None:
-        with native_write._cancelled_when_interrupted(spark, "some-job"):
+        with write_jobs.ended_with_this_call(spark, "some-job"):
             threads.append(InheritableThread(target=run, session=spark))  # it has what its maker has now
             threads[0].start()
             wait_for_jobs(spark, 1)
             raise KeyboardInterrupt
 
     threads: list[InheritableThread] = []
+    wait_for_jobs(spark, 0)  # what others left
     with pytest.raises(KeyboardInterrupt):
         run_and_interrupt()
     (running,) = threads
@@ -273,12 +286,13 @@ def test_jobs_end_when_their_thread_is_interrupted(spark: SparkSession):
 
 def test_a_session_whose_jobs_are_interrupted_writes_nothing(spark: SparkSession, lake: Lake):
     table = lake.create_table(NAME, "id bigint")
+    wait_for_jobs(spark, 0)  # what others left
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(append, slow_rows(spark), NAME, lake=lake)
         wait_for_jobs(spark, 1)
         spark.interruptAll()
         with pytest.raises(Py4JJavaError, match="cancelled"):
-            writing.result(60)
+            writing.result(240)
     assert (table.version, nothing_left(table)) == (0, True)
 
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Thread
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from underlay.change.adopt import Prepared, adopt, prepare
 from underlay.change.staged import Staged, Staging, discard, staging_for
@@ -26,23 +24,19 @@ from underlay.index.root import Definition
 from underlay.index.state import count_rows
 from underlay.spark.early_files import EarlyFiles
 from underlay.spark.gateway import (
-    GATEWAY_ERRORS,
-    JavaObject,
     call,
     call_number,
-    call_numbers,
     call_text,
     gateway_of,
-    is_called,
     java_plan,
     java_session,
 )
 from underlay.spark.native_columns import fits_native, native_columns
 from underlay.spark.native_options import SETTINGS, UNSET, guess_values, has_codec, native_options
 from underlay.spark.place import hadoop_folder
-from underlay.spark.plan_nodes import items_of
 from underlay.spark.seen_files import not_seen
 from underlay.spark.start import is_local
+from underlay.spark.write_jobs import ended_with_this_call
 from underlay.store import Store
 from underlay.store.local_url import local_root
 from underlay.table.opened import Head
@@ -51,12 +45,9 @@ _BLOCK_ROWS = ("org.apache.parquet.hadoop.ParquetOutputFormat", "BLOCK_ROW_COUNT
 """Where Parquet's writer can be told how many rows a block has at most: since Spark 4.1."""
 _COLUMN = "org.apache.spark.sql.Column"
 _FUNCTIONS = "org.apache.spark.sql.functions"
-_SESSIONS = "org.apache.spark.sql.classic.SparkSession"
 _COUNT = "row_count"
 _OBSERVED = re.compile(r"^[\s:|+-]*CollectMetrics ", re.MULTILINE)
 _IN_PROGRESS = "_temporary"
-_LOOK_SECONDS = 0.1
-_MOST_SECONDS = 30
 
 
 def can_write_natively(frame: DataFrame, head: Head) -> bool:
@@ -89,7 +80,7 @@ def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
     is_far = not is_local(frame.sparkSession.sparkContext.master or "")
     early = EarlyFiles(root / folder, partial(prepare, staging, store, is_finished=is_far))
     try:
-        with early, _cancelled_when_interrupted(frame.sparkSession, job):
+        with early, ended_with_this_call(frame.sparkSession, job):
             columns = native_columns(frame, definition, checks_text=is_far)
             row_count = _run(columns, definition, hadoop_folder(store.url, folder), is_far=is_far)
         prepared = early.prepare_all(_files_in(root / folder))
@@ -104,47 +95,6 @@ def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
     names = {entry.location for entry in staged.entries}
     _discard(staging, store, [one for one in early.made if one.entry.location not in names])
     return staged
-
-
-@contextmanager
-def _cancelled_when_interrupted(spark: SparkSession, job: str) -> Iterator[None]:
-    """Jobs that begin in here end when this thread is interrupted, or the session's jobs are. Without that those of the
-    copied session would go on. The session that is active in this thread, where Spark looks for Python sources, is so
-    after an interrupt too, which leaves the thread another connection to the JVM."""
-    context, tags = spark.sparkContext, [f"underlay-{job}", call_text(java_session(spark), "sessionJobTag")]
-    gateway = gateway_of(spark)
-    working = gateway.static("java.lang.Thread", "currentThread")  # each of ours has one there
-    active = gateway.static(_SESSIONS, "getActiveSession")
-    for tag in tags:
-        context.addJobTag(tag)
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        cancelling = Thread(target=_cancel, args=(spark, tags[0], working), name="underlay-cancel", daemon=True)
-        cancelling.start()  # an interrupted call leaves this thread's connection to the JVM unusable
-        cancelling.join(_MOST_SECONDS)
-        with suppress(*GATEWAY_ERRORS, RuntimeError):
-            for session in items_of(call(active, "toList")):
-                gateway.static(_SESSIONS, "setActiveSession", session)
-        raise
-    finally:
-        with suppress(*GATEWAY_ERRORS, RuntimeError):
-            for tag in tags:
-                context.removeJobTag(tag)
-
-
-def _cancel(spark: SparkSession, tag: str, working: JavaObject) -> None:
-    """Cancel jobs, and wait until they have ended: their tasks would write into a folder that is gone. Also those that
-    have not begun, since Spark still plans: until its thread is done with what this one had called."""
-    tracker = call(call(java_session(spark), "sparkContext"), "statusTracker")
-    until = time.monotonic() + _MOST_SECONDS
-    with suppress(*GATEWAY_ERRORS):
-        while time.monotonic() < until:
-            spark.sparkContext.cancelJobsWithTag(tag)
-            active = set(call_numbers(tracker, "getActiveJobIds")) & set(call_numbers(tracker, "getJobIdsForTag", tag))
-            if not active and not is_called(working):
-                return
-            time.sleep(_LOOK_SECONDS)
 
 
 def _discard(staging: Staging, store: Store, prepared: Sequence[Prepared]) -> None:

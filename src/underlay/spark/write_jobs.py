@@ -1,0 +1,96 @@
+"""Spark's jobs that write: none goes on after the call that started them, whatever ended it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+
+from pyspark.sql import SparkSession
+
+from underlay.spark.gateway import (
+    GATEWAY_ERRORS,
+    JavaObject,
+    call,
+    call_numbers,
+    call_text,
+    gateway_of,
+    is_called,
+    java_session,
+)
+from underlay.spark.plan_nodes import items_of
+
+_SESSIONS = "org.apache.spark.sql.classic.SparkSession"
+_LOOK_SECONDS = 0.1
+_MOST_SECONDS = 30
+
+
+@contextmanager
+def ended_with_this_call(spark: SparkSession, job: str) -> Iterator[None]:
+    """Jobs that begin in here have no task left when it ends by an error: it would write into a folder that is gone.
+
+    They are cancelled when this thread is interrupted, or the session's jobs are. Without that those of a copied
+    session would go on. The session that is active in this thread, where Spark looks for Python sources, is so after an
+    interrupt too, which leaves the thread another connection to the JVM.
+    """
+    context, tags = spark.sparkContext, [f"underlay-{job}", call_text(java_session(spark), "sessionJobTag")]
+    gateway = gateway_of(spark)
+    working = gateway.static("java.lang.Thread", "currentThread")  # each of ours has one there
+    active = gateway.static(_SESSIONS, "getActiveSession")
+    for tag in tags:
+        context.addJobTag(tag)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        cancelling = Thread(target=_cancel, args=(spark, tags[0], working), name="underlay-cancel", daemon=True)
+        cancelling.start()  # an interrupted call leaves this thread's connection to the JVM unusable
+        cancelling.join(_MOST_SECONDS)
+        with suppress(*GATEWAY_ERRORS, RuntimeError):
+            for session in items_of(call(active, "toList")):
+                gateway.static(_SESSIONS, "setActiveSession", session)
+        raise
+    except Exception:
+        _wait_for_tasks(spark, tags[0])
+        raise
+    finally:
+        with suppress(*GATEWAY_ERRORS, RuntimeError):
+            for tag in tags:
+                context.removeJobTag(tag)
+
+
+def _cancel(spark: SparkSession, tag: str, working: JavaObject) -> None:
+    """Cancel jobs, and wait until they have ended. Also those that have not begun, since Spark still plans: until its
+    thread is done with what this one had called."""
+    tracker = _tracker(spark)
+    until = time.monotonic() + _MOST_SECONDS
+    with suppress(*GATEWAY_ERRORS):
+        while time.monotonic() < until:
+            spark.sparkContext.cancelJobsWithTag(tag)
+            active = set(call_numbers(tracker, "getActiveJobIds")) & set(call_numbers(tracker, "getJobIdsForTag", tag))
+            if not active and not is_called(working):
+                break
+            time.sleep(_LOOK_SECONDS)
+        _wait_for_tasks(spark, tag)
+
+
+def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
+    """Wait for tasks of jobs that have failed, or were cancelled: each goes on until it notices."""
+    with suppress(*GATEWAY_ERRORS):
+        bus = call(call(java_session(spark), "sparkContext"), "listenerBus")
+        call(bus, "waitUntilEmpty", 1000 * _MOST_SECONDS)  # the tracker knows what was told by it
+        until = time.monotonic() + _MOST_SECONDS
+        while _has_tasks(spark, tag) and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+
+
+def _has_tasks(spark: SparkSession, tag: str) -> bool:
+    tracker = spark.sparkContext.statusTracker()
+    jobs = map(tracker.getJobInfo, call_numbers(_tracker(spark), "getJobIdsForTag", tag))
+    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+    return any(stage.numActiveTasks > 0 for stage in map(tracker.getStageInfo, sorted(stages)) if stage is not None)
+
+
+def _tracker(spark: SparkSession) -> JavaObject:
+    """Spark's own: PySpark's knows no tags."""
+    return call(call(java_session(spark), "sparkContext"), "statusTracker")
