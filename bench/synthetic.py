@@ -18,6 +18,7 @@ from underlay.store import Store
 from underlay.table.commit import commit
 from underlay.table.lake import Lake
 from underlay.table.opened import OpenTable
+from underlay.table.surroundings import wait_for_background
 from underlay.table.transaction import Transaction
 
 
@@ -38,6 +39,7 @@ def _example() -> tuple[FileEntry, Sequence[Layout]]:
         system.place(write_files(Path(folder, "made"), 1))
         system.import_files()
         snapshot = system.table.snapshot()
+        wait_for_background()  # the folder goes away
         return next(iter(snapshot.files())), snapshot.root.layouts
 
 

@@ -18,6 +18,7 @@ BLOCKS = 10
 ROWS = 100
 START_US = 1_700_000_000_000_000
 STEP_US = 1_000_000
+_AT_ONCE = 50
 _PRIME = 2_147_483_647
 _FACTOR = 1_103_515_245
 
@@ -81,7 +82,10 @@ def write_files(folder: Path, count: int) -> list[Path]:
     """`count` files below `folder`, those that are there already left as they are."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [n for n in range(count) if not (folder / f"trips-{n:06}.parquet").exists()]
-    if missing:
+    if len(missing) <= _AT_ONCE:
+        for number in missing:
+            write_file(folder, number)
+    else:
         with ProcessPoolExecutor() as pool:
-            list(pool.map(partial(write_file, folder), missing, chunksize=50))
+            list(pool.map(partial(write_file, folder), missing, chunksize=_AT_ONCE))
     return [folder / f"trips-{n:06}.parquet" for n in range(count)]

@@ -16,7 +16,7 @@ from bench.registry import run as run_registry
 from bench.systems.placed import OWN
 from bench.tables import Size, describe_run
 from bench.tables import run as run_tables
-from bench.trips import BLOCKS, write_file
+from bench.trips import BLOCKS
 
 FILES = 24
 SIZE = Size.quick(FILES)
@@ -116,10 +116,6 @@ def test_the_result_says_what_was_compared(tables):
 
 def test_a_cold_open_with_a_registry_asks_no_more_of_the_store_and_a_restore_reads_each_object_once(tmp_path):
     size = RegistrySize(files=6, rounds=1, tables=3, versions=20)
-    files = tmp_path / str(size.files)
-    files.mkdir()
-    for number in range(size.files):  # here, for `write_files` forks and this process has threads by now
-        write_file(files, number)
     empty, warm, restored = run_registry(size, source=tmp_path, only=("local", "restore"))
     for measured in (empty, warm):
         assert {"deltalake", "ducklake"} < measured.seconds.keys()

@@ -31,7 +31,7 @@ def run_in(site: Path, *arguments: str) -> str:
     command = [sys.executable, "-c", code, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     return subprocess.run(
-        command, cwd=site, env=environment, check=True, capture_output=True, text=True, timeout=60
+        command, cwd=site, env=environment, check=True, capture_output=True, text=True, timeout=240
     ).stdout
 
 

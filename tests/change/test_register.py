@@ -20,7 +20,7 @@ from underlay.store.local import LocalStore
 from underlay.store.store import StoredObject
 from underlay.store.wrapper import Op
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 240
 
 
 @pytest.fixture

@@ -44,6 +44,7 @@ def underlay(*arguments: object, stdin: bytes = b"") -> Outcome:
         patch.setenv("COLUMNS", "80")
         patch.setattr(main, "_REGISTRY_SECONDS", 120.0)
         patch.setattr("underlay.registry.follower.READER_DELAY_SECONDS", inf)
+        patch.setattr("underlay.cli.ingest_progress._LINE_SECONDS", inf)
         with pytest.raises(SystemExit) as ended:
             main.run()
     code = ended.value.code
@@ -53,5 +54,15 @@ def underlay(*arguments: object, stdin: bytes = b"") -> Outcome:
 
 def installed(*arguments: object, **options) -> subprocess.CompletedProcess[bytes]:
     """Run the installed script."""
+    return _run([SCRIPT], arguments, options)
+
+
+def patient(*arguments: object, **options) -> subprocess.CompletedProcess[bytes]:
+    """Run the command in a process of its own that waits for a registry as long as a slow machine needs."""
+    code = "from underlay.cli import main; main._REGISTRY_SECONDS = 120.0; main.run()"
+    return _run([sys.executable, "-c", code], arguments, options)
+
+
+def _run(command: list, arguments: tuple, options: dict) -> subprocess.CompletedProcess[bytes]:
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.run([SCRIPT, *map(str, arguments)], **streams, timeout=240, check=False)
+    return subprocess.run([*command, *map(str, arguments)], **streams, timeout=240, check=False)

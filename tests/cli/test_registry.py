@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.cli.command import installed, underlay
+from tests.cli.command import patient, underlay
 from tests.registry.servers import PASSWORD, PostgresServer
 from underlay.api.lake import connect
 from underlay.cli.lake_choice import choose_lake
@@ -71,7 +71,7 @@ def status() -> dict:
 
 def test_processes_that_end_leave_nothing_behind(here: Path):
     for arguments in (["init", "lake"], ["create", "a.t", "--from", "rows.csv"], ["append", "a.t", "rows.csv"]):
-        assert installed(*arguments).returncode == 0
+        assert patient(*arguments).returncode == 0
     found = status()
     assert (found["state"], found["behind"], found["tables"][0]["applied"]) == ("current", 0, 1)
 
@@ -254,7 +254,7 @@ def test_postgresql_that_is_down_is_said_without_its_password(
         failed = underlay("registry", verb)
         assert failed.code == 7
         words.append(failed.words)
-    appended = installed("append", "a.t", "rows.csv")
+    appended = patient("append", "a.t", "rows.csv")
     assert appended.returncode == 0
     assert appended.stderr.count(b"note: the registry is not used for now") == 1
     verified = underlay("verify")

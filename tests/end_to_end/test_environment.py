@@ -161,6 +161,7 @@ def test_a_folder_that_may_only_be_read_is_read_and_not_written(open_folder: Pat
     table = underlay.connect(store).create_table(NAME, SCHEMA, key=["id"])
     table.append(rows([1, 2]))
     assert ids(table, "id = 2") == [2]
+    wait_for_background()
     for path in [store.root, *store.root.rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
 

@@ -25,7 +25,7 @@ from underlay.table.surroundings import wait_for_background
 COLD_OPEN = 19
 """Most requests of a cold open: catalog and root by their hints, and a search among the commits since each hint."""
 COMMITS = 400
-WAIT_SECONDS = 30
+WAIT_SECONDS = 240
 
 
 @pytest.fixture

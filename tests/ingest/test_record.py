@@ -148,11 +148,11 @@ def test_a_watch_that_is_heard_of_no_more_is_lost():
         started_us=1,
         ended_us=2,
         duration_us=1,
-        ttl_us=9,
+        ttl_us=300_000_000,
     )
     store.put(lake.table(NAME).snapshot().keys.record("ingest-1"), encode_record(record))
     assert [run.state for run in lake.runs()] == ["watching"]
-    assert [run.state for run in a_lake(LaterStore(store, 60)).runs()] == ["lost"]
+    assert [run.state for run in a_lake(LaterStore(store, 600)).runs()] == ["lost"]
 
 
 def test_a_record_that_is_cut_or_changed_is_refused():

@@ -40,6 +40,17 @@ class LaterStore(StoreWrapper):
         return super().now() + timedelta(seconds=self.ahead_seconds)
 
 
+class StoppedStore(LaterStore):
+    """The same store at one moment, however long a test takes."""
+
+    def __init__(self, inner: Store, now: datetime) -> None:
+        super().__init__(inner)
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+
 class AheadStore(LaterStore):
     """The same store, later, after the owner GONE was last heard of: what others put is stamped by the later clock."""
 

@@ -10,7 +10,7 @@ from underlay.store.store import Store
 from underlay.store.wrapper import Request, StoreWrapper
 
 T = TypeVar("T")
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 240
 
 
 class Turns:

@@ -42,7 +42,8 @@ def active(report: Report, name: str = SALES) -> RevisionReport:
 
 
 def objects(store: Store) -> dict[str, tuple[int, str | None]]:
-    """Every object with its size and etag."""
+    """Every object with its size and etag, once hints are there, which are put beside the commits."""
+    wait_for_background()
     return {found.key: (found.size_bytes, found.etag) for found in store.list_objects()}
 
 

@@ -196,6 +196,8 @@ while newest < last:
     assert bound == (b"t" * (9 + replaced % 50) if replaced else None), (wanted, bound)
     assert len(list(walk(pinned.data, pinned.size))) == wanted + 1
     reads += 1
+    if reads == 1:
+        print("reading", flush=True)
 print(reads)
 """
 
@@ -208,10 +210,13 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
 def test_readers_pin_any_of_two_thousand_versions_while_a_writer_appends(path: Path):
     versions = 2000
     readers = [start(READER, path, versions, seed) for seed in range(3)]
+    for reader in readers:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "reading\n"
     writer = start(WRITER, path, versions)
     assert writer.communicate(timeout=240)[0].split()[-1] == str(versions)
     for reader in readers:
-        reads = int(reader.communicate(timeout=120)[0])
+        reads = int(reader.communicate(timeout=240)[0])
         assert reader.returncode == 0
         assert reads > 1
     assert len(list(walk(path.read_bytes(), path.stat().st_size))) == versions + 1

@@ -27,7 +27,7 @@ from psycopg import sql
 from tests.store.servers import free_ports
 
 PASSWORD = "loopback-secret-of-the-tests"
-START_SECONDS = 60
+START_SECONDS = 180
 SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -68,7 +68,11 @@ class PostgresServer:
     def drop_database(self, url: str) -> None:
         """Drop a database that `create_database` made, and end its connections."""
         name = url.rpartition("/")[2]
-        self.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+        for _ in range(5):  # the server waits for a connection's end for 5 s
+            with suppress(psycopg.errors.ObjectInUse):
+                return self.execute(drop)
+        return self.execute(drop)
 
     def execute(self, statement: sql.Composed | sql.SQL, database: str = "postgres") -> None:
         """Run a statement as the server's owner."""

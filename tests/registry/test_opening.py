@@ -24,6 +24,12 @@ def lake_url(seaweedfs) -> Store:
     return seaweedfs.open()
 
 
+@pytest.fixture(autouse=True)
+def late_reader(monkeypatch) -> None:
+    """What was only read is applied when a test waits for it, not while it counts."""
+    monkeypatch.setattr("underlay.registry.follower.READER_DELAY_SECONDS", 3600.0)
+
+
 @pytest.fixture
 def cold_cache(tmp_path, monkeypatch) -> None:
     """No bytes of an earlier test on disk or in memory."""
@@ -78,7 +84,7 @@ class MeetingStore(StoreWrapper):
         self._left -= 1
         if not self._left:
             self._all_there.set()
-        assert self._all_there.wait(60), "a request waits for another one"
+        assert self._all_there.wait(240), "a request waits for another one"
         return call()
 
 

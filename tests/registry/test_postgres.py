@@ -60,7 +60,7 @@ def check_all_there(store, url: str, told: set[int], count: int) -> None:
     lake = underlay.connect(store, registry=url)
     assert ids(lake.table(NAME)) == sorted(told)
     registry = registry_of(lake)
-    assert registry.wait(60)
+    assert registry.wait(240)
     assert registry.differences() == []
     registry.close()
 

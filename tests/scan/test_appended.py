@@ -18,7 +18,7 @@ from underlay.scan.scan import Query
 from underlay.store import CountingStore, open_store
 from underlay.table.revision import Revision
 from underlay.table.snapshot import open_segment
-from underlay.table.surroundings import Surroundings
+from underlay.table.surroundings import Surroundings, wait_for_background
 from underlay.table.transaction import Transaction
 
 NAME = "shop.sales"
@@ -177,6 +177,7 @@ def test_nothing_new_costs_one_request():
     table.append(pa.table({"id": [1]}))
     appends = Appends(table.read_head().revision, open_segment)
     begin = end_of(table)
+    wait_for_background()
     before = store.request_count()
     assert appends.advance(begin, appends.newest(), Limit(files=1)) == begin
     assert store.request_count() == before + 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from underlay.scan.pipeline import Task, run_in_order
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 240
 
 
 class Gauge:

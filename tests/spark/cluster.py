@@ -60,6 +60,8 @@ def open_on_cluster(master: str, settings: Mapping[str, str] | None = None) -> S
         "spark.executorEnv.PYTHONPATH": str(_ROOT),  # functions of tests are pickled by name
         "spark.executorEnv.UNDERLAY_REGISTRY": "none",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "240s",
+        "spark.locality.wait": "15s",  # else a slow host's tasks go to another
         **(settings or {}),
     }
     return open_session(start_on(master, every))

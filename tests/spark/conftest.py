@@ -17,7 +17,7 @@ from underlay.spark.columns import spark_schema
 from underlay.spark.start import open_session
 
 os.environ["PYSPARK_SUBMIT_ARGS"] = (  # few rows: less time goes into compiling, and into tasks without rows
-    f"{submit_arguments()} --conf spark.sql.shuffle.partitions=3"
+    f"{submit_arguments()} --conf spark.sql.shuffle.partitions=3 --conf spark.python.authenticate.socketTimeout=120s"
     ' --driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
 )
 ROWS = 50

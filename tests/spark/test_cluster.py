@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -101,7 +102,10 @@ def test_rows_run_in_other_processes_than_the_driver(spark: SparkSession):
 def test_files_are_read_on_the_hosts_that_they_prefer(spark: SparkSession, table: Table, tmp_path: Path):
     for number in range(6):
         table.append(pa.table({"id": [number], "name": ["x"]}))
-    assert executor_hosts(spark.sparkContext) == dict.fromkeys(HOSTS, 1.0)
+    until = time.monotonic() + 120
+    while executor_hosts(spark.sparkContext) != dict.fromkeys(HOSTS, 1.0):
+        assert time.monotonic() < until
+        time.sleep(0.1)
     sizes = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
     for name in sizes:  # a task for each file
         spark.conf.set(name, "64k")

@@ -51,7 +51,7 @@ def files(tmp_path: Path) -> Files:
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while not is_so():
         assert time.monotonic() < until
         time.sleep(0.02)

@@ -9,6 +9,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 import underlay as ul
+from tests.spark.bus import settle
 from tests.spark.ingest_sources import BAD, COLUMNS, ROWS, check_once, write_sources
 from underlay.api.lake import Lake
 from underlay.ingest.progress import NoProgress
@@ -79,6 +80,7 @@ def test_interrupted_ingest_leaves_no_job_and_its_sources_free(spark: SparkSessi
     table = own.create_table(NAME, COLUMNS)
     with pytest.raises(KeyboardInterrupt):
         ingest(table, f"{tmp_path}/in/*", spark=spark, progress=_Interrupted())
+    settle(spark)
     assert list(spark.sparkContext.statusTracker().getActiveJobsIds()) == []
     again = ingest(table, f"{tmp_path}/in/*", spark=spark, waits=False)
     assert again.claimed == 0

@@ -12,6 +12,7 @@ from pyspark.sql.functions import count, lit
 
 import underlay as ul
 from tests.end_to_end.lakes import data_keys, named_keys
+from tests.spark.bus import settle
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import CommitConflict, InvalidRequest, NotFound, SchemaMismatch, TableExists
@@ -239,6 +240,7 @@ def test_a_small_append_is_collected_in_one_job_and_written_as_one_file(spark: S
     frame = frame_of(spark, 0, 1000)
     assert is_small(frame)
     done = append(frame, NAME, lake=empty)
+    settle(spark)
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("small")
     assert (done.version, done.row_count, done.file_count) == (1, 1000, 1)
     assert len(jobs) == 1

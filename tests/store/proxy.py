@@ -55,6 +55,8 @@ class Proxy:
         self.upstream = upstream.removeprefix("http://")
         self.choose = choose
         self.seen: list[Seen] = []
+        self.passed_on = Event()
+        """A request was passed on whose answer nobody hears."""
         self.ended = Event()
         self.lock = Lock()
 
@@ -87,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.connection.settimeout(10)
+        self.connection.settimeout(60)
 
     def _serve(self) -> None:
         front: Proxy = self.server.proxy  # type: ignore[attr-defined]  # set by proxy()
@@ -111,7 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             upstream.close()
         if isinstance(action, Silence):
-            front.ended.wait(30)
+            front.passed_on.set()
+            front.ended.wait(240)
         if isinstance(action, DropResponse | Silence):
             self.close_connection = True
             return None

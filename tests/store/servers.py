@@ -30,7 +30,7 @@ from underlay.store.store import Store
 BUCKET = "lake"
 ACCESS_KEY = "AKIDUNDERLAYTESTS"
 SECRET_KEY = "loopback-secret-of-the-tests"
-START_SECONDS = 60
+START_SECONDS = 180
 
 
 @dataclass(frozen=True)

@@ -73,9 +73,10 @@ def test_a_create_that_is_never_answered_is_unknown_and_not_repeated(seaweedfs: 
     direct = seaweedfs.open()
     with proxy(seaweedfs.endpoint, [Silence()]) as front:
         store = seaweedfs.through(front.endpoint).open(
-            direct.url.rpartition("/")[2], max_retries=3, timeout="500ms", read_timeout="500ms"
+            direct.url.rpartition("/")[2], max_retries=3, timeout="3s", read_timeout="3s"
         )
         assert store.create("root", b"mine") is Outcome.UNKNOWN
+        assert front.passed_on.wait(240)
         assert len(front.seen) == 1
     assert bytes(direct.get("root")[0]) == b"mine"
 

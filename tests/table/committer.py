@@ -5,15 +5,19 @@ python -m tests.table.committer ROOT TABLE WRITER COUNT
 
 from __future__ import annotations
 
+import atexit
 import sys
 
 from tests.table.entries import append
 from underlay.store.local import LocalStore
 from underlay.table.lake import Lake
 from underlay.table.succession import open_active
+from underlay.table.surroundings import wait_for_background
 
 
 def run(root: str, table: str, writer: str, count: int) -> None:
+    atexit.unregister(wait_for_background)
+    atexit.register(wait_for_background, 120)  # as ever at the end, but a slow machine has time for the hint
     revision = open_active(Lake(LocalStore(root)), table)
     print("ready", flush=True)
     for number in range(count):

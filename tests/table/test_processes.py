@@ -33,7 +33,7 @@ def as_new_process(revision: Revision) -> Revision:
 def test_eight_processes_commit_fifty_times_each(tmp_path: Path):
     _, revision = new_table(LocalStore(tmp_path))
     writers = [start(tmp_path, f"w{number}", 50) for number in range(8)]
-    printed = [writer.communicate(timeout=120)[0].splitlines()[1:] for writer in writers]
+    printed = [writer.communicate(timeout=240)[0].splitlines()[1:] for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * 8
     found = files(as_new_process(revision))
     assert sorted(found) == [f"w{writer}-{number:04}" for writer in range(8) for number in range(50)]

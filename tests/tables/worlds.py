@@ -17,6 +17,7 @@ from underlay.index.root import Definition
 from underlay.schema.record import FieldRecord
 from underlay.store import Store
 from underlay.table.commit import commit
+from underlay.table.surroundings import wait_for_background
 from underlay.table.transaction import Transaction
 
 
@@ -64,7 +65,8 @@ class World:
         return f"{self.store.url}/{key}"
 
     def keys(self, part: str) -> list[str]:
-        """The keys in which `part` occurs."""
+        """The keys in which `part` occurs, once hints are there, which are put beside the commits."""
+        wait_for_background()
         return sorted(found.key for found in self.store.list_objects("") if part in found.key)
 
     def overwrite(self, key: str, data: bytes) -> None:
