@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, select, text, update
 
@@ -146,6 +147,16 @@ def test_a_database_that_was_closed_connects_again(database: Database):
     database.close()
     put(database, 1)
     assert numbers(database) == [1]
+
+
+def test_a_connection_that_is_in_use_is_closed_when_it_is_done(database: Database):
+    with database.read() as connection:
+        database.close()
+        assert connection.execute(text("SELECT 1")).scalar() == 1
+        held = connection.connection.driver_connection
+    assert held is not None
+    with pytest.raises((sqlite3.ProgrammingError, psycopg.OperationalError), match="closed"):
+        held.execute("SELECT 1")
 
 
 def test_a_statement_that_is_no_sql_is_unsupported(database: Database):

@@ -105,11 +105,14 @@ class Database:
             SqliteFile(path=self._source.path, lock_ms=self._timeouts.lock_ms).delete()
 
     def close(self) -> None:
-        """Close idle connections. The database may still be used, and connects again."""
+        """Close connections, those in use when they are done. The database may still be used, and connects again."""
+        pool = self._engine.pool
         self._engine.dispose()
+        pool.dispose()  # what came back while the engine got another pool
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
+        pool = self._engine.pool
         connection = self._begun(begin)
         try:
             with connection:
@@ -117,6 +120,9 @@ class Database:
                 connection.commit()
         except self._failures as error:
             raise self._understood(error) from error
+        finally:
+            if pool is not self._engine.pool:
+                pool.dispose()  # `close` was called meanwhile, and the connection went back to what nobody uses
 
     def _begun(self, begin: str) -> Connection:
         """A connection in a new transaction. When the one that the pool had is dead, a new one is made, once."""
