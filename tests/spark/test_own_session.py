@@ -23,7 +23,7 @@ from pathlib import Path
 import underlay as ul
 from underlay.errors import InvalidRequest
 from underlay.spark import append, native_write, session, small
-from underlay.spark.gateway import call
+from underlay.spark.gateway import GATEWAY_ERRORS, call
 
 lake = ul.connect(sys.argv[1])
 table = lake.create_table("some.rows", "id bigint, text string")
@@ -63,7 +63,21 @@ print("running:", min(running))
 spark.range(2).write.format("underlay").mode("append").save("some.rows")
 print("next:", append(spark.range(3).selectExpr("id"), table).row_count, table.count())
 print("came to its end:", [str(path) for path in Path(sys.argv[1]).rglob("_staging/*/*.parquet")], list(lake.jobs()))
-spark.stop()
+
+
+def stop():
+    told.wait()
+    time.sleep(1)
+    spark.stop()
+
+
+told.clear()
+threading.Thread(target=stop, daemon=True).start()
+try:
+    slept = "concat(ifnull(java_method('java.lang.Thread', 'sleep', 300L), ''), id) as text"
+    append(spark.range(0, 200, 1, 200).selectExpr(slept), table)
+except GATEWAY_ERRORS:
+    print("stopped:", table.count())
 try:
     session(lake, spark)
 except InvalidRequest as error:
@@ -89,5 +103,6 @@ def test_huge_rows_are_written_by_tasks_ctrl_c_ends_what_is_only_planned_and_a_s
         "running: 0",
         "next: 3 45",
         "came to its end: [] []",
+        "stopped: 45",
         "the Spark session was stopped. Start another one, or leave it out.",
     ]

@@ -13,6 +13,7 @@ from underlay.spark.gateway import (
     GATEWAY_ERRORS,
     JavaObject,
     call,
+    call_number,
     call_numbers,
     call_text,
     gateway_of,
@@ -34,12 +35,12 @@ def ended_with_this_call(spark: SparkSession, job: str) -> Iterator[None]:
     session would go on. The session that is active in this thread, where Spark looks for Python sources, is so after an
     interrupt too, which leaves the thread another connection to the JVM.
     """
-    context, tags = spark.sparkContext, [f"underlay-{job}", call_text(java_session(spark), "sessionJobTag")]
+    context, tags = _context(spark), [f"underlay-{job}", call_text(java_session(spark), "sessionJobTag")]
     gateway = gateway_of(spark)
     working = gateway.static("java.lang.Thread", "currentThread")  # each of ours has one there
     active = gateway.static(_SESSIONS, "getActiveSession")
     for tag in tags:
-        context.addJobTag(tag)
+        call(context, "addJobTag", tag)
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -56,17 +57,18 @@ def ended_with_this_call(spark: SparkSession, job: str) -> Iterator[None]:
     finally:
         with suppress(*GATEWAY_ERRORS, RuntimeError):
             for tag in tags:
-                context.removeJobTag(tag)
+                call(context, "removeJobTag", tag)
 
 
 def _cancel(spark: SparkSession, tag: str, working: JavaObject) -> None:
     """Cancel jobs, and wait until they have ended. Also those that have not begun, since Spark still plans: until its
     thread is done with what this one had called."""
-    tracker = _tracker(spark)
+    context = _context(spark)
+    tracker = call(context, "statusTracker")
     until = time.monotonic() + _MOST_SECONDS
     with suppress(*GATEWAY_ERRORS):
         while time.monotonic() < until:
-            spark.sparkContext.cancelJobsWithTag(tag)
+            call(context, "cancelJobsWithTag", tag)
             active = set(call_numbers(tracker, "getActiveJobIds")) & set(call_numbers(tracker, "getJobIdsForTag", tag))
             if not active and not is_called(working):
                 break
@@ -77,20 +79,26 @@ def _cancel(spark: SparkSession, tag: str, working: JavaObject) -> None:
 def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
     """Wait for tasks of jobs that have failed, or were cancelled: each goes on until it notices."""
     with suppress(*GATEWAY_ERRORS):
-        bus = call(call(java_session(spark), "sparkContext"), "listenerBus")
-        call(bus, "waitUntilEmpty", 1000 * _MOST_SECONDS)  # the tracker knows what was told by it
-        until = time.monotonic() + _MOST_SECONDS
-        while _has_tasks(spark, tag) and time.monotonic() < until:
+        context = _context(spark)
+        call(call(context, "listenerBus"), "waitUntilEmpty", 1000 * _MOST_SECONDS)  # the tracker is told by it
+        tracker, until = call(context, "statusTracker"), time.monotonic() + _MOST_SECONDS
+        while _has_tasks(tracker, tag) and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
 
 
-def _has_tasks(spark: SparkSession, tag: str) -> bool:
-    tracker = spark.sparkContext.statusTracker()
-    jobs = map(tracker.getJobInfo, call_numbers(_tracker(spark), "getJobIdsForTag", tag))
-    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-    return any(stage.numActiveTasks > 0 for stage in map(tracker.getStageInfo, sorted(stages)) if stage is not None)
+def _has_tasks(tracker: JavaObject, tag: str) -> bool:
+    numbers = call_numbers(tracker, "getJobIdsForTag", tag)
+    jobs = [job for number in numbers for job in _found(tracker, "getJobInfo", number)]
+    stages = {stage for job in jobs for stage in call_numbers(job, "stageIds")}
+    known = [stage for number in stages for stage in _found(tracker, "getStageInfo", number)]
+    return any(call_number(stage, "numActiveTasks") > 0 for stage in known)
 
 
-def _tracker(spark: SparkSession) -> JavaObject:
-    """Spark's own: PySpark's knows no tags."""
-    return call(call(java_session(spark), "sparkContext"), "statusTracker")
+def _found(tracker: JavaObject, method: str, number: int) -> Iterator[JavaObject]:
+    """What it knows of a job or stage, if anything."""
+    yield from items_of(call(call(tracker, method, number), "toList"))
+
+
+def _context(spark: SparkSession) -> JavaObject:
+    """Spark's own: that of PySpark has no tracker of tags, and raises other errors once it was stopped."""
+    return call(java_session(spark), "sparkContext")
