@@ -79,9 +79,9 @@ def _cancel(spark: SparkSession, tag: str, working: JavaObject) -> None:
 def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
     """Wait for tasks of jobs that have failed, or were cancelled: each goes on until it notices."""
     with suppress(*GATEWAY_ERRORS):
-        context = _context(spark)
+        context, until = _context(spark), time.monotonic() + _MOST_SECONDS
         call(call(context, "listenerBus"), "waitUntilEmpty", 1000 * _MOST_SECONDS)  # the tracker is told by it
-        tracker, until = call(context, "statusTracker"), time.monotonic() + _MOST_SECONDS
+        tracker = call(context, "statusTracker")
         while _has_tasks(tracker, tag) and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
 
