@@ -67,7 +67,7 @@ def ask(world: World, name: str, question: Question) -> Told:
 def count(world: World, name: str, question: Question) -> Told:
     """What the first answer asks of the store and of the registry."""
     from bench.measured import Work  # imports our store, which the peers' processes do not need
-    from underlay.registry import follower
+    from underlay.registry.follow import follower
 
     follower.READER_DELAY_SECONDS = inf  # a slow machine would count what is asked for the registry's sake later
     system = _ours(name)(world, is_counted=True)

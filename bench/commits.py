@@ -20,7 +20,7 @@ from underlay.api.plan import Plan
 from underlay.cache.settings import memory_cache
 from underlay.store import CountingStore, open_store
 from underlay.store.store import Store
-from underlay.table.surroundings import Surroundings, wait_for_background
+from underlay.table.versions.environment import Surroundings, wait_for_background
 
 APPENDED_ROWS = 1000
 _COUNTED = 5

@@ -19,12 +19,12 @@ from bench.systems.known import OURS
 from underlay.api.lake import connect
 from underlay.index.root import PageRef, SourceRecord
 from underlay.index.root import Sources as Tree
-from underlay.index.sources import JOURNAL_RECORDS, insert
+from underlay.index.sources.tree import JOURNAL_RECORDS, insert
 from underlay.store import CountingStore, Store, open_store
-from underlay.store.wrapper import Op, Request
-from underlay.table.lake import Lake
-from underlay.table.opened import OpenTable
-from underlay.table.surroundings import uuid7
+from underlay.store.testing.wrapper import Op, Request
+from underlay.table.catalog.lake import Lake
+from underlay.table.open_table import OpenTable
+from underlay.table.versions.environment import uuid7
 
 _TABLE = "bench.known"
 _NEW = 8

@@ -27,14 +27,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.timing import compare, save
-from underlay.parquet.tail import MAGIC, load_footer, seal
-from underlay.pm.blocks import block_value
-from underlay.pm.build import from_parquet
-from underlay.pm.encode import append
+from underlay.parquet.footer.tail import MAGIC, load_footer, seal
+from underlay.pm.convert.build import from_parquet
 from underlay.pm.file import create_sidecar, read_sidecar
-from underlay.pm.prune import prune
-from underlay.pm.sidecar import decode
-from underlay.pm.statistics import FixedBounds, fixed_bounds
+from underlay.pm.format.blocks import block_value
+from underlay.pm.format.encode import append
+from underlay.pm.format.sidecar import decode
+from underlay.pm.format.statistics import FixedBounds, fixed_bounds
+from underlay.pm.prune.prune import prune
 from underlay.prune import And, Compare, Op
 
 SEED = 20_261_115

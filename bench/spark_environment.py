@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from underlay.spark.java import cache_folder, find_java_home
+from underlay.spark.start.java_home import cache_folder, find_java_home
 
 SPARK = "4.1.4"
 DELTA = "4.4.0"

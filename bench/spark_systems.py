@@ -18,7 +18,7 @@ from bench.spark_peers import Delta, Iceberg
 from bench.spark_rows import SCHEMA, Dataset
 from underlay.api.lake import Lake, connect
 from underlay.spark import append, read_table, session
-from underlay.spark.start import driver_settings, start_on
+from underlay.spark.start.open_session import driver_settings, start_on
 from underlay.store import CountingStore, open_store
 
 _MACHINE_MB = 12 << 10

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from bench.questions import ROWS_PER_FILE
 from bench.systems.ours import TABLE, Underlay
 from bench.trips import BLOCKS, ROWS, START_US, STEP_US, write_files
-from underlay.change.add_files import add_files
+from underlay.change.files.add_files import add_files
 from underlay.index.entry import FileEntry, Layout
 from underlay.store import Store
-from underlay.table.commit import commit
-from underlay.table.lake import Lake
-from underlay.table.opened import OpenTable
-from underlay.table.surroundings import wait_for_background
-from underlay.table.transaction import Transaction
+from underlay.table.catalog.lake import Lake
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.open_table import OpenTable
+from underlay.table.versions.environment import wait_for_background
 
 
 def make_synthetic(store: Store, file_count: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from underlay.index.catalog import ACTIVE, RevisionRecord, TableRecord, encode_catalog
 from underlay.index.entry import ColumnEntry, FileEntry, Flag, Layout
 from underlay.index.keys import catalog_key, file_name, table_folder
 from underlay.index.root import Definition
@@ -19,13 +20,12 @@ from underlay.index.sealed_json import seal, unseal
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.open import open_store
 from underlay.store.store import Store
-from underlay.table.catalog import ACTIVE, RevisionRecord, TableRecord, encode_catalog
-from underlay.table.commit import commit
-from underlay.table.lake import Lake
-from underlay.table.revision import Revision
-from underlay.table.succession import create
-from underlay.table.surroundings import new_commit_id, uuid7, wait_for_background
-from underlay.table.transaction import Transaction
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import create
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.environment import new_commit_id, uuid7, wait_for_background
+from underlay.table.versions.revision import Revision
 
 COLUMNS = 8
 _LAYOUT = Layout(id="synthetic", elements=b"", created_by="bench", fields=tuple(range(1, COLUMNS + 1)))

@@ -28,7 +28,7 @@ ANSWER_SECONDS = 60.0
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry is waited for: on a busy machine a test that counts would else count what is done without one."""
-    monkeypatch.setattr("underlay.registry.asking.ANSWER_SECONDS", ANSWER_SECONDS)
+    monkeypatch.setattr("underlay.registry.follow.ask.ANSWER_SECONDS", ANSWER_SECONDS)
 
 
 @pytest.fixture(scope="session")

@@ -21,23 +21,23 @@ from contextlib import suppress
 
 from tests.genuine import conversions, parquet_files, sidecars
 from underlay.errors import UnderlayError
-from underlay.parquet.footer import Footer
-from underlay.parquet.splice import Part, shift_offsets, splice
-from underlay.parquet.tail import load_footer
-from underlay.parquet.thrift import parse
-from underlay.pm.blocks import block_value, inline_bloom
-from underlay.pm.bounds import show_bounds
-from underlay.pm.build import from_parquet
-from underlay.pm.checksum import checksum
-from underlay.pm.columns import SidecarColumns
-from underlay.pm.convert import convert
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.splice import Part, shift_offsets, splice
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.thrift.tree import parse
+from underlay.pm.convert.build import from_parquet
+from underlay.pm.convert.footer import convert
 from underlay.pm.dump import dump
-from underlay.pm.encode import append
-from underlay.pm.footers import walk
-from underlay.pm.prune import chunk_ranges, prune
-from underlay.pm.sidecar import committed_size, decode
-from underlay.pm.statistics import byte_bounds
-from underlay.pm.synthesise import to_footer
+from underlay.pm.format.blocks import block_value, inline_bloom
+from underlay.pm.format.checksum import checksum
+from underlay.pm.format.encode import append
+from underlay.pm.format.footers import walk
+from underlay.pm.format.sidecar import committed_size, decode
+from underlay.pm.format.statistics import byte_bounds
+from underlay.pm.prune.bounds import show_bounds
+from underlay.pm.prune.columns import SidecarColumns
+from underlay.pm.prune.prune import chunk_ranges, prune
+from underlay.pm.read.synthesise import to_footer
 from underlay.prune import And, Compare, In, IsNull, Op
 
 MAX_INPUT_BYTES = 20_000

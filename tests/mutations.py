@@ -34,25 +34,25 @@ class Mutation:
 
 MUTATIONS: dict[str, Mutation] = {
     "T1 NaN is above every number": Mutation(
-        file="prune/floats.py",
+        file="prune/domains/floats.py",
         rule="nan=op in (Op.GT, Op.GE, Op.NE)",
         without="nan=False",
         test=f"{TRAPS}::test_t1_nan_is_not_in_the_bounds",
     ),
     "T5 a zero bound is of both zeros": Mutation(
-        file="index/bounds.py",
+        file="index/intake/stored_bounds.py",
         rule='np.where(values == 0.0, -0.0 if side == "low" else 0.0, values)',
         without="values",
         test="tests/index/test_statistics.py::test_t5_zero_bounds_are_of_both_zeros",
     ),
     "T9 a cut upper bound is rounded up": Mutation(
-        file="index/packed.py",
+        file="index/segment/packed.py",
         rule="return _text_above(value[: _boundary(value)].decode())",
         without="return value[: _boundary(value)]",
         test=f"{TRAPS}::test_t9_bounds_that_were_cut",
     ),
     "T24 a block with nulls does not match in full": Mutation(
-        file="prune/finding.py",
+        file="prune/blocks/finding.py",
         rule="found & bounds.is_null_free if",
         without="found if",
         test=f"{TRAPS_OF_SHAPE}::test_t24_nulls",

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from tests.test_errors import every_error
-from underlay.change import settings
+from underlay.change.files import settings
 from underlay.errors import exit_code
+from underlay.index.catalog import Catalog
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.root import Delta, Root
-from underlay.pm.layout import LAYOUTS, ColumnFlag, Encoding, FooterFlag, HeaderFlag, Layout, StatFlag
-from underlay.table.catalog import Catalog
+from underlay.pm.format.layout import LAYOUTS, ColumnFlag, Encoding, FooterFlag, HeaderFlag, Layout, StatFlag
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -50,7 +50,7 @@ class WithPostgresql(PlacedUnderlay):
 
 def _import_registry(kind: str) -> None:
     """Import what opening a lake with a registry of this kind loads, of ours and of others."""
-    for name in ("database", "known", "application"):
+    for name in ("database.database", "mirror.opening", "follow.apply_seen"):
         import_module(f"underlay.registry.{name}")
     import_module(f"sqlalchemy.dialects.{kind}")
     import_module({"sqlite": "sqlite3", "postgresql": "psycopg"}[kind])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from underlay.api.plan import Plan
     from underlay.api.scan import Scan
     from underlay.api.table import Table
-    from underlay.prune.build import col
+    from underlay.prune.predicates.column import col
 
 __all__ = ["Lake", "Plan", "Scan", "Table", "UnderlayError", "__version__", "col", "connect", "errors"]
 
@@ -24,7 +24,7 @@ _HOMES = {
     "Plan": "api.plan",
     "Scan": "api.scan",
     "Table": "api.table",
-    "col": "prune.build",
+    "col": "prune.predicates.column",
     "connect": "api.lake",
 }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from obstore.store import MemoryStore
 
-from underlay.store.counting import CountingStore
 from underlay.store.remote import RemoteStore
+from underlay.store.testing.counting import CountingStore
 
 
 def remote_store(url: str = "s3://bucket/lake") -> CountingStore:

@@ -12,17 +12,17 @@ from deflate import crc32
 
 from tests.cache.remote import remote_store
 from tests.index.segment_examples import file_entry, schema_of
-from underlay.cache.decoded import DecodedCache
 from underlay.cache.disk import DiskCache
 from underlay.cache.memory import MemoryCache
+from underlay.cache.objects import DecodedCache
 from underlay.errors import ChecksumMismatch, Malformed, NotFound
 from underlay.index.root import FORMAT, Definition, Delta, Root, SegmentRef, encode_root
-from underlay.index.segment_write import write_segment
-from underlay.parquet.tail import load_footer
-from underlay.pm.build import sidecar_of
-from underlay.pm.checksum import identity
+from underlay.index.segment.write import write_segment
+from underlay.parquet.footer.tail import load_footer
+from underlay.pm.convert.build import sidecar_of
+from underlay.pm.format.checksum import identity
 from underlay.schema.record import to_record
-from underlay.store.counting import CountingStore
+from underlay.store.testing.counting import CountingStore
 
 SCHEMA = schema_of({"a": "int64", "b": "int64"})
 KEY = "t/r/_index/segments/s.arrow"

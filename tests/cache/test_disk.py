@@ -17,8 +17,8 @@ from tests.cache.remote import remote_store
 from underlay.cache.disk import DiskCache
 from underlay.cache.disk_entry import PieceKey
 from underlay.errors import ChecksumMismatch, NotFound, Truncated
-from underlay.store.counting import CountingStore
-from underlay.store.wrapper import Op
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.wrapper import Op
 from underlay.values.ranges import ByteRange
 
 CONTENT = bytes(range(256)) * 8

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from underlay.store import Store
-from underlay.store.wrapper import Op, Request, StoreWrapper
+from underlay.store.testing.wrapper import Op, Request, StoreWrapper
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import pytest
 import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, memory, quick, rows
 from tests.table.checker import Checker
-from underlay.change import add_files as module
+from underlay.change.files import add_files as module
 from underlay.store import Store
 
 

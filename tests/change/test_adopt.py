@@ -9,11 +9,11 @@ import pytest
 import underlay as ul
 from tests.end_to_end.lakes import data_keys, named_keys
 from underlay.api.table import Table
-from underlay.change.adopt import adopt, prepare
-from underlay.change.staged import Staged, commit_staged, staging_for
+from underlay.change.rows.adopt import adopt, prepare
+from underlay.change.rows.staged import Staged, commit_staged, staging_for
 from underlay.errors import Inconsistent, Malformed, SchemaMismatch
 from underlay.index.entry import Flag
-from underlay.maintain.verify import verify
+from underlay.maintain.verify_lake import verify
 
 
 @pytest.fixture

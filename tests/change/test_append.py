@@ -9,12 +9,12 @@ from tests.change.interrupting import InterruptingStore
 from tests.end_to_end.lakes import NAME, SCHEMA, data_keys, ids, memory, named_keys, quick, rows
 from tests.table.checker import Checker
 from tests.tables.worlds import add_column, drop_column, evolve
-from underlay.change import append as module
+from underlay.change.rows import append as module
 from underlay.errors import CommitConflict, InvalidRequest, SchemaMismatch, TableNotFound
 from underlay.store import Store
-from underlay.store.counting import CountingStore
-from underlay.store.wrapper import Op
-from underlay.table.succession import activate, prepare_successor
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.wrapper import Op
+from underlay.table.catalog.lifecycle import activate, prepare_successor
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_many_bytes_are_put_before_the_commit(store: Store, monkeypatch: pytest.
 def test_a_stream_is_written_run_by_run_and_runs_share_files_unless_they_are_sorted(
     store: Store, monkeypatch: pytest.MonkeyPatch, sort_by: list[str], file_count: int
 ):
-    monkeypatch.setattr("underlay.change.rows.RUN_BYTES", 1)
+    monkeypatch.setattr("underlay.change.files.rows.RUN_BYTES", 1)
     table = quick(store).create_table("some.stream", SCHEMA, sort_by=sort_by)
     batches = [rows(range(begin, begin + 5)).to_batches()[0] for begin in (0, 5, 10)]
     done = table.append(pa.RecordBatchReader.from_batches(batches[0].schema, batches))
@@ -218,7 +218,7 @@ def test_a_stream_is_written_run_by_run_and_runs_share_files_unless_they_are_sor
 
 
 def test_an_error_in_the_middle_of_a_stream_adds_nothing(store: Store, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("underlay.change.rows.RUN_BYTES", 1)
+    monkeypatch.setattr("underlay.change.files.rows.RUN_BYTES", 1)
     batch = rows([1]).to_batches()[0]
 
     def batches():

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from underlay.change.define import define
-from underlay.change.files import FileWriter, NewFile
+from underlay.change.define.define import define
+from underlay.change.files.writer import FileWriter, NewFile
 from underlay.errors import InvalidRequest, SchemaMismatch
 from underlay.index.keys import is_own
-from underlay.pm.sidecar import decode
+from underlay.pm.format.sidecar import decode
 
 SCHEMA = "id bigint not null, name string, value double"
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from underlay.change.find_files import find_files, translate
+from underlay.change.register.find_files import find_files, translate
 from underlay.errors import InvalidRequest, NotFound
-from underlay.scan.locate import FileStores
-from underlay.store.counting import CountingStore
+from underlay.scan.read.file_stores import FileStores
 from underlay.store.local import LocalStore
+from underlay.store.testing.counting import CountingStore
 
 FILES = [
     "2024/01/a.parquet",

@@ -6,14 +6,14 @@ import underlay
 from tests.change.interrupting import InterruptingStore
 from tests.end_to_end.lakes import NAME, SCHEMA, data_keys, ids, memory, named_keys, quick, rows
 from tests.table.checker import Checker
-from underlay.change import add_files
-from underlay.change.overwrite import overwrite
-from underlay.change.rows import read_rows
-from underlay.change.staged import Staged, commit_staged, discard, stage, staging_for
+from underlay.change.files import add_files
+from underlay.change.files.rows import read_rows
+from underlay.change.rows.overwrite import overwrite
+from underlay.change.rows.staged import Staged, commit_staged, discard, stage, staging_for
 from underlay.errors import CommitConflict, RevisionClosed, SchemaMismatch
 from underlay.store import Store
-from underlay.store.wrapper import Op
-from underlay.table.succession import activate, prepare_successor
+from underlay.store.testing.wrapper import Op
+from underlay.table.catalog.lifecycle import activate, prepare_successor
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from tests.change.interrupting import InterruptingStore
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, quick, rows
 from tests.table.checker import Checker
 from tests.tables.worlds import add_column, drop_column
-from underlay.change import register as module
+from underlay.change.register import register as module
 from underlay.errors import Damaged, InvalidRequest, NotFound, SchemaMismatch
-from underlay.store.counting import CountingStore
 from underlay.store.local import LocalStore
 from underlay.store.store import StoredObject
-from underlay.store.wrapper import Op
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.wrapper import Op
 
 WAIT_SECONDS = 240
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from underlay.change import rows as module
-from underlay.change.rows import read_rows
+from underlay.change.files import rows as module
+from underlay.change.files.rows import read_rows
 from underlay.errors import InvalidRequest
 
 TABLE = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": pa.array(["x", None, "z"])})

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from underlay.change.split import split
-from underlay.schema.arrow import from_arrow
-from underlay.schema.ddl import parse_ddl
+from underlay.change.files.split import split
+from underlay.schema.convert.arrow import from_arrow
+from underlay.schema.convert.ddl import parse_ddl
+from underlay.schema.partitioning.transform import partition_fields
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.transform import partition_fields
 
 
 def parts(schema: TableSchema, data: pa.Table, *by: str) -> dict[tuple[bytes | None, ...], list[object]]:

@@ -43,8 +43,8 @@ def underlay(*arguments: object, stdin: bytes = b"") -> Outcome:
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         patch.setenv("COLUMNS", "80")
         patch.setattr(main, "_REGISTRY_SECONDS", 120.0)
-        patch.setattr("underlay.registry.follower.READER_DELAY_SECONDS", inf)
-        patch.setattr("underlay.cli.ingest_progress._LINE_SECONDS", inf)
+        patch.setattr("underlay.registry.follow.follower.READER_DELAY_SECONDS", inf)
+        patch.setattr("underlay.cli.ingest.progress._LINE_SECONDS", inf)
         with pytest.raises(SystemExit) as ended:
             main.run()
     code = ended.value.code

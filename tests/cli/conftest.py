@@ -10,7 +10,7 @@ import pytest
 
 from underlay.api.lake import Lake, connect
 from underlay.api.table import Table
-from underlay.pm.build import from_parquet
+from underlay.pm.convert.build import from_parquet
 
 
 class Pair(NamedTuple):

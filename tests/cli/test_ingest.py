@@ -12,8 +12,8 @@ import pytest
 
 from tests.cli.command import SCRIPT, underlay
 from underlay.api.lake import Lake
-from underlay.cli.stopping import stoppable
-from underlay.table.surroundings import wait_for_background
+from underlay.cli.common.stopping import stoppable
+from underlay.table.versions.environment import wait_for_background
 
 SCHEMA = "id bigint not null, fare double"
 
@@ -131,7 +131,8 @@ def test_a_dry_run_shows_what_would_be_done_and_changes_nothing(
     lake: Lake, inbox: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("UNDERLAY_REGISTRY")  # so that the lake has one
-    monkeypatch.setattr("underlay.registry.follower.IDLE_SECONDS", 3600.0)  # then it would take SQLite's log away
+    # An idle one would take SQLite's log away.
+    monkeypatch.setattr("underlay.registry.follow.follower.IDLE_SECONDS", 3600.0)
     before = files_below(place)
     run = underlay("ingest", "taxi.trips", "in/1.csv", "in/2.csv", "--dry-run", "--schema", SCHEMA)
     assert (run.code, files_below(place)) == (0, before)

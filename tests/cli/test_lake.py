@@ -9,8 +9,8 @@ import pytest
 from tests.cli.command import underlay
 from underlay.api.lake import Lake, connect
 from underlay.api.table import Table
-from underlay.cli.lake_choice import LakeChoice, read_config
-from underlay.cli.lake_init import write_config
+from underlay.cli.common.lake_choice import LakeChoice, read_config
+from underlay.cli.tables.lake_init import write_config
 from underlay.index.keys import RevisionKeys
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.cli.command import SCRIPT, installed, underlay
 from tests.cli.conftest import Pair
 from underlay import __version__
-from underlay.cli import pm_inspect
+from underlay.cli.pm import inspect as pm_inspect
 
 SIDECAR_COMMANDS = ["build", "show", "dump", "versions", "verify", "read", "prune"]
 VERBS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from underlay.cli.output import print_json, print_table, printable, show_bytes, show_count, try_each
+from underlay.cli.common.output import print_json, print_table, printable, show_bytes, show_count, try_each
 from underlay.errors import NotFound, UnderlayError
 
 

@@ -11,9 +11,9 @@ from tests.cli.command import underlay
 from tests.cli.conftest import Pair
 from tests.pm.examples import patched, sidecar_bytes, version
 from underlay.pm.dump import dump
-from underlay.pm.encode import append
 from underlay.pm.file import read_sidecar
-from underlay.pm.sidecar import decode
+from underlay.pm.format.encode import append
+from underlay.pm.format.sidecar import decode
 
 
 def test_show_has_columns_and_row_groups(trips: Pair):

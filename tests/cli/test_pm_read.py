@@ -16,7 +16,7 @@ import pytest
 from tests.cli.command import installed, underlay
 from tests.cli.conftest import Pair
 from tests.genuine import GENERATIONS, fixtures, label
-from underlay.cli.pm_read import as_csv_column, csv_type
+from underlay.cli.pm.read import as_csv_column, csv_type
 
 
 def chain_states() -> list[tuple[Path, int, int]]:

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.command import patient, underlay
 from tests.registry.servers import PASSWORD, PostgresServer
 from underlay.api.lake import connect
-from underlay.cli.lake_choice import choose_lake
+from underlay.cli.common.lake_choice import choose_lake
 from underlay.index.keys import RevisionKeys
 
 ROWS = "id,zone\n1,a\n2,b\n"

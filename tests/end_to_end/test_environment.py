@@ -21,8 +21,8 @@ from underlay.errors import CommitUnknown, Unavailable, UnderlayError
 from underlay.store import Store
 from underlay.store.local import LocalStore
 from underlay.store.store import Data, Outcome
-from underlay.store.wrapper import Request, StoreWrapper
-from underlay.table.surroundings import wait_for_background
+from underlay.store.testing.wrapper import Request, StoreWrapper
+from underlay.table.versions.environment import wait_for_background
 
 
 class FullStore(StoreWrapper):

@@ -16,8 +16,8 @@ from tests.end_to_end.lakes import NAME, SCHEMA, copy, ids, memory, quick, rows
 from tests.table.checker import Checker
 from underlay.errors import CommitUnknown, TableExists, TableNotFound, UnderlayError
 from underlay.store import Store
-from underlay.store.faulty import Crashed, Fault, FaultyStore, at_every_request, on, seeded
-from underlay.store.wrapper import Op
+from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at_every_request, on, seeded
+from underlay.store.testing.wrapper import Op
 
 Work = Callable[[underlay.Lake], object]
 IsDone = Callable[[underlay.Lake], bool]

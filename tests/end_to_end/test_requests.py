@@ -15,12 +15,12 @@ import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, rows
 from underlay.cache.settings import memory_cache
 from underlay.index.root import encode_root
-from underlay.store.counting import CountingStore, Served
 from underlay.store.local import LocalStore
 from underlay.store.store import Data
-from underlay.store.wrapper import Op
-from underlay.table.chain import HINT_EVERY
-from underlay.table.surroundings import wait_for_background
+from underlay.store.testing.counting import CountingStore, Served
+from underlay.store.testing.wrapper import Op
+from underlay.table.versions.chain import HINT_EVERY
+from underlay.table.versions.environment import wait_for_background
 
 COLD_OPEN = 19
 """Most requests of a cold open: catalog and root by their hints, and a search among the commits since each hint."""

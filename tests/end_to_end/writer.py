@@ -16,7 +16,7 @@ from types import TracebackType
 import psycopg  # noqa: F401  # loaded once, not by each child
 
 import underlay
-import underlay.registry.application
+import underlay.registry.follow.apply_seen
 from tests.end_to_end.lakes import NAME, rows
 
 REPOSITORY = Path(__file__).parents[2]

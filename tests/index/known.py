@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
-from underlay.index.facts import file_entry
-from underlay.index.layout import Misfit, match_schema
-from underlay.index.packed import unpack_bytes
-from underlay.index.stack_arrays import FilePlace
-from underlay.parquet.footer import Footer
-from underlay.parquet.records import Flags
-from underlay.schema.arrow import from_arrow
-from underlay.schema.domain import Storage, storage_of
+from underlay.index.intake.entries import file_entry
+from underlay.index.intake.schema_match import Misfit, match_schema
+from underlay.index.intake.stack_arrays import FilePlace
+from underlay.index.segment.packed import unpack_bytes
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.records.records import Flags
+from underlay.schema.bound_storage import Storage, storage_of
+from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.table_schema import TableSchema
 
 SIZE = 1 << 40

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.parquet.footers import footer_bytes
-from underlay.parquet.chunks import CHUNKS
-from underlay.parquet.encode import Binary, List, Raw, Struct, Value, encode
-from underlay.parquet.footer import Footer, KeyValue
-from underlay.parquet.splice import set_key_values
-from underlay.parquet.thrift import Kind
+from underlay.parquet.footer.chunks import CHUNKS
+from underlay.parquet.footer.footer import Footer, KeyValue
+from underlay.parquet.footer.splice import set_key_values
+from underlay.parquet.thrift.encode import Binary, List, Raw, Struct, Value, encode
+from underlay.parquet.thrift.tree import Kind
 
 MAX, MIN, NULLS, MAX_VALUE, MIN_VALUE, MAX_EXACT, MIN_EXACT, NANS = 1, 2, 3, 5, 6, 7, 8, 9
 """Fields of Statistics."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from underlay.index.deletes import pack
+from underlay.index.deletion_vectors import pack
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
-from underlay.index.packed import pack_bytes, shorten_high, shorten_low
-from underlay.schema.domain import WIDE_DECIMAL_BYTES, Storage, storage_of
+from underlay.index.segment.packed import pack_bytes, shorten_high, shorten_low
+from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, Kind, Scalar, parse_scalar
 

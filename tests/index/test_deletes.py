@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from underlay.errors import InvalidRequest, Malformed
-from underlay.index import deletes
+from underlay.index import deletion_vectors as deletes
 
 LARGEST = deletes.MAX_ROWS - 1
 

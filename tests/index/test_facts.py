@@ -11,20 +11,20 @@ from tests.index import patching
 from tests.parquet.footers import footer_bytes, written
 from underlay.errors import SchemaMismatch, Truncated, Unsupported
 from underlay.index.entry import FileEntry, Flag
-from underlay.index.facts import file_entry, match_footer, read_entries, read_files, written_entry
-from underlay.index.layout import Misfit
-from underlay.index.segment import Segment
-from underlay.index.segment_choice import ChosenFiles
-from underlay.index.segment_merge import MergedArrays, MergeInput
-from underlay.index.segment_write import encode_segment, write_segment
-from underlay.index.stack_arrays import FilePlace
-from underlay.parquet.chunks import CHUNKS, META
-from underlay.parquet.encode import I32, encode
-from underlay.parquet.footer import Footer
-from underlay.parquet.write import WriteOptions, write_files
-from underlay.pm.build import sidecar_of
-from underlay.pm.checksum import identity
-from underlay.schema.arrow import from_arrow, to_arrow
+from underlay.index.intake.entries import file_entry, match_footer, read_entries, read_files, written_entry
+from underlay.index.intake.schema_match import Misfit
+from underlay.index.intake.stack_arrays import FilePlace
+from underlay.index.segment.merge import MergedArrays, MergeInput
+from underlay.index.segment.segment import Segment
+from underlay.index.segment.subset import ChosenFiles
+from underlay.index.segment.write import encode_segment, write_segment
+from underlay.parquet.footer.chunks import CHUNKS, META
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.thrift.encode import I32, encode
+from underlay.parquet.write.writer import WriteOptions, write_files
+from underlay.pm.convert.build import sidecar_of
+from underlay.pm.format.checksum import identity
+from underlay.schema.convert.arrow import from_arrow, to_arrow
 
 SCHEMA = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("s", pa.string())])
 TABLE = from_arrow(SCHEMA)

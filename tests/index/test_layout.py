@@ -10,13 +10,13 @@ import pytest
 
 from tests import genuine
 from tests.parquet.footers import footer_bytes, written
-from underlay.index.facts import match_footer
-from underlay.index.layout import Fit, Misfit, carries_ids, match_schema, schema_of, source_fields
-from underlay.index.shape import Form, shapes_of
-from underlay.parquet.footer import Footer
-from underlay.parquet.tail import load_footer
-from underlay.schema.adapt import SourceField
-from underlay.schema.arrow import from_arrow, to_arrow
+from underlay.index.intake.entries import match_footer
+from underlay.index.intake.schema_match import Fit, Misfit, carries_ids, match_schema, schema_of, source_fields
+from underlay.index.intake.shape import Form, shapes_of
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import load_footer
+from underlay.schema.cast.adapt import SourceField
+from underlay.schema.convert.arrow import from_arrow, to_arrow
 from underlay.schema.table_schema import TableSchema
 
 NESTED = pa.schema(

@@ -13,8 +13,8 @@ from underlay.errors import Malformed, UnderlayError, Unsupported
 from underlay.index.outline import decode_outline, facts_of, outline_of
 from underlay.index.root import Root, SourceRecord, Terminal, decode_root, encode_root
 from underlay.index.sealed_json import seal, unseal
-from underlay.table.commit import commit
-from underlay.table.travel import rollback
+from underlay.table.commit.commit import commit
+from underlay.table.time_travel import rollback
 
 
 def roots() -> list[Root]:

@@ -14,9 +14,9 @@ from tests.plan.worlds import stored, worlds
 from underlay.errors import ChecksumMismatch, Malformed, Truncated
 from underlay.index.entry import FileEntry, Flag
 from underlay.index.root import SegmentRef
-from underlay.index.segment import Fetch, Segment
-from underlay.index.segment_directory import decode_directory, encode_directory
-from underlay.index.segment_write import write_segment
+from underlay.index.segment.directory import decode_directory, encode_directory
+from underlay.index.segment.segment import Fetch, Segment
+from underlay.index.segment.write import write_segment
 from underlay.values.ranges import ByteRange
 
 SCHEMA = schema_of({"id": "int64", "name": "string", "real": "float64"})

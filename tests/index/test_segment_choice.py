@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import World, stored, worlds
 from underlay.index.entry import FileEntry
-from underlay.index.segment import Segment
-from underlay.index.segment_arrays import Arrays
-from underlay.index.segment_choice import ChosenFiles, PartitionedFiles
-from underlay.index.segment_write import encode_segment, write_segment
+from underlay.index.segment.arrays import Arrays
+from underlay.index.segment.segment import Segment
+from underlay.index.segment.subset import ChosenFiles, PartitionedFiles
+from underlay.index.segment.write import encode_segment, write_segment
 from underlay.schema.table_schema import TableSchema
 
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import World, stored, worlds
-from underlay.index.deletes import pack
+from underlay.index.deletion_vectors import pack
 from underlay.index.entry import FileEntry
-from underlay.index.segment import Segment
-from underlay.index.segment_merge import MergeInput, merge_segments
-from underlay.index.segment_widen import widened
+from underlay.index.segment.merge import MergeInput, merge_segments
+from underlay.index.segment.segment import Segment
+from underlay.index.segment.widen import widened
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import parse_scalar
 

@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.errors import Damaged
-from underlay.index.packed import binary_array, bound_column, pack_bytes, shorten_high, shorten_low, unpack_bytes
-from underlay.schema.domain import Storage
+from underlay.index.segment.packed import (
+    binary_array,
+    bound_column,
+    pack_bytes,
+    shorten_high,
+    shorten_low,
+    unpack_bytes,
+)
+from underlay.schema.bound_storage import Storage
 
 LONG_TEXT = st.text(st.sampled_from("aé\ud7ff\ue000\uffff\U00010000\U0010ffff\x7f\x00"), max_size=90)
 LONG_BYTES = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0xC3, 0xFE, 0xFF]), max_size=90).map(bytes)

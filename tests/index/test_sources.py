@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from underlay.errors import ChecksumMismatch, Inconsistent, InvalidRequest, Malformed, Truncated, Unsupported
-from underlay.index import source_page, sources
 from underlay.index.root import PageRef, SourceRecord, Sources
+from underlay.index.sources import page as source_page
+from underlay.index.sources import tree as sources
 
 
 class Shelf:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tests.table.entries import DEFINITION, LAYOUT, entry, source
 from underlay.errors import InvalidRequest
-from underlay.index import deletes as bitmaps
+from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Attachments, Change, Flush, Merge
 from underlay.index.entry import FileEntry
 from underlay.index.root import Root, SegmentRef, Sources, Terminal, decode_root, encode_root

@@ -19,13 +19,13 @@ from tests.index.known import Known, entry_of, known, known_of
 from tests.index.patching import opened
 from tests.parquet.footers import written
 from underlay.errors import Malformed, Truncated, Unsupported
-from underlay.index.facts import file_entry
-from underlay.index.layout import Fit, match_schema
-from underlay.index.stack_arrays import FilePlace
-from underlay.parquet.encode import I64, Binary, Bool
-from underlay.parquet.footer import Footer, KeyValue
-from underlay.parquet.tail import load_footer
-from underlay.schema.arrow import from_arrow
+from underlay.index.intake.entries import file_entry
+from underlay.index.intake.schema_match import Fit, match_schema
+from underlay.index.intake.stack_arrays import FilePlace
+from underlay.parquet.footer.footer import Footer, KeyValue
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.thrift.encode import I64, Binary, Bool
+from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, Kind, Scalar
 

@@ -17,9 +17,9 @@ from tests.index.known import Known, entry_of, known_of
 from tests.index.patching import opened
 from tests.parquet.footers import written
 from underlay.index.entry import FileEntry
-from underlay.parquet.write import WriteOptions, write_files
-from underlay.schema.arrow import to_arrow
-from underlay.schema.domain import Storage, storage_of
+from underlay.parquet.write.writer import WriteOptions, write_files
+from underlay.schema.bound_storage import Storage, storage_of
+from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import Field, Kind, Scalar
 

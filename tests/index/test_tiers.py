@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from underlay.index.root import SegmentRef
-from underlay.index.tiers import FAN_IN, MAX_BYTES, MAX_FILES, groups_to_merge
+from underlay.index.segment.tiers import FAN_IN, MAX_BYTES, MAX_FILES, groups_to_merge
 
 
 def segment(name: str, file_count: int, size_bytes: int = 1000) -> SegmentRef:

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from underlay.index.entry import ColumnEntry, Flag
-from underlay.index.facts import match_footer, written_entry
-from underlay.index.layout import Misfit
-from underlay.index.statistics import column_entries
-from underlay.index.written import written_columns
-from underlay.parquet.stack import stack_of
-from underlay.parquet.write import WriteOptions, WrittenFile, write_files
-from underlay.schema.arrow import from_arrow, to_arrow
+from underlay.index.intake.entries import match_footer, written_entry
+from underlay.index.intake.one_block import written_columns
+from underlay.index.intake.schema_match import Misfit
+from underlay.index.intake.statistics import column_entries
+from underlay.parquet.bulk.stack import stack_of
+from underlay.parquet.write.writer import WriteOptions, WrittenFile, write_files
+from underlay.schema.convert.arrow import from_arrow, to_arrow
 from underlay.schema.table_schema import TableSchema
 
 FLOATS = st.one_of(st.floats(width=32), st.sampled_from([0.0, -0.0, math.nan]))

@@ -10,15 +10,15 @@ from typing import Unpack
 from tests.ingest.worlds import rows_in
 from tests.table.entries import surroundings
 from underlay.index.root import SourceRecord
-from underlay.index.sources import scan_all
-from underlay.ingest.ingest import ingest
-from underlay.ingest.options import Options, read_options
-from underlay.ingest.progress import Progress
-from underlay.ingest.summary import Summary
-from underlay.ingest.workers import LocalWorkers, MakeWorkers
+from underlay.index.sources.tree import scan_all
+from underlay.ingest.run.ingest import ingest
+from underlay.ingest.run.summary import Summary
+from underlay.ingest.work.options import Options, read_options
+from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.workers import LocalWorkers, MakeWorkers
 from underlay.store import Store, open_store
-from underlay.table.lake import Lake
-from underlay.table.opened import OpenTable
+from underlay.table.catalog.lake import Lake
+from underlay.table.open_table import OpenTable
 
 NAME = "taxi.trips"
 COLUMNS = "id bigint not null, fare double, day date, note string"

@@ -21,13 +21,13 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tests.ingest.lakes import COLUMNS, NAME, ids, lake_at, rejected
-from underlay.ingest.ingest import ingest
-from underlay.ingest.options import read_options
-from underlay.ingest.summary import Summary
-from underlay.ingest.workers import LocalWorkers
+from underlay.ingest.run.ingest import ingest
+from underlay.ingest.run.summary import Summary
+from underlay.ingest.work.options import read_options
+from underlay.ingest.work.workers import LocalWorkers
 from underlay.store import Store, open_store
-from underlay.store.wrapper import Op, Request, StoreWrapper
-from underlay.table.lake import Lake
+from underlay.store.testing.wrapper import Op, Request, StoreWrapper
+from underlay.table.catalog.lake import Lake
 
 T = TypeVar("T")
 

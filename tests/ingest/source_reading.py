@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from underlay.ingest.file_kind import Kind
-from underlay.ingest.read import read_source
-from underlay.ingest.reading import Reading, Rejected
-from underlay.schema.arrow import from_arrow
+from underlay.ingest.rows.reading import Reading, Rejected
+from underlay.ingest.source.file_format import Kind
+from underlay.ingest.work.read_source import read_source
+from underlay.schema.convert.arrow import from_arrow
 
 
 def reading(*fields: pa.Field | tuple[str, pa.DataType], **options: object) -> Reading:

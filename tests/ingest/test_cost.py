@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from tests.ingest.worlds import begin, memory, new_table, opened, work, write_source
 from underlay.index.root import SourceRecord, Sources
-from underlay.index.sources import insert
-from underlay.ingest.claim import claim
-from underlay.ingest.found import find_sources
-from underlay.ingest.ledger import sort_out
-from underlay.ingest.settle import commit_claimed
-from underlay.ingest.source import Found
+from underlay.index.sources.tree import insert
+from underlay.ingest.exactly_once.claim import claim
+from underlay.ingest.exactly_once.commit_claimed import commit_claimed
+from underlay.ingest.exactly_once.ledger import sort_out
+from underlay.ingest.source.find import find_sources
+from underlay.ingest.source.source import Found
 from underlay.store import CountingStore, Store
-from underlay.store.wrapper import Op
-from underlay.table.surroundings import uuid7
+from underlay.store.testing.wrapper import Op
+from underlay.table.versions.environment import uuid7
 
 KNOWN = 1_000_000
 ASKED = 10_000

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.ingest.source_reading import reading, take
 from underlay.errors import InvalidRequest, SchemaMismatch, SourceUnreadable, Unsupported
-from underlay.ingest.csv_values import bad_texts
-from underlay.ingest.reading import Dialect, NewColumns
+from underlay.ingest.csv.values import bad_texts
+from underlay.ingest.rows.reading import Dialect, NewColumns
 
 FIELDS = [
     pa.field("id", pa.int32(), nullable=False),

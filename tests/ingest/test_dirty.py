@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.ingest.lakes import COLUMNS, HEADER, NAME, ids, memory_lake, records, rejected, rows, run, write_csv
-from underlay.change.define import define
+from underlay.change.define.define import define
 from underlay.errors import InvalidRequest, TooManyRejected
-from underlay.ingest import source_rows
-from underlay.ingest.ledger import Ledger
-from underlay.ingest.progress import NoProgress
-from underlay.table.lake import Lake
-from underlay.table.succession import create
+from underlay.ingest.exactly_once.ledger import Ledger
+from underlay.ingest.work import source_rows
+from underlay.ingest.work.progress import NoProgress
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import create
 
 
 @pytest.fixture

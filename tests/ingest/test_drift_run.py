@@ -11,7 +11,7 @@ import pytest
 
 from tests.ingest.lakes import ids, memory_lake, rejected, rows, run
 from underlay.errors import InvalidRequest
-from underlay.table.lake import Lake
+from underlay.table.catalog.lake import Lake
 
 COLUMNS = "id bigint not null, fare double, kind string default 'none'"
 

@@ -10,12 +10,12 @@ import pytest
 from tests.ingest.worlds import ids_in, ingest, new_table
 from tests.store.servers import S3Server
 from underlay.errors import InvalidRequest, NotFound, Replaced
-from underlay.ingest.found import find_sources, list_beginning
-from underlay.ingest.pinned import open_pinned
-from underlay.ingest.source import Found
+from underlay.ingest.source.find import find_sources, list_beginning
+from underlay.ingest.source.pinned import open_pinned
+from underlay.ingest.source.source import Found
 from underlay.store import Store, StoredObject, open_store
 from underlay.store.local import LocalStore
-from underlay.store.wrapper import Request, StoreWrapper
+from underlay.store.testing.wrapper import Request, StoreWrapper
 
 T = TypeVar("T")
 

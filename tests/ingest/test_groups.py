@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from underlay.ingest.groups import GROUP_BYTES, SMALL_BYTES, group
-from underlay.ingest.ingest import cut
-from underlay.ingest.source import Found
+from underlay.ingest.run.ingest import cut
+from underlay.ingest.source.source import Found
+from underlay.ingest.work.groups import GROUP_BYTES, SMALL_BYTES, group
 
 SIZES = st.lists(st.integers(0, 3 * SMALL_BYTES) | st.integers(0, 1000), max_size=60)
 

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from underlay.errors import SchemaMismatch, SourceUnreadable
-from underlay.ingest.drift import drift
-from underlay.ingest.file_kind import Kind
-from underlay.ingest.infer import Sample, combine, infer_one
-from underlay.ingest.reading import Dialect
-from underlay.schema.arrow import from_arrow
+from underlay.ingest.rows.reading import Dialect
+from underlay.ingest.rows.schema_drift import drift
+from underlay.ingest.source.file_format import Kind
+from underlay.ingest.work.infer_schema import Sample, combine, infer_one
+from underlay.schema.convert.arrow import from_arrow
 
 
 def csv(text: str, name: str = "a.csv") -> Sample:

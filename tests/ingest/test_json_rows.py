@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.ingest.source_reading import reading, take
 from underlay.errors import SchemaMismatch
-from underlay.ingest.file_kind import Kind
-from underlay.ingest.reading import NewColumns, Reading
+from underlay.ingest.rows.reading import NewColumns, Reading
+from underlay.ingest.source.file_format import Kind
 from underlay.schema.table_schema import TableSchema
 
 ID = pa.field("id", pa.int8(), nullable=False)

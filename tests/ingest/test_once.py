@@ -13,23 +13,23 @@ from msgspec.structs import replace
 
 from tests.ingest.worlds import begin, ids_in, ingest, memory, new_table, opened, read, rows_in, work, write_source
 from tests.leases.owners import LaterStore
-from underlay.change.append import append
-from underlay.change.staged import stage, staging_for
+from underlay.change.rows.append import append
+from underlay.change.rows.staged import stage, staging_for
 from underlay.errors import ClaimLost, CommitConflict, CommitUnknown, InvalidRequest, SourceChanged
 from underlay.index.root import SourceRecord
-from underlay.ingest.claim import claim
-from underlay.ingest.found import find_sources
-from underlay.ingest.ledger import classify, sort_out
-from underlay.ingest.rejected_table import commit_rejected, open_rejected, recorded, reject
-from underlay.ingest.settle import Ingested, commit_claimed, run_of
-from underlay.ingest.source import Found
-from underlay.store.faulty import Crashed, Fault, FaultyStore, on
+from underlay.ingest.exactly_once.claim import claim
+from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed, run_of
+from underlay.ingest.exactly_once.ledger import classify, sort_out
+from underlay.ingest.exactly_once.rejected_table import commit_rejected, open_rejected, recorded, reject
+from underlay.ingest.source.find import find_sources
+from underlay.ingest.source.source import Found
 from underlay.store.store import Store
-from underlay.store.wrapper import Op, Request
-from underlay.table.commit import commit
-from underlay.table.opened import Head, OpenTable
-from underlay.table.transaction import Transaction
-from underlay.table.travel import rollback
+from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, on
+from underlay.store.testing.wrapper import Op, Request
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.open_table import Head, OpenTable
+from underlay.table.time_travel import rollback
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 
 from tests.ingest.source_reading import reading, take
 from underlay.errors import NotFound, Replaced, SchemaMismatch, SourceUnreadable, Unsupported
-from underlay.ingest.file_kind import Kind
-from underlay.ingest.read import read_source
+from underlay.ingest.source.file_format import Kind
+from underlay.ingest.work.read_source import read_source
 
 ID = pa.field("id", pa.int64(), nullable=False)
 COUNT = 5_000

@@ -11,11 +11,11 @@ from tests.leases.owners import LaterStore
 from tests.table.entries import surroundings
 from underlay.api.lake import Lake
 from underlay.errors import Damaged, InvalidRequest, NotFound, SourceChanged, TooManyRejected, Unsupported
-from underlay.ingest.progress import NoProgress
+from underlay.ingest.work.progress import NoProgress
 from underlay.store import Store
-from underlay.store.counting import CountingStore
-from underlay.store.wrapper import Op
-from underlay.table.run_record import RunRecord, decode_record, encode_record
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.wrapper import Op
+from underlay.table.coordination.run_record import RunRecord, decode_record, encode_record
 
 
 class Interrupted(NoProgress):

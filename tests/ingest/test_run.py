@@ -25,28 +25,28 @@ from tests.ingest.lakes import (
     write_csv,
 )
 from tests.leases.owners import LaterStore, no_thread
-from underlay.change.add_columns import add_columns
-from underlay.change.define import define
+from underlay.change.define.define import define
+from underlay.change.define.evolve import add_columns
 from underlay.errors import InvalidRequest, NotFound, SourceChanged, TooManyRejected, Unavailable
 from underlay.index.root import Definition, SourceRecord
-from underlay.ingest import new_table
-from underlay.ingest.claim import claim
-from underlay.ingest.do_work import do_work
-from underlay.ingest.dry_run import dry_run
-from underlay.ingest.found import find_sources
-from underlay.ingest.options import read_options
-from underlay.ingest.progress import NoProgress
-from underlay.ingest.reading import Dialect
-from underlay.ingest.run import begin_run
-from underlay.ingest.work import Done, Work
-from underlay.ingest.workers import LocalWorkers, Workers
+from underlay.ingest.exactly_once.claim import claim
+from underlay.ingest.exactly_once.run import begin_run
+from underlay.ingest.rows.reading import Dialect
+from underlay.ingest.run import new_table
+from underlay.ingest.run.dry_run import dry_run
+from underlay.ingest.source.find import find_sources
+from underlay.ingest.work.execute import do_work
+from underlay.ingest.work.options import read_options
+from underlay.ingest.work.progress import NoProgress
+from underlay.ingest.work.work_unit import Done, Work
+from underlay.ingest.work.workers import LocalWorkers, Workers
 from underlay.store import CountingStore
 from underlay.store.store import Store
-from underlay.store.wrapper import Op
-from underlay.table.commit import commit
-from underlay.table.lake import Lake
-from underlay.table.opened import OpenTable
-from underlay.table.succession import create
+from underlay.store.testing.wrapper import Op
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import create
+from underlay.table.commit.commit import commit
+from underlay.table.open_table import OpenTable
 
 
 class Disturbed:

@@ -8,11 +8,11 @@ import pytest
 
 from tests.ingest.lakes import COLUMNS, NAME, ids, lake_at, memory_lake, rejected, run, write_csv
 from tests.leases.owners import LaterStore
-from underlay.change.define import define
+from underlay.change.define.define import define
 from underlay.errors import CommitUnknown, Unavailable
 from underlay.store import Store
-from underlay.store.faulty import Fault, at_every_request
-from underlay.table.succession import create
+from underlay.store.testing.faulty import Fault, at_every_request
+from underlay.table.catalog.lifecycle import create
 
 
 def with_table() -> Store:

@@ -4,12 +4,12 @@ import pyarrow as pa
 import pytest
 
 from tests.ingest.worlds import ids_in, memory, new_table, opened
-from underlay.change.rows import read_rows
-from underlay.change.staged import stage, staging_for
+from underlay.change.files.rows import read_rows
+from underlay.change.rows.staged import stage, staging_for
 from underlay.errors import CommitUnknown, InvalidRequest, ReplayDiffers
-from underlay.ingest.stream import REMEMBERED, StreamKey, append_epoch, commit_epoch, find_repeat
-from underlay.store.faulty import Fault, FaultyStore, on
-from underlay.store.wrapper import Op
+from underlay.ingest.exactly_once.stream import REMEMBERED, StreamKey, append_epoch, commit_epoch, find_repeat
+from underlay.store.testing.faulty import Fault, FaultyStore, on
+from underlay.store.testing.wrapper import Op
 
 KEY = StreamKey(query_id="a1/b 2", sink="trips")
 

@@ -14,17 +14,17 @@ from tests.ingest.worlds import NAME, memory
 from tests.table.entries import surroundings
 from underlay.api.lake import Lake
 from underlay.errors import NotFound, SourceChanged, UnderlayError
-from underlay.ingest.claim import claim
-from underlay.ingest.found import find_sources
-from underlay.ingest.ready import Ready
-from underlay.ingest.run import begin_run
-from underlay.ingest.source import Found, local_identity
-from underlay.ingest.summary import Summary
-from underlay.ingest.watch import Pace
+from underlay.ingest.exactly_once.claim import claim
+from underlay.ingest.exactly_once.run import begin_run
+from underlay.ingest.run.summary import Summary
+from underlay.ingest.run.watch import Pace
+from underlay.ingest.source.find import find_sources
+from underlay.ingest.source.ready import Ready
+from underlay.ingest.source.source import Found, local_identity
 from underlay.store import Store
-from underlay.store.counting import CountingStore
-from underlay.store.faulty import Fault, FaultyStore
-from underlay.store.wrapper import Op, Request
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.faulty import Fault, FaultyStore
+from underlay.store.testing.wrapper import Op, Request
 
 LATER_US = 4_000_000_000_000_000
 """A moment at which every file of a test is old."""

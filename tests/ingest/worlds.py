@@ -14,26 +14,26 @@ import pyarrow as pa
 
 from tests.leases.owners import no_thread
 from tests.table.entries import surroundings
-from underlay.change.append import Appended
-from underlay.change.define import define
-from underlay.change.staged import Staged, stage, staging_for
-from underlay.ingest.claim import Claims, claim
-from underlay.ingest.found import find_sources
-from underlay.ingest.ledger import Policy
-from underlay.ingest.pinned import open_pinned
-from underlay.ingest.reading import Rejected
-from underlay.ingest.rejected_table import reject, rejected_rows
-from underlay.ingest.run import Run, begin_run
-from underlay.ingest.settle import Ingested, commit_claimed
-from underlay.ingest.source import Found
+from underlay.change.define.define import define
+from underlay.change.rows.append import Appended
+from underlay.change.rows.staged import Staged, stage, staging_for
+from underlay.ingest.exactly_once.claim import Claims, claim
+from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed
+from underlay.ingest.exactly_once.ledger import Policy
+from underlay.ingest.exactly_once.rejected_table import reject, rejected_rows
+from underlay.ingest.exactly_once.run import Run, begin_run
+from underlay.ingest.rows.reading import Rejected
+from underlay.ingest.source.find import find_sources
+from underlay.ingest.source.pinned import open_pinned
+from underlay.ingest.source.source import Found
 from underlay.prune import TRUE
-from underlay.scan.locate import FileStores
-from underlay.scan.scan import Query
+from underlay.scan.query import Query
+from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store, open_store
 from underlay.store.open import Option
-from underlay.table.lake import Lake
-from underlay.table.opened import OpenTable
-from underlay.table.succession import create
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import create
+from underlay.table.open_table import OpenTable
 
 NAME = "taxi.trips"
 COLUMNS = "id bigint not null, _source string"

@@ -10,13 +10,13 @@ from typing import TypeVar
 from tests.table.entries import LAYOUT, entry, key_of, surroundings
 from underlay.index.root import Root
 from underlay.store.store import Store, StoredObject
-from underlay.store.wrapper import Request, StoreWrapper
-from underlay.table.commit import commit
-from underlay.table.heartbeat import Heartbeat
-from underlay.table.intent import decode_intent
-from underlay.table.job import HeldJob, acquire
-from underlay.table.lake import Lake
-from underlay.table.opened import OpenTable
+from underlay.store.testing.wrapper import Request, StoreWrapper
+from underlay.table.catalog.lake import Lake
+from underlay.table.commit.commit import commit
+from underlay.table.coordination.heartbeat import Heartbeat
+from underlay.table.coordination.intent import decode_intent
+from underlay.table.coordination.job import HeldJob, acquire
+from underlay.table.open_table import OpenTable
 
 T = TypeVar("T")
 

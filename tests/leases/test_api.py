@@ -16,9 +16,9 @@ from underlay.api.job import list_jobs
 from underlay.api.lease import list_leases
 from underlay.errors import InvalidRequest, JobTakenOver, LeaseHeld, RevisionClosed, TableNotFound
 from underlay.store import Store, open_store
-from underlay.table.intent import Intent
-from underlay.table.lake import Lake
-from underlay.table.lease import Lease as LeaseRecord
+from underlay.table.catalog.lake import Lake
+from underlay.table.coordination.intent import Intent
+from underlay.table.coordination.lease import Lease as LeaseRecord
 
 ROWS = pa.table({"id": [1, 2]})
 

@@ -11,10 +11,10 @@ from tests.leases.owners import GONE, JOB, AheadStore, LaterStore, check_writers
 from tests.table.checker import Checker
 from tests.table.entries import new_table
 from underlay.errors import JobTakenOver, LeaseHeld, Unavailable, UnderlayError
-from underlay.store.faulty import Crashed, Fault, FaultyStore, at_every_request
 from underlay.store.store import Store
-from underlay.table.intent import list_intents
-from underlay.table.job import HeldJob
+from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at_every_request
+from underlay.table.coordination.intent import list_intents
+from underlay.table.coordination.job import HeldJob
 
 
 def free() -> Store:

@@ -13,10 +13,10 @@ import pytest
 from tests.leases.owners import JOB, opened, take
 from tests.table.entries import new_table
 from underlay.errors import Inconsistent, Unavailable, UnderlayError
-from underlay.store.faulty import Fault, FaultyStore
 from underlay.store.local import LocalStore
-from underlay.table.heartbeat import HEARTBEAT, Heartbeat
-from underlay.table.intent import decode_intent, list_intents
+from underlay.store.testing.faulty import Fault, FaultyStore
+from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
+from underlay.table.coordination.intent import decode_intent, list_intents
 
 TTL = 60.0
 

@@ -19,9 +19,9 @@ from tests.table.checker import Checker
 from tests.table.entries import new_table
 from underlay.errors import JobTakenOver, LeaseHeld
 from underlay.store.store import Store
-from underlay.table.intent import list_intents
-from underlay.table.job import HeldJob
-from underlay.table.opened import OpenTable
+from underlay.table.coordination.intent import list_intents
+from underlay.table.coordination.job import HeldJob
+from underlay.table.open_table import OpenTable
 
 REQUESTS = range(1, 14)
 """As many as an owner makes when it is alone."""

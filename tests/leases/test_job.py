@@ -31,13 +31,13 @@ from tests.table.entries import DEFINITION, memory, new_table
 from underlay.errors import InvalidRequest, JobTakenOver, LeaseHeld, RevisionClosed, UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.index.sealed_json import seal
-from underlay.store.counting import CountingStore
 from underlay.store.store import Store
-from underlay.table.alive import UNREADABLE_TTL
-from underlay.table.intent import Intent, decode_intent, encode_intent, list_intents
-from underlay.table.job import HeldJob
-from underlay.table.succession import activate, drop, prepare_successor
-from underlay.table.travel import rollback
+from underlay.store.testing.counting import CountingStore
+from underlay.table.catalog.lifecycle import activate, drop, prepare_successor
+from underlay.table.coordination.intent import Intent, decode_intent, encode_intent, list_intents
+from underlay.table.coordination.job import HeldJob
+from underlay.table.coordination.liveness import UNREADABLE_TTL
+from underlay.table.time_travel import rollback
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from tests.leases.owners import LaterStore, no_thread, opened
 from tests.table.entries import append, new_table
 from underlay.errors import InvalidRequest
 from underlay.index.keys import RevisionKeys
-from underlay.store.counting import CountingStore
 from underlay.store.store import Store
-from underlay.table.alive import UNREADABLE_TTL
-from underlay.table.lease import HeldLease, list_leases, take_lease
-from underlay.table.opened import OpenTable
+from underlay.store.testing.counting import CountingStore
+from underlay.table.coordination.lease import HeldLease, list_leases, take_lease
+from underlay.table.coordination.liveness import UNREADABLE_TTL
+from underlay.table.open_table import OpenTable
 
 
 @pytest.fixture

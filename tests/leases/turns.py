@@ -7,7 +7,7 @@ from threading import Condition, Thread
 from typing import TypeVar
 
 from underlay.store.store import Store
-from underlay.store.wrapper import Request, StoreWrapper
+from underlay.store.testing.wrapper import Request, StoreWrapper
 
 T = TypeVar("T")
 _PATIENCE_SECONDS = 240

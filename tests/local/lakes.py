@@ -10,17 +10,17 @@ from uuid import uuid4
 import duckdb
 import pyarrow as pa
 
-from underlay.change.append import append
-from underlay.change.define import define
-from underlay.local.dataset import TableDataset
-from underlay.local.result import SqlResult
-from underlay.local.sql import Parameters, run_sql
-from underlay.scan.locate import FileStores
+from underlay.change.define.define import define
+from underlay.change.rows.append import append
+from underlay.local.dataset.dataset import TableDataset
+from underlay.local.sql.result import SqlResult
+from underlay.local.sql.run import Parameters, run_sql
+from underlay.scan.read.file_stores import FileStores
 from underlay.store import open_store
-from underlay.table.lake import Lake
-from underlay.table.opened import Head, OpenTable
-from underlay.table.succession import create
-from underlay.table.travel import at_time, at_version
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import create
+from underlay.table.open_table import Head, OpenTable
+from underlay.table.time_travel import at_time, at_version
 
 
 class SpyDataset(TableDataset):

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from underlay.local.conjuncts import conjuncts, named_columns, split_filter
+from underlay.local.dataset.arrow_filter import conjuncts, named_columns, split_filter
 from underlay.prune import TRUE
 
 A, B = pc.field("a"), pc.field("b")

@@ -12,9 +12,9 @@ import pytest
 
 import underlay
 from underlay.errors import Damaged, InvalidRequest, NotFound, TableNotFound, Unsupported, VersionNotFound
-from underlay.local.dataset import TableDataset
-from underlay.local.sql import run_sql
-from underlay.scan.scan import Query
+from underlay.local.dataset.dataset import TableDataset
+from underlay.local.sql.run import run_sql
+from underlay.scan.query import Query
 from underlay.store import CountingStore, open_store
 
 from .lakes import SmallLake

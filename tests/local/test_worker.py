@@ -7,13 +7,13 @@ from threading import Event, Thread, current_thread, main_thread
 
 import pytest
 
-from underlay.local.worker import Worker
+from underlay.local.sql.interruptible import Worker
 
 LONG_QUERY = """
 import sys
 import pyarrow as pa
 import underlay
-from underlay.scan.scan import Query
+from underlay.scan.query import Query
 
 lake = underlay.connect(sys.argv[1])
 lake.create_table("a.t", pa.schema([("g", pa.int64())])).append(pa.table({"g": range(100_000)}))

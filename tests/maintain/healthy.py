@@ -17,14 +17,14 @@ from tests.end_to_end.lakes import memory, rows
 from tests.table.checker import Checker
 from tests.tables.worlds import World, add_column, change, delete_positions, drop_column, rename_column, widen_column
 from underlay.index.root import SourceRecord
-from underlay.maintain.finding import Report, RevisionReport
-from underlay.maintain.verify import RegistryCheck, verify
-from underlay.scan.locate import FileStores
+from underlay.maintain.verify.finding import Report, RevisionReport
+from underlay.maintain.verify_lake import RegistryCheck, verify
+from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store
-from underlay.table import succession
-from underlay.table.lake import Lake
-from underlay.table.surroundings import wait_for_background
-from underlay.table.transaction import Transaction
+from underlay.table.catalog import lifecycle as succession
+from underlay.table.catalog.lake import Lake
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.environment import wait_for_background
 
 SALES, KINDS, OTHER = "shop.sales", "shop.kinds", "shop.other"
 

@@ -15,7 +15,7 @@ from tests.registry.far import far_store
 from tests.tables.worlds import World
 from underlay.errors import Damaged, Inconsistent, VersionNotFound
 from underlay.store import Store, open_store
-from underlay.table.surroundings import Surroundings
+from underlay.table.versions.environment import Surroundings
 
 
 @pytest.fixture

@@ -25,12 +25,12 @@ from tests.maintain.healthy import (
 from tests.tables.worlds import World
 from underlay.errors import NotFound, TableNotFound
 from underlay.index.keys import CATALOG_HINT, catalog_key
-from underlay.maintain.finding import Finding, Kind, Report, Severity
-from underlay.maintain.verify import verify
-from underlay.scan.locate import FileStores
+from underlay.maintain.verify.finding import Finding, Kind, Report, Severity
+from underlay.maintain.verify_lake import verify
+from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store
-from underlay.store.counting import CountingStore
-from underlay.table.lake import Lake
+from underlay.store.testing.counting import CountingStore
+from underlay.table.catalog.lake import Lake
 
 HARMS = ("deleted", "truncated", "flipped", "exchanged")
 CHANCE = random.Random(20)

@@ -16,10 +16,10 @@ from tests.maintain.healthy import SALES, Truth, active, broken, build_tiny, bui
 from tests.tables.worlds import World, change
 from underlay.cache.settings import memory_cache
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
-from underlay.index.segment_write import write_segment
-from underlay.maintain.finding import Finding, Kind, Severity
+from underlay.index.segment.write import write_segment
+from underlay.maintain.verify.finding import Finding, Kind, Severity
 from underlay.schema.record import from_record
-from underlay.table.transaction import Transaction
+from underlay.table.commit.transaction import Transaction
 
 CHANCE = random.Random(3)
 

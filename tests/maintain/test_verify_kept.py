@@ -7,7 +7,7 @@ import pytest
 from tests.end_to_end.lakes import memory
 from tests.maintain.healthy import SALES, build_tiny, objects, run
 from tests.tables.worlds import World
-from underlay.maintain.finding import Kind, Severity
+from underlay.maintain.verify.finding import Kind, Severity
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.maintain.healthy import SALES, Truth, active, build_tiny, built, run
 from underlay.index.keys import catalog_key
 from underlay.store import Store, open_store
 from underlay.store.store import StoredObject
-from underlay.store.wrapper import Request, StoreWrapper
+from underlay.store.testing.wrapper import Request, StoreWrapper
 
 T = TypeVar("T")
 _RUNS = 10

@@ -12,13 +12,13 @@ from tests.maintain.healthy import SALES, Truth, active, broken, built, run
 from tests.tables.worlds import World, change
 from underlay.errors import Damaged, NotFound
 from underlay.index.root import SourceRecord
-from underlay.index.sources import scan_all
-from underlay.maintain.finding import Kind, Severity
+from underlay.index.sources.tree import scan_all
+from underlay.maintain.verify.finding import Kind, Severity
 from underlay.store import Store
-from underlay.table.lake import Lake
-from underlay.table.snapshot import Snapshot
-from underlay.table.succession import open_active
-from underlay.table.transaction import Transaction
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import open_active
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.snapshot import Snapshot
 
 
 def build_pages(world: World) -> None:

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.maintain.healthy import SALES, Truth, active, broken, build_small, built, run
-from underlay.index import deletes as bitmaps
+from underlay.index import deletion_vectors as bitmaps
 from underlay.index.root import Delta, Root, SourceRecord, decode_root, encode_root
-from underlay.maintain.finding import Kind, Severity
+from underlay.maintain.verify.finding import Kind, Severity
 
 HEAD = 11
 

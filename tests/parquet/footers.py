@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from tests import genuine
 from underlay.errors import Unsupported
-from underlay.parquet.tail import read_tail
+from underlay.parquet.footer.tail import read_tail
 
 FOLDERS = ("parquet-testing/data", "parquet-testing/bad_data", "questdb/9.4.3", "questdb/10.0.0")
 

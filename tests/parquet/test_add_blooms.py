@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from underlay.errors import Malformed
-from underlay.parquet.add_blooms import add_blooms
-from underlay.parquet.footer import Footer
-from underlay.parquet.tail import load_footer
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.write.add_blooms import add_blooms
 from underlay.pm import from_parquet
 
 COUNT = 1000

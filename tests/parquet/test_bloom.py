@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.errors import InvalidRequest, Malformed, Truncated
-from underlay.parquet.bloom import (
+from underlay.parquet.thrift.encode import I32, Binary, Struct, encode
+from underlay.parquet.write.bloom import (
     BloomHeader,
     build,
     contains,
@@ -22,7 +23,6 @@ from underlay.parquet.bloom import (
     parse_header,
     size_for,
 )
-from underlay.parquet.encode import I32, Binary, Struct, encode
 
 NUMBERS = np.arange(-40, 460)
 

@@ -5,8 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.errors import InvalidRequest
-from underlay.parquet.encode import I8, I16, I32, I64, Binary, Bool, Double, List, Raw, Struct, Uuid, encode, kind_of
-from underlay.parquet.thrift import Kind, parse
+from underlay.parquet.thrift.encode import (
+    I8,
+    I16,
+    I32,
+    I64,
+    Binary,
+    Bool,
+    Double,
+    List,
+    Raw,
+    Struct,
+    Uuid,
+    encode,
+    kind_of,
+)
+from underlay.parquet.thrift.tree import Kind, parse
 
 
 def integers(bits: int) -> st.SearchStrategy[int]:

@@ -9,11 +9,11 @@ import pytest
 
 from tests.parquet import footers
 from underlay.errors import Malformed, SchemaMismatch, Truncated, UnderlayError, Unsupported
-from underlay.parquet.checks import check_chunks, check_ranges, check_readable
-from underlay.parquet.encode import I32, I64, Binary, Bool, List, Struct, encode
-from underlay.parquet.footer import ColumnOrder, Footer, KeyValue, SortingColumn
-from underlay.parquet.tail import load_footer
-from underlay.parquet.thrift import Kind, parse
+from underlay.parquet.footer.checks import check_chunks, check_ranges, check_readable
+from underlay.parquet.footer.footer import ColumnOrder, Footer, KeyValue, SortingColumn
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.thrift.encode import I32, I64, Binary, Bool, List, Struct, encode
+from underlay.parquet.thrift.tree import Kind, parse
 from underlay.values.physical import Codec, PhysicalType
 
 ENCODINGS = {

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from underlay.errors import Damaged
-from underlay.parquet.footer import Footer
-from underlay.parquet.lean import Chunk, FileColumns
-from underlay.parquet.tail import MAGIC, read_tail, seal
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.minimal import Chunk, FileColumns
+from underlay.parquet.footer.tail import MAGIC, read_tail, seal
 
 TABLE = pa.table(
     {

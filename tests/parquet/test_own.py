@@ -9,13 +9,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from underlay.parquet.chunks import CHUNKS, META
-from underlay.parquet.encode import I32, List, encode
-from underlay.parquet.footer import Footer
-from underlay.parquet.form import FormedTree
-from underlay.parquet.own import _LEARNT, MAX_FORMS, parse_own
-from underlay.parquet.thrift import Kind
-from underlay.parquet.write import SortedBy, WriteOptions, write_files
+from underlay.parquet.bulk.own import _LEARNT, MAX_FORMS, FormedTree, parse_own
+from underlay.parquet.footer.chunks import CHUNKS, META
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.thrift.encode import I32, List, encode
+from underlay.parquet.thrift.tree import Kind
+from underlay.parquet.write.writer import SortedBy, WriteOptions, write_files
 
 TREE = ("place", "begin", "end", "next", "number")
 PLAIN = ("schema", "version", "num_rows", "created_by", "key_values", "column_orders", "is_encrypted", "data")

@@ -6,12 +6,12 @@ import pytest
 
 from tests.parquet import footers
 from underlay.errors import Malformed, Unsupported
-from underlay.parquet.encode import I32, Binary, List, Struct, encode
-from underlay.parquet.footer import Footer
-from underlay.parquet.logical import LogicalKind, TimeUnit
-from underlay.parquet.schema import Schema, read_schema
-from underlay.parquet.tail import load_footer
-from underlay.parquet.thrift import Kind, parse
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.logical import LogicalKind, TimeUnit
+from underlay.parquet.footer.schema import Schema, read_schema
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.thrift.encode import I32, Binary, List, Struct, encode
+from underlay.parquet.thrift.tree import Kind, parse
 from underlay.values.physical import PhysicalType, Repetition
 
 

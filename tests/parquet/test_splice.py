@@ -9,9 +9,9 @@ import pytest
 
 from tests.parquet import footers
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
-from underlay.parquet.footer import Footer, KeyValue
-from underlay.parquet.splice import Part, set_key_values, shift_offsets, splice, take_row_groups
-from underlay.parquet.tail import load_footer, read_tail, seal
+from underlay.parquet.footer.footer import Footer, KeyValue
+from underlay.parquet.footer.splice import Part, set_key_values, shift_offsets, splice, take_row_groups
+from underlay.parquet.footer.tail import load_footer, read_tail, seal
 
 OPTIONS = {"write_page_index": True, "bloom_filter_options": {"number": {"ndv": 10}}}
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.parquet.footers import example, footer_bytes, plain_footers, written
 from underlay.errors import Damaged, UnderlayError
-from underlay.parquet.chunks import Chunks, Statistics
-from underlay.parquet.footer import Footer
-from underlay.parquet.records import Spans
-from underlay.parquet.stack import Stack, read_stacks, stack_of
+from underlay.parquet.bulk.stack import Stack, read_stacks, stack_of
+from underlay.parquet.footer.chunks import Chunks, Statistics
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.records.records import Spans
 
 
 def assert_same_values(together: Stack, row: int, single: Stack) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.parquet import footers
 from underlay.errors import Malformed, NotFound, Truncated, Unsupported
-from underlay.parquet.tail import GUESS_BYTES, load_footer, read_tail, seal
+from underlay.parquet.footer.tail import GUESS_BYTES, load_footer, read_tail, seal
 
 
 class CountingFile(io.BytesIO):

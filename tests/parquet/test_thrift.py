@@ -8,9 +8,9 @@ import pytest
 
 from tests.parquet import footers
 from underlay.errors import InvalidRequest, Malformed, Truncated, UnderlayError
-from underlay.parquet import thrift
-from underlay.parquet.encode import I16, I32, I64, Binary, Bool, List, Struct, encode
-from underlay.parquet.thrift import ITEM, Kind, parse
+from underlay.parquet.thrift import tree as thrift
+from underlay.parquet.thrift.encode import I16, I32, I64, Binary, Bool, List, Struct, encode
+from underlay.parquet.thrift.tree import ITEM, Kind, parse
 
 NUMBERS = Struct({1: I32(-5), 2: I64(2**62), 3: Bool(True), 4: Bool(False), 40: I16(7)})
 

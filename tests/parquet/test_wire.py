@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from underlay.parquet import wire
+from underlay.parquet.thrift import wire
 
 octets = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0x81, 0xFF]), max_size=60).map(bytes)
 

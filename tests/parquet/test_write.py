@@ -15,9 +15,9 @@ import pytest
 
 from tests.parquet.footers import footer_bytes
 from underlay.errors import InvalidRequest
-from underlay.parquet.footer import Footer
-from underlay.parquet.write import SortedBy, WriteOptions, WrittenFile, fill_blocks, write_files
-from underlay.pm.build import from_parquet, sidecar_of
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.write.writer import SortedBy, WriteOptions, WrittenFile, fill_blocks, write_files
+from underlay.pm.convert.build import from_parquet, sidecar_of
 from underlay.values.physical import Codec, PhysicalType
 
 

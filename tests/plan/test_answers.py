@@ -9,13 +9,12 @@ import pytest
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import stored
 from underlay.errors import UnknownColumn
-from underlay.index.deletes import pack
+from underlay.index.deletion_vectors import pack
 from underlay.index.entry import FileEntry, Flag
 from underlay.plan.answers import count_rows, maximum, minimum
-from underlay.plan.make import make_plan
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan
-from underlay.prune.where import parse_where
+from underlay.plan.plan import Plan, make_plan
+from underlay.prune.parse.sql import parse_where
 from underlay.schema.table_schema import TableSchema
 
 SCHEMA = schema_of({"id": "int64", "name": "string", "real": "float64"})

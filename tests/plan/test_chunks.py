@@ -6,10 +6,9 @@ from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import stored
 from underlay.plan.chunks import all_ranges, block_identities, chunk_places, fetch_bytes, ranges_of
 from underlay.plan.explain import explain, steps_of, to_dict
-from underlay.plan.make import make_plan
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan
-from underlay.prune.where import parse_where
+from underlay.plan.plan import Plan, make_plan
+from underlay.prune.parse.sql import parse_where
 from underlay.values.ranges import ByteRange
 
 SCHEMA = schema_of({"id": "int64", "name": "string", "real": "float64"})

@@ -7,15 +7,14 @@ from hypothesis import given, settings
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import World, obvious_plan, predicates, stored, worlds
 from underlay.errors import BadPredicate, UnknownColumn
-from underlay.index.deletes import pack
+from underlay.index.deletion_vectors import pack
 from underlay.index.entry import Flag
-from underlay.index.segment import Segment
-from underlay.plan import choice
-from underlay.plan.make import make_plan
+from underlay.index.segment.segment import Segment
+from underlay.plan import by_part as choice
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan
+from underlay.plan.plan import Plan, make_plan
 from underlay.prune import TRUE, Predicate
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, StructOf, parse_scalar
 

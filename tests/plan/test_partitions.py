@@ -8,12 +8,11 @@ from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import stored
 from underlay.index.root import PartitionFieldRecord
 from underlay.plan.explain import steps_of
-from underlay.plan.make import make_plan
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan
-from underlay.prune.where import parse_where
-from underlay.schema.partition import apply_transform
-from underlay.schema.transform import bind_partition
+from underlay.plan.plan import Plan, make_plan
+from underlay.prune.parse.sql import parse_where
+from underlay.schema.partitioning.partition import apply_transform
+from underlay.schema.partitioning.transform import bind_partition
 
 SCHEMA = schema_of({"zone": "string", "day": "date", "id": "int64"})
 NO_BOUNDS = 0b1111

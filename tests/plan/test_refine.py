@@ -6,13 +6,12 @@ from numpy.typing import NDArray
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import stored
 from underlay.index.entry import Flag
+from underlay.plan.by_bloom import LeafBlooms, bloom_candidates, refine
 from underlay.plan.explain import steps_of
-from underlay.plan.make import make_plan
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan
-from underlay.plan.refine import LeafBlooms, bloom_candidates, refine
+from underlay.plan.plan import Plan, make_plan
 from underlay.prune import Domain, Integers, Text
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 
 SCHEMA = schema_of({"id": "int64", "name": "string"})
 ENTRIES = [

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import TYPES, World, obvious_plan, predicates, worlds
 from underlay.index.root import SegmentRef
-from underlay.index.segment_write import write_segment
-from underlay.plan.segments import surviving
+from underlay.index.segment.write import write_segment
+from underlay.plan.by_segment import surviving
 from underlay.prune import Predicate
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 from underlay.schema.table_schema import TableSchema
 
 SCHEMA = schema_of({"id": "int64", "name": "string"})

@@ -11,11 +11,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from tests.index.segment_examples import Value, file_entry, schema_of
-from underlay.index.deletes import unpack
+from underlay.index.deletion_vectors import unpack
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
-from underlay.index.packed import unpack_bytes
-from underlay.index.segment import Segment
-from underlay.index.segment_write import write_segment
+from underlay.index.segment.packed import unpack_bytes
+from underlay.index.segment.segment import Segment
+from underlay.index.segment.write import write_segment
 from underlay.plan.part import Part
 from underlay.prune import (
     And,
@@ -36,7 +36,7 @@ from underlay.prune import (
     columns_of,
     evaluate,
 )
-from underlay.schema.domain import Storage, domain_of, storage_of
+from underlay.schema.bound_storage import Storage, domain_of, storage_of
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.values.ranges import ByteRange
 

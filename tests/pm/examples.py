@@ -6,12 +6,12 @@ import struct
 
 import numpy as np
 
-from underlay.pm.blocks import LongBounds, empty_chunks, lay_out
-from underlay.pm.checksum import checksum
-from underlay.pm.encode import create
-from underlay.pm.layout import StatFlag
-from underlay.pm.types import DESIGNATED, Tag
-from underlay.pm.values import Block, Column, Header, VersionFields
+from underlay.pm.format.blocks import LongBounds, empty_chunks, lay_out
+from underlay.pm.format.checksum import checksum
+from underlay.pm.format.encode import create
+from underlay.pm.format.layout import StatFlag
+from underlay.pm.format.types import DESIGNATED, Tag
+from underlay.pm.format.values import Block, Column, Header, VersionFields
 
 INLINE_EXACT = int(StatFlag(0b10111111))
 LONG_EXACT = int(StatFlag(0b10101101))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from underlay.errors import Damaged
-from underlay.parquet.bloom import encode_header, parse_header
-from underlay.parquet.encode import I32, Struct, encode
-from underlay.pm.build import bitsets_of
+from underlay.parquet.thrift.encode import I32, Struct, encode
+from underlay.parquet.write.bloom import encode_header, parse_header
+from underlay.pm.convert.build import bitsets_of
 
 KNOWN = Struct({1: Struct({})})
 

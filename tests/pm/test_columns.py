@@ -21,20 +21,20 @@ from tests.pm.examples import patched
 from tests.pm.test_infer import crafted
 from tests.pm.test_read import states
 from tests.pm.typed_files import DUCKDB
-from underlay.parquet.encode import Bool, Struct
-from underlay.parquet.schema import Schema
-from underlay.parquet.tail import load_footer
-from underlay.pm.bounds import show_bounds
-from underlay.pm.build import from_parquet
-from underlay.pm.columns import SidecarColumns
-from underlay.pm.domains import column_domain
-from underlay.pm.prune import prune
-from underlay.pm.read import read_rows
-from underlay.pm.sidecar import Sidecar, decode
-from underlay.pm.types import DESIGNATED, NANOSECONDS, Tag, tag_of
-from underlay.pm.values import Column
+from underlay.parquet.footer.schema import Schema
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.thrift.encode import Bool, Struct
+from underlay.pm.convert.build import from_parquet
+from underlay.pm.format.sidecar import Sidecar, decode
+from underlay.pm.format.types import DESIGNATED, NANOSECONDS, Tag, tag_of
+from underlay.pm.format.values import Column
+from underlay.pm.prune.bounds import show_bounds
+from underlay.pm.prune.columns import SidecarColumns
+from underlay.pm.prune.domains import column_domain
+from underlay.pm.prune.prune import prune
+from underlay.pm.read.rows import read_rows
 from underlay.prune import And, Cause, Compare, Instant, IsNotNull, IsNull, Op, Unordered
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 from underlay.values.physical import PhysicalType
 
 NAN = float("nan")

@@ -12,13 +12,13 @@ import pytest
 
 from tests.genuine import conversions, label, refused_conversions
 from underlay.errors import Damaged, SchemaMismatch, UnderlayError, Unsupported
-from underlay.parquet.bloom import contains, hash_values
-from underlay.parquet.tail import load_footer
-from underlay.pm.blocks import inline_bloom
-from underlay.pm.build import from_parquet
-from underlay.pm.layout import StatFlag
-from underlay.pm.sidecar import decode
-from underlay.pm.statistics import byte_bounds, fixed_bounds
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.write.bloom import contains, hash_values
+from underlay.pm.convert.build import from_parquet
+from underlay.pm.format.blocks import inline_bloom
+from underlay.pm.format.layout import StatFlag
+from underlay.pm.format.sidecar import decode
+from underlay.pm.format.statistics import byte_bounds, fixed_bounds
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 from tests.genuine import sidecars
 from tests.pm.examples import INLINE_EXACT, TEXT, TIMESTAMP, block, patched, version
 from tests.pm.test_sidecar import FULL_HEADER, full_sidecar
-from underlay.pm.blocks import empty_chunks
 from underlay.pm.dump import Line, dump
-from underlay.pm.encode import append, create
-from underlay.pm.sidecar import decode
-from underlay.pm.values import Block, Header
+from underlay.pm.format.blocks import empty_chunks
+from underlay.pm.format.encode import append, create
+from underlay.pm.format.sidecar import decode
+from underlay.pm.format.values import Block, Header
 
 
 def check_cover(lines: list[Line], size: int) -> None:

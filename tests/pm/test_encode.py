@@ -9,11 +9,11 @@ import pytest
 
 from tests.pm.examples import INLINE_EXACT, NUMBER, TEXT, THREE, TIMESTAMP, block, sidecar_bytes, version
 from underlay.errors import InvalidRequest
-from underlay.pm.blocks import block_value, empty_chunks, inline_bloom, lay_out
-from underlay.pm.encode import append, create
-from underlay.pm.footers import walk
-from underlay.pm.sidecar import committed_size, decode
-from underlay.pm.values import Column, Header, VersionFields
+from underlay.pm.format.blocks import block_value, empty_chunks, inline_bloom, lay_out
+from underlay.pm.format.encode import append, create
+from underlay.pm.format.footers import walk
+from underlay.pm.format.sidecar import committed_size, decode
+from underlay.pm.format.values import Column, Header, VersionFields
 
 
 def grown(data: bytes, blocks, fields, *, base: int | None = None, size: int | None = None) -> bytes:

@@ -17,8 +17,8 @@ import pytest
 from tests.pm.examples import block, sidecar_bytes, version
 from underlay.errors import Busy, InvalidRequest, NotFound, Truncated, Unavailable
 from underlay.pm.file import SidecarWriter, create_sidecar, read_sidecar
-from underlay.pm.footers import walk
-from underlay.pm.statistics import fixed_bounds
+from underlay.pm.format.footers import walk
+from underlay.pm.format.statistics import fixed_bounds
 
 
 @pytest.fixture
@@ -179,8 +179,8 @@ with SidecarWriter(path) as writer:
 READER = """
 import random, sys
 from underlay.pm.file import read_sidecar
-from underlay.pm.footers import walk
-from underlay.pm.statistics import byte_bounds
+from underlay.pm.format.footers import walk
+from underlay.pm.format.statistics import byte_bounds
 path, last, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 pick, reads, newest = random.Random(seed), 0, -1
 while newest < last:

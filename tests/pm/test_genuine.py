@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.genuine import label, sidecars
-from underlay.pm.blocks import block_value
-from underlay.pm.encode import Tail, append, create
-from underlay.pm.footers import walk
-from underlay.pm.sidecar import committed_size, decode
+from underlay.pm.format.blocks import block_value
+from underlay.pm.format.encode import Tail, append, create
+from underlay.pm.format.footers import walk
+from underlay.pm.format.sidecar import committed_size, decode
 
 
 @pytest.mark.parametrize("path", sidecars(), ids=label)

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from underlay.parquet.encode import I8, I32, I64, Binary, Bool, List, Struct, Value, encode
-from underlay.parquet.footer import Footer
-from underlay.parquet.schema import Leaf
-from underlay.parquet.tail import load_footer
-from underlay.parquet.thrift import Kind
-from underlay.pm.infer import infer_type
-from underlay.pm.types import TIMESTAMP_NS, TIMESTAMP_US, UNKNOWN, Tag, array_code, decimal_code
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.schema import Leaf
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.thrift.encode import I8, I32, I64, Binary, Bool, List, Struct, Value, encode
+from underlay.parquet.thrift.tree import Kind
+from underlay.pm.convert.infer_type import infer_type
+from underlay.pm.format.types import TIMESTAMP_NS, TIMESTAMP_US, UNKNOWN, Tag, array_code, decimal_code
 from underlay.values.physical import PhysicalType
 
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from underlay.pm.layout import CHUNK, DESCRIPTOR, FOOTER, HEADER, LAYOUTS, MINIMUM_SIZE, Layout
+from underlay.pm.format.layout import CHUNK, DESCRIPTOR, FOOTER, HEADER, LAYOUTS, MINIMUM_SIZE, Layout
 
 each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 

@@ -25,13 +25,13 @@ from tests.pm.typed_files import (
     write_typed_file,
 )
 from underlay.errors import BadPredicate, Inconsistent, InvalidRequest, SchemaMismatch, UnknownColumn
-from underlay.parquet.schema import Schema
-from underlay.parquet.tail import load_footer
-from underlay.pm.build import from_parquet
-from underlay.pm.prune import chunk_ranges, prune
-from underlay.pm.sidecar import Sidecar, decode
+from underlay.parquet.footer.schema import Schema
+from underlay.parquet.footer.tail import load_footer
+from underlay.pm.convert.build import from_parquet
+from underlay.pm.format.sidecar import Sidecar, decode
+from underlay.pm.prune.prune import chunk_ranges, prune
 from underlay.prune import And, Between, Compare, In, IsNotNull, IsNull, Op, Predicate
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 from underlay.values.ranges import ByteRange
 
 WRITERS = tuple(GROUP_ROWS)

@@ -9,9 +9,9 @@ import pytest
 
 from tests.genuine import fixtures
 from underlay.errors import Malformed, SchemaMismatch, Unsupported
-from underlay.parquet.footer import KeyValue
-from underlay.parquet.tail import load_footer
-from underlay.pm.questdb_key import read_questdb_key
+from underlay.parquet.footer.footer import KeyValue
+from underlay.parquet.footer.tail import load_footer
+from underlay.pm.convert.questdb_key import read_questdb_key
 
 COLUMN = {"column_type": 5}
 

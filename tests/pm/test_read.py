@@ -24,13 +24,13 @@ from underlay.errors import (
     UnderlayError,
     UnknownColumn,
 )
-from underlay.parquet.tail import load_footer
-from underlay.pm.build import from_parquet
-from underlay.pm.file_schema import FileSchema
-from underlay.pm.read import read_batches, read_rows
-from underlay.pm.sidecar import decode
-from underlay.pm.synthesise import physical_columns
-from underlay.pm.types import Tag, tag_of
+from underlay.parquet.footer.tail import load_footer
+from underlay.pm.convert.build import from_parquet
+from underlay.pm.format.sidecar import decode
+from underlay.pm.format.types import Tag, tag_of
+from underlay.pm.read.file_schema import FileSchema
+from underlay.pm.read.rows import read_batches, read_rows
+from underlay.pm.read.synthesise import physical_columns
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

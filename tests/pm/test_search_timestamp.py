@@ -11,11 +11,11 @@ import pytest
 
 from tests.pm.examples import NUMBER, THREE, block, version
 from underlay.errors import InvalidRequest
-from underlay.pm.build import from_parquet
-from underlay.pm.encode import create
-from underlay.pm.prune import search_timestamp
-from underlay.pm.sidecar import Sidecar, decode
-from underlay.pm.values import Header
+from underlay.pm.convert.build import from_parquet
+from underlay.pm.format.encode import create
+from underlay.pm.format.sidecar import Sidecar, decode
+from underlay.pm.format.values import Header
+from underlay.pm.prune.prune import search_timestamp
 
 Group = tuple[int, int, int, bool]
 """Rows, minimum, maximum, and whether the sidecar has the bounds."""

@@ -15,11 +15,11 @@ from underlay.errors import (
     Unsupported,
     VersionNotFound,
 )
-from underlay.pm.encode import append, create
-from underlay.pm.footers import walk
-from underlay.pm.sidecar import decode
-from underlay.pm.statistics import byte_bounds, fixed_bounds, null_counts
-from underlay.pm.values import Column, Header
+from underlay.pm.format.encode import append, create
+from underlay.pm.format.footers import walk
+from underlay.pm.format.sidecar import decode
+from underlay.pm.format.statistics import byte_bounds, fixed_bounds, null_counts
+from underlay.pm.format.values import Column, Header
 
 FULL_HEADER = Header(
     columns=THREE.columns, designated_timestamp=0, sorting=(0, 1), bloom_columns=(1, 2), squash_tracker=5

@@ -13,16 +13,16 @@ import pytest
 
 from tests.genuine import conversions, sidecars
 from underlay.errors import InvalidRequest, SchemaMismatch
-from underlay.parquet.footer import Footer
-from underlay.parquet.tail import load_footer
-from underlay.pm.build import from_parquet
-from underlay.pm.encode import create
-from underlay.pm.file_schema import FileSchema
-from underlay.pm.read import open_through_sidecar, read_rows
-from underlay.pm.sidecar import Sidecar, decode
-from underlay.pm.synthesise import ARROW_SCHEMA_KEY, physical_columns, to_footer
-from underlay.pm.types import Tag, tag_of
-from underlay.pm.values import Column, Header, VersionFields
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import load_footer
+from underlay.pm.convert.build import from_parquet
+from underlay.pm.format.encode import create
+from underlay.pm.format.sidecar import Sidecar, decode
+from underlay.pm.format.types import Tag, tag_of
+from underlay.pm.format.values import Column, Header, VersionFields
+from underlay.pm.read.file_schema import FileSchema
+from underlay.pm.read.rows import open_through_sidecar, read_rows
+from underlay.pm.read.synthesise import ARROW_SCHEMA_KEY, physical_columns, to_footer
 
 PARTITIONS = [
     (path, path.with_name(f"data.parquet{path.name.removeprefix('_pm')}"))

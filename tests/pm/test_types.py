@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from underlay.pm.types import (
+from underlay.pm.format.types import (
     TIMESTAMP_NS,
     TIMESTAMP_US,
     UNKNOWN,

@@ -14,15 +14,15 @@ import pytest
 from tests.genuine import conversions, label, sidecars
 from tests.pm.examples import patched, sidecar_bytes
 from underlay.errors import ChecksumMismatch, Inconsistent, Malformed, NotFound, UnderlayError
-from underlay.parquet.bloom import build, hash_values
-from underlay.parquet.tail import load_footer
-from underlay.pm.blocks import bloom_places
-from underlay.pm.build import from_parquet
-from underlay.pm.checksum import checksum
-from underlay.pm.convert import convert
-from underlay.pm.footers import walk
-from underlay.pm.layout import CHUNK, DESCRIPTOR, HEADER
-from underlay.pm.sidecar import Sidecar, decode
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.write.bloom import build, hash_values
+from underlay.pm.convert.build import from_parquet
+from underlay.pm.convert.footer import convert
+from underlay.pm.format.blocks import bloom_places
+from underlay.pm.format.checksum import checksum
+from underlay.pm.format.footers import walk
+from underlay.pm.format.layout import CHUNK, DESCRIPTOR, HEADER
+from underlay.pm.format.sidecar import Sidecar, decode
 from underlay.pm.verify import verify
 
 WITH_PARQUET = [

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from underlay.prune import And, ColumnBounds, evaluate
-from underlay.prune.octets import Octets
-from underlay.prune.where import parse_where
+from underlay.prune.domains.byte_strings import Octets
+from underlay.prune.parse.sql import parse_where
 
 C = ("c",)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow.dataset as ds
 
 from underlay.prune import TRUE, matches
-from underlay.prune.arrow import from_arrow
+from underlay.prune.parse.arrow import from_arrow
 
 
 class Pushed(ds.Dataset):

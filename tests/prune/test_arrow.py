@@ -31,8 +31,8 @@ from underlay.prune import (
     columns_of,
     matches,
 )
-from underlay.prune.arrow import from_arrow
-from underlay.prune.wire import Message
+from underlay.prune.parse.arrow import from_arrow
+from underlay.prune.parse.protobuf import Message
 
 from .pushed import Pushed, answer, pushed_down
 

@@ -20,7 +20,7 @@ from underlay.prune import (
     Unit,
     Uuids,
 )
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 
 from .columns import column, verdict
 from .duckdb_sql import duckdb_sql

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from underlay.prune import FALSE, TRUE, And, Compare, IsNan, Not, Op
-from underlay.prune.arrow import from_arrow
+from underlay.prune.parse.arrow import from_arrow
 
 from .duckdb_sql import IS_DUCKDB_1
 from .pushed import Pushed, answer, pushed_down

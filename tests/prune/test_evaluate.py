@@ -21,7 +21,7 @@ from underlay.prune import (
     col,
     evaluate,
 )
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 
 from .columns import C, bloom_of, column, verdict
 

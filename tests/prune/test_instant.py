@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from underlay.prune.instant import format_ns, instant_of, parse_instant
+from underlay.prune.predicates.instant import format_ns, instant_of, parse_instant
 
 
 @pytest.mark.parametrize(

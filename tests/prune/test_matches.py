@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from underlay.errors import BadPredicate, UnknownColumn
 from underlay.prune import And, In, IsNotNull, Like, NotIn, Opaque, col, matches
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 
 from .arrow_rows import OTHER_FORMS, TYPES, arrow_array
 from .duckdb_sql import duckdb_sql

@@ -9,10 +9,10 @@ import struct
 import numpy as np
 import pytest
 
-import underlay.prune.bounds as bounds_module
-import underlay.prune.overlap as overlap_module
-import underlay.prune.span as span_module
-import underlay.prune.whole as whole_module
+import underlay.prune.blocks.column_bounds as bounds_module
+import underlay.prune.blocks.overlap as overlap_module
+import underlay.prune.domains.integers as whole_module
+import underlay.prune.domains.selection as span_module
 from underlay.prune import (
     AmbiguousIntegers,
     Binary,
@@ -28,17 +28,17 @@ from underlay.prune import (
     Times,
     Unit,
 )
-from underlay.prune.bounds import KeyRanges
-from underlay.prune.instant import parse_instant
-from underlay.prune.like import Rest, Shape
-from underlay.prune.octets import Octets
-from underlay.prune.span import Selection, span_of
+from underlay.prune.blocks.column_bounds import KeyRanges
+from underlay.prune.domains.byte_strings import Octets
+from underlay.prune.domains.selection import Selection, span_of
+from underlay.prune.predicates.instant import parse_instant
+from underlay.prune.predicates.like import Rest, Shape
 
 from .columns import C, bloom_of, column, kept, must
 
-judge_module = importlib.import_module("underlay.prune.judge")
-finding_module = importlib.import_module("underlay.prune.finding")
-choice_module = importlib.import_module("underlay.prune.choice")
+judge_module = importlib.import_module("underlay.prune.blocks.judge")
+finding_module = importlib.import_module("underlay.prune.blocks.finding")
+choice_module = importlib.import_module("underlay.prune.blocks.leaf_selection")
 NEGATIVE_ZERO = struct.pack("<d", -0.0)
 
 

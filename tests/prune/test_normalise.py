@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from underlay.prune import FALSE, NULL, TRUE, And, Not, Opaque, Or, normalise
-from underlay.prune.like import Rest, Shape, shape_of
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
+from underlay.prune.predicates.like import Rest, Shape, shape_of
 
 
 def normal(text):

@@ -8,8 +8,8 @@ import pytest
 
 from underlay.errors import BadPredicate
 from underlay.prune import And, Compare, Op, TimesOfDay, Unit, col, matches
-from underlay.prune.arrow import from_arrow
-from underlay.prune.where import parse_where
+from underlay.prune.parse.arrow import from_arrow
+from underlay.prune.parse.sql import parse_where
 
 from .columns import column, kept
 

@@ -23,7 +23,7 @@ from underlay.prune import (
     Unordered,
     evaluate,
 )
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 
 from .columns import C, column, kept, must
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from underlay.prune.twos_complement import decode_integers
+from underlay.prune.domains.encoded_integers import decode_integers
 
 
 @given(

@@ -36,7 +36,7 @@ from underlay.prune import (
     columns_of,
     normalise,
 )
-from underlay.prune.where import parse_where
+from underlay.prune.parse.sql import parse_where
 
 C = ("c",)
 NEW_YEAR = Instant(1_577_836_800 * 10**9)

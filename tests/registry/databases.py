@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import select
 
 from tests.registry.workload import Workload
-from underlay.registry.catalog import apply_catalog
-from underlay.registry.database import Database, open_database
-from underlay.registry.forward import roll_forward
-from underlay.registry.schema import METADATA, REVISIONS
+from underlay.registry.database.database import Database, open_database
+from underlay.registry.database.schema import METADATA, REVISIONS
+from underlay.registry.mirror.apply_catalog import apply_catalog
+from underlay.registry.mirror.roll_forward import roll_forward
 
 
 def empty_registry(url: str) -> Database:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import underlay
 from underlay.registry.registry import Registry
 from underlay.store import Store, open_store
-from underlay.store.wrapper import Request, StoreWrapper
+from underlay.store.testing.wrapper import Request, StoreWrapper
 
 T = TypeVar("T")
 

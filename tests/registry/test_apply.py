@@ -14,16 +14,12 @@ from tests.registry.databases import registry as registry
 from tests.registry.servers import PostgresServer
 from tests.table.entries import append, name, new_table, replacing
 from underlay.errors import RegistryRefused, UnderlayError
+from underlay.index.catalog import Catalog, TagRecord
 from underlay.index.outline import outline_of
 from underlay.index.root import Root
-from underlay.registry.apply import PREPARED, apply_batch, live_files, mirrored
-from underlay.registry.catalog import apply_catalog
-from underlay.registry.database import Database, open_database
-from underlay.registry.failure import is_retryable
-from underlay.registry.fetch import complete, steps_after
-from underlay.registry.fold import Mirrored, Step, fold
-from underlay.registry.forward import apply_steps, roll_forward
-from underlay.registry.schema import (
+from underlay.registry.database.database import Database, open_database
+from underlay.registry.database.database_errors import is_retryable
+from underlay.registry.database.schema import (
     FILE_METADATA,
     GC_MANIFEST,
     LAKE,
@@ -33,13 +29,17 @@ from underlay.registry.schema import (
     TAGS,
     VERSIONS,
 )
-from underlay.store.counting import CountingStore
-from underlay.table.catalog import Catalog, TagRecord
-from underlay.table.commit import commit
-from underlay.table.lake import Lake
-from underlay.table.revision import Revision
-from underlay.table.succession import drop
-from underlay.table.travel import rollback
+from underlay.registry.mirror.apply import PREPARED, apply_batch, live_files, mirrored
+from underlay.registry.mirror.apply_catalog import apply_catalog
+from underlay.registry.mirror.fold import Mirrored, Step, fold
+from underlay.registry.mirror.read_versions import complete, steps_after
+from underlay.registry.mirror.roll_forward import apply_steps, roll_forward
+from underlay.store.testing.counting import CountingStore
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import drop
+from underlay.table.commit.commit import commit
+from underlay.table.time_travel import rollback
+from underlay.table.versions.revision import Revision
 
 FOLDER = "taxi/trips"
 URL = "memory://lake"

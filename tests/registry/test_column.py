@@ -11,15 +11,15 @@ from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
 from tests.table.entries import LAYOUT, append, entry, new_table
 from underlay.errors import Inconsistent, Malformed
-from underlay.registry.apply import mirrored
-from underlay.registry.column import MOST_KEY_BYTES, key_text, plain_text
-from underlay.registry.database import Database
-from underlay.registry.difference import compare
-from underlay.registry.restore import catch_up, restore
-from underlay.registry.schema import FILE_METADATA, LAKE, REVISIONS, SOURCES
-from underlay.table.commit import commit
-from underlay.table.transaction import Transaction
-from underlay.table.travel import rollback
+from underlay.registry.database.column_types import MOST_KEY_BYTES, key_text, plain_text
+from underlay.registry.database.database import Database
+from underlay.registry.database.schema import FILE_METADATA, LAKE, REVISIONS, SOURCES
+from underlay.registry.mirror.apply import mirrored
+from underlay.registry.rebuild.difference import compare
+from underlay.registry.rebuild.restore import catch_up, restore
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.time_travel import rollback
 
 HARD = ["a\0b", "a\ufffdb", "x" * 4000, "x" * 3999 + "y", "\U0001f600" * 900, "it's %s %% \"\\"]
 

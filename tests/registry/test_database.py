@@ -20,10 +20,10 @@ from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, select, t
 from tests.registry.servers import PASSWORD, PostgresServer
 from tests.store.servers import free_ports
 from underlay.errors import Inconsistent, InvalidRequest, Malformed, Unavailable, UnderlayError, Unsupported
-from underlay.registry.database import Database, open_database
-from underlay.registry.engine import Timeouts
-from underlay.registry.failure import is_retryable
-from underlay.registry.sqlite_file import SqliteFile
+from underlay.registry.database.database import Database, open_database
+from underlay.registry.database.database_errors import is_retryable
+from underlay.registry.database.engine import Timeouts
+from underlay.registry.database.sqlite_file import SqliteFile
 
 ROWS = Table("rows", MetaData(), Column("id", Integer, primary_key=True, autoincrement=False), Column("word", Text))
 
@@ -167,7 +167,7 @@ def test_a_statement_that_is_no_sql_is_unsupported(database: Database):
 FORK = """
 import os, sys
 from sqlalchemy import text
-from underlay.registry.database import open_database
+from underlay.registry.database.database import open_database
 
 database = open_database(sys.argv[1])
 def put(number):

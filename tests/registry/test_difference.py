@@ -12,10 +12,10 @@ from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
 from tests.registry.workload import Workload
 from tests.table.entries import append, name, new_table
-from underlay.registry.database import Database
-from underlay.registry.difference import Difference, Kind, compare, differences
-from underlay.registry.restore import Progress, catch_up, restore
-from underlay.registry.schema import FILE_METADATA, FOOTER_CACHE, LAKE, LEASES, TAGS, VERSIONS
+from underlay.registry.database.database import Database
+from underlay.registry.database.schema import FILE_METADATA, FOOTER_CACHE, LAKE, LEASES, TAGS, VERSIONS
+from underlay.registry.rebuild.difference import Difference, Kind, compare, differences
+from underlay.registry.rebuild.restore import Progress, catch_up, restore
 
 ROW = {"revision": "r", "version": 1}
 

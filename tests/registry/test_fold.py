@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from underlay.errors import Inconsistent, RegistryRefused
 from underlay.index.outline import FileFacts, Outline, SegmentFacts
 from underlay.index.root import SourceRecord
-from underlay.registry.fold import Batch, Everything, Mirrored, Row, Step, fold
+from underlay.registry.mirror.fold import Batch, Everything, Mirrored, Row, Step, fold
 
 Rows = dict[str, list[Row]]
 

@@ -19,10 +19,9 @@ from sqlalchemy.engine.interfaces import ReflectedIndex
 from tests.registry.servers import PostgresServer
 from tests.registry.workload import Workload
 from underlay.errors import Inconsistent, RegistryRefused, Unsupported
-from underlay.registry import migration
-from underlay.registry.database import Database, open_database
-from underlay.registry.difference import compare
-from underlay.registry.migration import (
+from underlay.registry.database import migration
+from underlay.registry.database.database import Database, open_database
+from underlay.registry.database.migration import (
     NEWEST,
     REVISIONS,
     SCHEMA_VERSION,
@@ -32,9 +31,10 @@ from underlay.registry.migration import (
     recreate,
     schema_state,
 )
-from underlay.registry.restore import catch_up, restore
-from underlay.registry.schema import METADATA
-from underlay.table.succession import drop
+from underlay.registry.database.schema import METADATA
+from underlay.registry.rebuild.difference import compare
+from underlay.registry.rebuild.restore import catch_up, restore
+from underlay.table.catalog.lifecycle import drop
 
 SCRIPTS = Path(migration.__file__).parent / "migrations"
 
@@ -321,8 +321,8 @@ def test_threads_that_migrate_different_databases_do_not_mix_them(tmp_path: Path
 def test_processes_that_prepare_at_once_all_succeed(registry_url: str):
     code = (
         "import sys\n"
-        "from underlay.registry.database import open_database\n"
-        "from underlay.registry.migration import prepare\n"
+        "from underlay.registry.database.database import open_database\n"
+        "from underlay.registry.database.migration import prepare\n"
         "database = open_database(sys.argv[1]).patient()\n"
         "print('ready', flush=True)\nsys.stdin.readline()\nprepare(database)"
     )
@@ -342,8 +342,8 @@ def test_processes_that_prepare_at_once_all_succeed(registry_url: str):
 def test_preparing_loads_no_alembic_until_a_migration_has_to_run(tmp_path: Path):
     code = (
         "import sys\n"
-        "from underlay.registry.database import open_database\n"
-        "from underlay.registry.migration import prepare\n"
+        "from underlay.registry.database.database import open_database\n"
+        "from underlay.registry.database.migration import prepare\n"
         "prepare(open_database(sys.argv[1]))\nprint('alembic' in sys.modules)"
     )
     command = [sys.executable, "-c", code, f"sqlite:///{tmp_path / 'registry.sqlite'}"]
@@ -351,15 +351,15 @@ def test_preparing_loads_no_alembic_until_a_migration_has_to_run(tmp_path: Path)
 
 
 def test_migrations_run_from_a_copy_of_the_package_and_configure_no_logging(tmp_path: Path):
-    package = Path(migration.__file__).parents[1]
+    package = Path(migration.__file__).parents[2]
     (tmp_path / "50%").mkdir()
     (tmp_path / "50%" / "underlay").symlink_to(package)
     database = open_database(f"sqlite:///{tmp_path / 'registry.sqlite'}")
     upgrade_to(database, "0001")
     code = (
         "import sys, logging\n"
-        "from underlay.registry import migration\n"
-        "from underlay.registry.database import open_database\n"
+        "from underlay.registry.database import migration\n"
+        "from underlay.registry.database.database import open_database\n"
         "print(*migration.migrate(open_database(sys.argv[1])), '50%' in migration.__file__, logging.root.handlers)"
     )
     command = [sys.executable, "-c", code, f"sqlite:///{tmp_path / 'registry.sqlite'}"]

@@ -12,9 +12,9 @@ import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
 from underlay.cache.settings import memory_cache
 from underlay.registry.registry import Registry
-from underlay.store.counting import CountingStore
 from underlay.store.store import Store
-from underlay.store.wrapper import Op, Request, StoreWrapper
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.wrapper import Op, Request, StoreWrapper
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def lake_url(seaweedfs) -> Store:
 @pytest.fixture(autouse=True)
 def late_reader(monkeypatch) -> None:
     """What was only read is applied when a test waits for it, not while it counts."""
-    monkeypatch.setattr("underlay.registry.follower.READER_DELAY_SECONDS", 3600.0)
+    monkeypatch.setattr("underlay.registry.follow.follower.READER_DELAY_SECONDS", 3600.0)
 
 
 @pytest.fixture

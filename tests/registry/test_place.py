@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from underlay.errors import InvalidRequest
-from underlay.registry.place import choose_url, default_url
+from underlay.registry.database.location import choose_url, default_url
 
 HOME = Path("/home/ada")
 
@@ -80,5 +80,5 @@ def test_what_is_no_url_is_not_repeated():
 
 
 def test_choosing_a_place_loads_no_sqlalchemy():
-    code = "import underlay.registry.place, sys; print('sqlalchemy' in sys.modules)"
+    code = "import underlay.registry.database.location, sys; print('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -15,13 +15,13 @@ from tests.registry.servers import PostgresServer
 from tests.registry.workload import Workload
 from tests.table.entries import append, new_table
 from underlay.errors import Inconsistent, Malformed, RegistryRefused, Unavailable, Unsupported
-from underlay.registry.database import Database, open_database
-from underlay.registry.difference import compare
-from underlay.registry.failure import patiently, retryable
-from underlay.registry.follow import follow
-from underlay.registry.migration import check_shape, prepare
-from underlay.registry.rebuild import rebuild_registry
-from underlay.registry.schema import LAKE
+from underlay.registry.database.database import Database, open_database
+from underlay.registry.database.database_errors import patiently, retryable
+from underlay.registry.database.migration import check_shape, prepare
+from underlay.registry.database.schema import LAKE
+from underlay.registry.rebuild.catch_up import follow
+from underlay.registry.rebuild.difference import compare
+from underlay.registry.rebuild.rebuild import rebuild_registry
 from underlay.store.store import Store
 
 HARM = [

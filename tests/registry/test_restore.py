@@ -12,20 +12,20 @@ from tests.registry.workload import Workload
 from tests.table.entries import append, name, new_table
 from underlay.errors import ChecksumMismatch, Inconsistent
 from underlay.index.root import encode_root
-from underlay.index.sources import scan_all
-from underlay.registry import restore as restoring
-from underlay.registry.catalog import apply_catalog
-from underlay.registry.database import Database
-from underlay.registry.difference import compare
-from underlay.registry.restore import Progress, restore
-from underlay.registry.schema import FILE_METADATA, JOBS, LAKE, LEASES, MIRRORED, REVISIONS, SEGMENTS, SOURCES
-from underlay.store.counting import CountingStore
+from underlay.index.sources.tree import scan_all
+from underlay.registry.database.database import Database
+from underlay.registry.database.schema import FILE_METADATA, JOBS, LAKE, LEASES, MIRRORED, REVISIONS, SEGMENTS, SOURCES
+from underlay.registry.mirror.apply_catalog import apply_catalog
+from underlay.registry.rebuild import restore as restoring
+from underlay.registry.rebuild.difference import compare
+from underlay.registry.rebuild.restore import Progress, restore
 from underlay.store.store import Store
-from underlay.store.wrapper import Op
-from underlay.table.intent import Intent, encode_intent
-from underlay.table.lease import Lease, encode_lease
-from underlay.table.revision import Revision
-from underlay.table.snapshot import Snapshot
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.wrapper import Op
+from underlay.table.coordination.intent import Intent, encode_intent
+from underlay.table.coordination.lease import Lease, encode_lease
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import Snapshot
 
 
 @pytest.mark.parametrize("seed", [0, 2])

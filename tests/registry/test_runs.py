@@ -11,15 +11,15 @@ from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
 from tests.registry.test_migration import stamp
 from tests.table.entries import new_table
-from underlay.registry.database import Database
-from underlay.registry.difference import Kind, compare
-from underlay.registry.follow import follow
-from underlay.registry.migration import NEWEST, REVISIONS, migrate, recreate
+from underlay.registry.database.database import Database
+from underlay.registry.database.migration import NEWEST, REVISIONS, migrate, recreate
+from underlay.registry.database.schema import METADATA, RUNS
+from underlay.registry.rebuild.catch_up import follow
+from underlay.registry.rebuild.difference import Kind, compare
+from underlay.registry.rebuild.restore import restore
 from underlay.registry.registry import Registry
-from underlay.registry.restore import restore
-from underlay.registry.schema import METADATA, RUNS
-from underlay.table.revision import Revision
-from underlay.table.run_record import RunRecord, State, encode_record
+from underlay.table.coordination.run_record import RunRecord, State, encode_record
+from underlay.table.versions.revision import Revision
 
 RECORD = RunRecord(
     job="ingest-1",

@@ -52,7 +52,7 @@ def test_a_locked_file_is_in_nobodys_way(store, tmp_path, caplog):
 def test_a_frozen_server_is_in_nobodys_way(store, postgres, caplog, monkeypatch):
     url = postgres.create_database()
     assert registry_of(use(store, url, 0)).wait(120)
-    monkeypatch.setattr("underlay.registry.asking.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("underlay.registry.follow.ask.ANSWER_SECONDS", 0.5)
     postgres.freeze()
     try:
         use(store, url, 3)

@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from tests.table.entries import DEFINITION, LAYOUT, entry, memory, name, new_lake, source
 from underlay.index.root import Root
-from underlay.index.segment_write import write_segment
+from underlay.index.segment.write import write_segment
 from underlay.schema.record import from_record
-from underlay.table import travel
-from underlay.table.catalog_changes import rename_table, untag_version
-from underlay.table.commit import commit
-from underlay.table.revision import Revision
-from underlay.table.snapshot import Snapshot
-from underlay.table.succession import activate, create, drop, open_active, prepare_successor
-from underlay.table.surroundings import uuid7
-from underlay.table.transaction import Transaction
+from underlay.table import time_travel as travel
+from underlay.table.catalog.changes import rename_table, untag_version
+from underlay.table.catalog.lifecycle import activate, create, drop, open_active, prepare_successor
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.environment import uuid7
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import Snapshot
 
 _MOST_TABLES = 3
 

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 import underlay as ul
 from tests.tables.worlds import change, delete_positions
 from underlay.api.table import Table
-from underlay.change.append import add_rows
-from underlay.change.rows import read_rows
+from underlay.change.files.rows import read_rows
+from underlay.change.rows.append import add_rows
 from underlay.errors import Inconsistent, InvalidRequest, Unsupported, VersionNotFound
-from underlay.scan.appended import Appends, Limit, Position, after, at_version, whole_table
-from underlay.scan.scan import Query
+from underlay.scan.changes.appended import Appends, Limit, Position, after, at_version, whole_table
+from underlay.scan.query import Query
 from underlay.store import CountingStore, open_store
-from underlay.table.revision import Revision
-from underlay.table.snapshot import open_segment
-from underlay.table.surroundings import Surroundings, wait_for_background
-from underlay.table.transaction import Transaction
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.environment import Surroundings, wait_for_background
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import open_segment
 
 NAME = "shop.sales"
 FILES_OF_A_SEGMENT = 70

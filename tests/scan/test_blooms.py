@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.end_to_end.lakes import NAME, memory, quick
-from underlay.store.counting import CountingStore
+from underlay.store.testing.counting import CountingStore
 
 WORDS = pa.schema([("word", pa.string()), ("number", pa.int64())])
 

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from underlay.index.entry import Layout
-from underlay.index.facts import match_footer
-from underlay.parquet.footer import Footer
-from underlay.parquet.tail import TAIL_BYTES, read_tail
-from underlay.scan.file_shape import FileShape
-from underlay.schema.ddl import parse_ddl
+from underlay.index.intake.entries import match_footer
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import TAIL_BYTES, read_tail
+from underlay.scan.read.file_shape import FileShape
+from underlay.schema.convert.ddl import parse_ddl
 from underlay.schema.record import FieldRecord, SchemaRecord, from_record, to_record
 from underlay.schema.table_schema import TableSchema
 

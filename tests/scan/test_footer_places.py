@@ -8,12 +8,12 @@ import pytest
 
 import underlay
 from underlay.api.table import Table
-from underlay.cache.decoded import DecodedCache
 from underlay.cache.memory import MemoryCache
-from underlay.prune.where import parse_where
-from underlay.scan.footer_places import REQUEST_BYTES, is_cheaper_by_footers
-from underlay.scan.reads import slab_reads
-from underlay.scan.scan import Query, row_filter_of
+from underlay.cache.objects import DecodedCache
+from underlay.prune.parse.sql import parse_where
+from underlay.scan.query import Query, row_filter_of
+from underlay.scan.read.footer_places import REQUEST_BYTES, is_cheaper_by_footers
+from underlay.scan.slabs import slab_reads
 from underlay.store import CountingStore, open_store
 
 FILES = 300

@@ -7,7 +7,7 @@ import pytest
 
 from underlay.errors import InvalidRequest
 from underlay.index.keys import RevisionKeys
-from underlay.scan.locate import FileStores, Place
+from underlay.scan.read.file_stores import FileStores, Place
 from underlay.store import open_store
 from underlay.store.local import LocalStore
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from underlay.scan.pipeline import Task, run_in_order
+from underlay.scan.read.pipeline import Task, run_in_order
 
 WAIT_SECONDS = 240
 

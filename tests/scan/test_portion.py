@@ -12,10 +12,10 @@ from tests.end_to_end.lakes import NAME, SCHEMA, memory, quick, rows
 from tests.tables.worlds import add_column, delete_positions
 from underlay.errors import NotFound, Replaced
 from underlay.prune import TRUE, col
-from underlay.scan.locate import FileStores
 from underlay.scan.portion import Portion, portions, read_portion
+from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store
-from underlay.store.counting import CountingStore
+from underlay.store.testing.counting import CountingStore
 
 FILES, ROWS = 4, 100
 

@@ -7,12 +7,12 @@ import pytest
 
 import underlay
 from underlay.prune import TRUE, Predicate, col
-from underlay.scan.locate import FileStores
 from underlay.scan.positions import file_may_match, row_positions
-from underlay.scan.scan import Query
+from underlay.scan.query import Query
+from underlay.scan.read.file_stores import FileStores
 from underlay.store import open_store
-from underlay.table.commit import commit
-from underlay.table.opened import OpenTable
+from underlay.table.commit.commit import commit
+from underlay.table.open_table import OpenTable
 
 NAMES = ["a", "b", None, "c"]
 

@@ -10,10 +10,10 @@ import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, memory, quick, rows
 from tests.end_to_end.test_environment import ReadOnlyStore
 from underlay.cache.settings import memory_cache
-from underlay.scan.sidecars import SidecarRebuilt
+from underlay.scan.blooms.sidecars import SidecarRebuilt
 from underlay.store import Store
-from underlay.store.counting import CountingStore
-from underlay.store.wrapper import Op
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.wrapper import Op
 
 EVEN, ODD = range(0, 2_000, 2), range(1, 2_000, 2)
 

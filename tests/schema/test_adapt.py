@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.schema.examples import array_of, field, plain_schemas, table_of, values
 from underlay.errors import SchemaMismatch
-from underlay.schema.adapt import SourceField, adapt_column, source_of
-from underlay.schema.arrow import to_arrow, to_arrow_type
+from underlay.schema.cast.adapt import SourceField, adapt_column, source_of
+from underlay.schema.convert.arrow import to_arrow, to_arrow_type
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import ListOf, MapOf, StructOf
 

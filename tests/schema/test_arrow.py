@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from tests.schema.examples import field, plain_schemas, schema_of
 from underlay.errors import SchemaMismatch, Unsupported
-from underlay.schema.arrow import FIELD_ID_KEY, from_arrow, to_arrow
+from underlay.schema.convert.arrow import FIELD_ID_KEY, from_arrow, to_arrow
 from underlay.schema.ids import number_fields
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Kind, ListOf, MapOf, Scalar, StructOf, parse_scalar

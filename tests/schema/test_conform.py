@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.schema.examples import array_of, field, plain_schemas, schema_of, table_of, values
 from underlay.errors import SchemaMismatch
-from underlay.schema.arrow import to_arrow
-from underlay.schema.conform import conform
-from underlay.schema.ddl import parse_ddl
+from underlay.schema.cast.conform import conform
+from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.convert.ddl import parse_ddl
 from underlay.schema.ids import number_fields
 from underlay.schema.table_schema import TableSchema
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from tests.schema.examples import field, schemas
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
-from underlay.schema.ddl import format_ddl, parse_ddl
+from underlay.schema.convert.ddl import format_ddl, parse_ddl
 from underlay.schema.ids import number_fields
 from underlay.schema.table_schema import TableSchema
 

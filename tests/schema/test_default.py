@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.schema.examples import SCALARS, field, values
 from underlay.errors import InvalidRequest
-from underlay.schema.arrow import to_arrow_type
-from underlay.schema.default import default_scalar, format_default
+from underlay.schema.convert.arrow import to_arrow_type
+from underlay.schema.convert.default import default_scalar, format_default
 from underlay.schema.types import ListOf, Scalar, parse_scalar
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.schema.examples import SCALARS
 from underlay.prune import TimesOfDay, Unit, Unordered
-from underlay.schema.arrow import to_arrow_type
-from underlay.schema.domain import Storage, domain_of, storage_of
-from underlay.schema.stored import stored_values
+from underlay.schema.bound_storage import Storage, domain_of, storage_of
+from underlay.schema.convert.arrow import to_arrow_type
+from underlay.schema.convert.stored_values import stored_values
 from underlay.schema.types import parse_scalar
 
 

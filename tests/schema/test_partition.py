@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.schema.examples import schema_of, values
 from underlay.prune import Operand
-from underlay.schema.arrow import to_arrow_type
-from underlay.schema.partition import apply_transform, bucket_of_literal, source_bounds
-from underlay.schema.stored import stored_values
-from underlay.schema.transform import PartitionField, partition_fields
+from underlay.schema.cast.widen import widen
+from underlay.schema.convert.arrow import to_arrow_type
+from underlay.schema.convert.stored_values import stored_values
+from underlay.schema.partitioning.partition import apply_transform, bucket_of_literal, source_bounds
+from underlay.schema.partitioning.transform import PartitionField, partition_fields
 from underlay.schema.types import parse_scalar
-from underlay.schema.widen import widen
 
 EDGES_NS = [0, -1, 1, -(2**63), 2**63 - 1, 86_400 * 10**9 - 1, -86_400 * 10**9, 951_782_400 * 10**9]
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.schema.examples import SCALARS, field, schema_of, values
 from underlay.errors import InvalidRequest, UnknownColumn
-from underlay.schema.arrow import to_arrow
+from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.ids import number_fields
-from underlay.schema.sort import SortField, parse_sort, sort_indices
+from underlay.schema.partitioning.sort import SortField, parse_sort, sort_indices
 from underlay.schema.types import Kind, StructOf
 
 

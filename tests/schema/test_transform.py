@@ -5,7 +5,7 @@ import pytest
 from tests.schema.examples import field, schema_of
 from underlay.errors import InvalidRequest, UnknownColumn
 from underlay.schema.ids import number_fields
-from underlay.schema.transform import (
+from underlay.schema.partitioning.transform import (
     WrittenTransform,
     bind_partition,
     parse_transform,

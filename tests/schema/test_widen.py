@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from underlay.errors import SchemaMismatch
-from underlay.schema.arrow import to_arrow_type
+from underlay.schema.cast.widen import is_widening, widen
+from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.types import parse_scalar
-from underlay.schema.widen import is_widening, widen
 
 WIDENINGS = [
     ("int8", "int64"),

@@ -16,8 +16,8 @@ from threading import Thread
 import pyspark
 from pyspark.sql import SparkSession
 
-from underlay.spark.java import cache_folder, find_java_home
-from underlay.spark.start import open_session, start_on
+from underlay.spark.start.java_home import cache_folder, find_java_home
+from underlay.spark.start.open_session import open_session, start_on
 
 MASTER = "UNDERLAY_TEST_MASTER"
 """The environment variable with the master that tests run on; without it they run in a local session."""

@@ -13,8 +13,8 @@ import underlay as ul
 from tests.spark.cluster import MASTER, open_on_cluster
 from tests.spark.s3a import S3A, submit_arguments
 from underlay.api.lake import Lake
-from underlay.spark.columns import spark_schema
-from underlay.spark.start import open_session
+from underlay.spark.start.open_session import open_session
+from underlay.spark.types.spark_types import spark_schema
 
 os.environ["PYSPARK_SUBMIT_ARGS"] = (  # few rows: less time goes into compiling, and into tasks without rows
     f"{submit_arguments()} --conf spark.sql.shuffle.partitions=3 --conf spark.python.authenticate.socketTimeout=120s"

@@ -21,12 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import underlay as ul
 from underlay.api.lake import Lake
-from underlay.spark import small
-from underlay.spark.arrow_map import map_in_arrow
-from underlay.spark.java import cache_folder, find_java_home
-from underlay.spark.source import register_source
-from underlay.spark.start import local_settings
-from underlay.spark.write import append
+from underlay.spark.api.data_source import register_source
+from underlay.spark.api.write import append
+from underlay.spark.start.java_home import cache_folder, find_java_home
+from underlay.spark.start.open_session import local_settings
+from underlay.spark.tasks import collect as small
+from underlay.spark.tasks.map_in_arrow import map_in_arrow
 
 ROWS = 1000
 Batches = Iterator[pa.RecordBatch]

@@ -23,9 +23,9 @@ import underlay as ul
 from tests.tables.kinds import KINDS
 from tests.tables.worlds import delete_positions
 from underlay.prune import Instant
-from underlay.spark.columns import spark_schema
-from underlay.spark.ranged import ranged_frame
-from underlay.spark.relation import pin, read_table
+from underlay.spark.ranged.frame import ranged_frame
+from underlay.spark.relation.relation import pin, read_table
+from underlay.spark.types.spark_types import spark_schema
 
 COLUMNS = tuple(
     name for name in KINDS if not name.startswith(("half", "uuid", "time_")) and not name.endswith(("_s", "_ns"))
@@ -194,7 +194,7 @@ def asked(spark: SparkSession, view: str, wheres: Sequence[str]) -> list[list[in
 
 def main() -> None:
     """Run for some time and say what was seen."""
-    from underlay.spark.start import open_session
+    from underlay.spark.start.open_session import open_session
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seconds", type=float, default=300)

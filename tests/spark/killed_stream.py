@@ -20,11 +20,11 @@ from pyspark.sql.types import StructType
 
 import underlay as ul
 from tests.spark.streams import Feed, run, sink_of
-from underlay.spark.address import StoreAddress
-from underlay.spark.java import cache_folder, find_java_home
-from underlay.spark.source import UnderlayDataSource
-from underlay.spark.start import local_settings
-from underlay.spark.stream_write import StreamWriter
+from underlay.spark.api.data_source import UnderlayDataSource
+from underlay.spark.start.java_home import cache_folder, find_java_home
+from underlay.spark.start.open_session import local_settings
+from underlay.spark.stream.write import StreamWriter
+from underlay.spark.tasks.store_address import StoreAddress
 
 NAME = "some.table"
 

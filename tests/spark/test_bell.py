@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from underlay.spark.bell import BellTower
+from underlay.spark.source.driver_channel import BellTower
 
 pytestmark = pytest.mark.local_only
 

@@ -10,7 +10,7 @@ import underlay as ul
 from underlay.index.entry import Layout
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, Kind, ListOf, Scalar, StructOf
-from underlay.spark.by_name import reads_by_name
+from underlay.spark.files.same_columns import reads_by_name
 
 pytestmark = pytest.mark.local_only
 

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from underlay.api.lake import Lake
-from underlay.spark import callbacks
-from underlay.spark.relation import read_table
+from underlay.spark.jvm import gateway as callbacks
+from underlay.spark.relation.relation import read_table
 
 QUERIES = 12
 

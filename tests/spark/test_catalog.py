@@ -13,7 +13,7 @@ import underlay as ul
 from underlay.api.lake import Lake
 from underlay.errors import InvalidRequest, Unsupported
 from underlay.spark import append, forget, refresh, session
-from underlay.spark.catalog import check_names
+from underlay.spark.catalog.session_catalog import check_names
 
 SCHEMA = pa.schema([("id", pa.int64()), ("na`me", pa.string())])
 

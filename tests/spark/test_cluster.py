@@ -18,13 +18,15 @@ from tests.end_to_end.lakes import named_keys
 from tests.spark.cluster import HOSTS
 from tests.spark.ingest_sources import check_once, write_sources
 from underlay.api.table import Table
-from underlay.ingest.do_work import do_work
-from underlay.ingest.work import Done, Work
-from underlay.spark import ingest, ingest_workers, small
-from underlay.spark.arrow_map import map_in_arrow
-from underlay.spark.preferred import executor_hosts, preferred_hosts
-from underlay.spark.relation import read_table
-from underlay.spark.write import append
+from underlay.ingest.work.execute import do_work
+from underlay.ingest.work.work_unit import Done, Work
+from underlay.spark import ingest
+from underlay.spark.api.write import append
+from underlay.spark.files.preferred_hosts import executor_hosts, preferred_hosts
+from underlay.spark.relation.relation import read_table
+from underlay.spark.tasks import collect as small
+from underlay.spark.tasks import ingest_workers
+from underlay.spark.tasks.map_in_arrow import map_in_arrow
 from underlay.store import Store
 
 pytestmark = pytest.mark.cluster_only

@@ -11,16 +11,16 @@ SCRIPT = """
 import os, sys
 import pyarrow as pa
 import underlay as ul
-from underlay.spark.java import cache_folder, find_java_home
+from underlay.spark.start.java_home import cache_folder, find_java_home
 
 os.environ["JAVA_HOME"] = str(find_java_home(os.environ, cache_folder(os.environ)))
 from pyspark.sql import SparkSession
 from tests.spark.conftest import FILES, ROWS, SCHEMA, rows_of
 from tests.spark.sql_suite import FLOATS, JOINS, MOMENTS, OPAQUE, SHAPED, SHAPES, TEXT, WHOLE_NUMBERS, answers
-from underlay.spark.columns import spark_schema
-from underlay.spark.small import is_small
+from underlay.spark.types.spark_types import spark_schema
+from underlay.spark.tasks.collect import is_small
 from underlay.spark import session
-from underlay.spark.write import append, overwrite, write
+from underlay.spark.api.write import append, overwrite, write
 
 builder = SparkSession.builder.remote("local[2]").config("spark.sql.session.timeZone", "UTC")
 builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.ui.enabled", "false")
@@ -68,7 +68,8 @@ assert write(spark.range(0, 5, 1, 1), "some.copy", "ignore", lake=lake).row_coun
 print("written")
 
 from tests.spark.ingest_sources import COLUMNS, check_once, write_sources
-from underlay.spark import ingest, small
+from underlay.spark import ingest
+from underlay.spark.tasks import collect as small
 from pathlib import Path
 
 small.SMALL_SOURCE_BYTES = -1

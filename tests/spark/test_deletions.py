@@ -10,11 +10,11 @@ import underlay as ul
 from tests.spark.test_relation import planned
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.index.deletes import pack
-from underlay.spark.deletions import deleted_keys
-from underlay.spark.relation import read_table
-from underlay.spark.session import refresh
-from underlay.table.commit import commit
+from underlay.index.deletion_vectors import pack
+from underlay.spark.api.session import refresh
+from underlay.spark.relation.deletions import deleted_keys
+from underlay.spark.relation.relation import read_table
+from underlay.table.commit.commit import commit
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 import underlay as ul
 from tests.cli.command import underlay
-from underlay.cli import demo, demo_trips
+from underlay.cli.demo import __main__ as demo
+from underlay.cli.demo import trips as demo_trips
 from underlay.spark import forget
 
 pytestmark = pytest.mark.local_only

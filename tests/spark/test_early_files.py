@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from underlay.change.adopt import Prepared
+from underlay.change.rows.adopt import Prepared
 from underlay.errors import SchemaMismatch
 from underlay.index.entry import FileEntry, Layout
-from underlay.spark.early_files import EarlyFiles
+from underlay.spark.native.early_files import EarlyFiles
 
 pytestmark = pytest.mark.local_only
 LAYOUT = Layout(id="a", elements=b"", created_by=None, fields=())

@@ -17,8 +17,8 @@ from tests.spark.test_relation import found_by, handed_over, planned
 from tests.tables.worlds import add_column, change, delete_positions, drop_column, rename_column, widen_column
 from underlay.api.table import Table
 from underlay.schema.record import FieldRecord, SchemaRecord
-from underlay.spark.relation import read_table
-from underlay.table.transaction import Transaction
+from underlay.spark.relation.relation import read_table
+from underlay.table.commit.transaction import Transaction
 
 OLD = pa.schema(
     [

@@ -11,13 +11,13 @@ import underlay as ul
 from tests.spark.conftest import SCHEMA, rows_of
 from tests.tables.worlds import delete_positions, rename_column
 from underlay.api.lake import Lake
-from underlay.spark.explain import NOTHING, explain
-from underlay.spark.gateway import call, java_plan
-from underlay.spark.plan_nodes import nodes_of
-from underlay.spark.ranged import ranged_frame
-from underlay.spark.relation import pin, read_table
-from underlay.spark.session import forget, session
-from underlay.spark.source import register_source
+from underlay.spark.api.data_source import register_source
+from underlay.spark.api.explain import NOTHING, explain
+from underlay.spark.api.session import forget, session
+from underlay.spark.jvm.gateway import call, java_plan
+from underlay.spark.jvm.plan_nodes import nodes_of
+from underlay.spark.ranged.frame import ranged_frame
+from underlay.spark.relation.relation import pin, read_table
 
 pytestmark = pytest.mark.local_only
 

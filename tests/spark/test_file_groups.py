@@ -10,8 +10,8 @@ import pytest
 import underlay as ul
 from tests.tables.worlds import delete_positions, rename_column
 from underlay.api.table import Table
-from underlay.spark.file_groups import FileGroups, Group, Size
-from underlay.spark.reading import BY_NAME
+from underlay.spark.files.file_groups import FileGroups, Group, Size
+from underlay.spark.files.read_schema import BY_NAME
 
 pytestmark = pytest.mark.local_only
 

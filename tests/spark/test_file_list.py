@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from underlay.spark.file_list import hand_over
-from underlay.spark.gateway import gateway_of
+from underlay.spark.files.file_statuses import hand_over
+from underlay.spark.jvm.gateway import gateway_of
 
 pytestmark = pytest.mark.local_only
 

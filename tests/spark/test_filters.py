@@ -8,10 +8,10 @@ from decimal import Decimal
 
 import pytest
 
-from underlay.prune.instant import Instant
-from underlay.prune.predicate import And, Compare, Constant, In, Not, Op, Opaque
-from underlay.spark.expression import Unknown, exact_value, read_value
-from underlay.spark.filters import translate
+from underlay.prune.predicates.instant import Instant
+from underlay.prune.predicates.predicate import And, Compare, Constant, In, Not, Op, Opaque
+from underlay.spark.filters.catalyst import translate
+from underlay.spark.filters.catalyst_tree import Unknown, exact_value, read_value
 
 PACKAGE = "org.apache.spark.sql.catalyst.expressions."
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import underlay as ul
 from underlay.api.lake import Lake
 from underlay.spark import append, forget, overwrite, refresh, session, write
-from underlay.spark.follow import hear_bell
+from underlay.spark.catalog.follow import hear_bell
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from underlay.errors import Unsupported
-from underlay.spark.gateway import JavaObject, call, java_session
-from underlay.spark.hadoop import configure, s3a_settings, why_not_native
-from underlay.spark.place import hadoop_folder, hadoop_path
+from underlay.spark.jvm.gateway import JavaObject, call, java_session
+from underlay.spark.jvm.hadoop import configure, s3a_settings, why_not_native
+from underlay.spark.jvm.hadoop_path import hadoop_folder, hadoop_path
 
 pytestmark = pytest.mark.local_only
 

@@ -12,10 +12,11 @@ import underlay as ul
 from tests.spark.bus import settle
 from tests.spark.ingest_sources import BAD, COLUMNS, ROWS, check_once, write_sources
 from underlay.api.lake import Lake
-from underlay.ingest.progress import NoProgress
-from underlay.spark import forget, ingest, session, small
-from underlay.spark.address import StoreAddress
-from underlay.spark.ingest_workers import SparkWorkers
+from underlay.ingest.work.progress import NoProgress
+from underlay.spark import forget, ingest, session
+from underlay.spark.tasks import collect as small
+from underlay.spark.tasks.ingest_workers import SparkWorkers
+from underlay.spark.tasks.store_address import StoreAddress
 
 NAME = "some.rows"
 COUNT = 6

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 
 import underlay as ul
 from tests.spark.ingest_sources import COLUMNS, ROWS, check_once, write_sources
-from underlay.ingest.progress import NoProgress
-from underlay.spark import ingest, small
-from underlay.spark.start import start_on
+from underlay.ingest.work.progress import NoProgress
+from underlay.spark import ingest
+from underlay.spark.start.open_session import start_on
+from underlay.spark.tasks import collect as small
 
 NAME = "some.rows"
 COUNT = 8

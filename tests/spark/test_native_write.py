@@ -24,16 +24,18 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import Inconsistent, Unavailable
 from underlay.index.entry import Flag
-from underlay.maintain.verify import verify
+from underlay.maintain.verify_lake import verify
 from underlay.pm import from_parquet
-from underlay.spark import native_write, small, write_jobs
-from underlay.spark.columns import spark_schema
-from underlay.spark.gateway import call, java_session
-from underlay.spark.native_columns import fits_native
-from underlay.spark.relation import read_table
-from underlay.spark.write import append, write
-from underlay.store.local_url import local_root
-from underlay.table.intent import list_intents
+from underlay.spark.api.write import append, write
+from underlay.spark.jvm.gateway import call, java_session
+from underlay.spark.native import write as native_write
+from underlay.spark.native import write_jobs
+from underlay.spark.native.columns import fits_native
+from underlay.spark.relation.relation import read_table
+from underlay.spark.tasks import collect as small
+from underlay.spark.types.spark_types import spark_schema
+from underlay.store.directory import local_root
+from underlay.table.coordination.intent import list_intents
 
 NAME = "some.table"
 OTHERWISE = ("t13_ms", "t21", "t21_wide")

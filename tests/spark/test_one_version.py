@@ -12,15 +12,15 @@ from pyspark.sql import SparkSession
 import underlay as ul
 from underlay.api.lake import Lake
 from underlay.errors import CommitConflict, InvalidRequest
-from underlay.spark import small
-from underlay.spark.gateway import call, java_session
-from underlay.spark.one_version import Queries, VersionReader, why_not_replace
-from underlay.spark.place import revision_url
-from underlay.spark.relation import read_table
-from underlay.spark.session import forget, refresh, session
-from underlay.spark.source import register_source
-from underlay.spark.target import may_write_to
-from underlay.spark.write import overwrite
+from underlay.spark.api.data_source import register_source
+from underlay.spark.api.session import forget, refresh, session
+from underlay.spark.api.write import overwrite
+from underlay.spark.files.one_version import Queries, VersionReader, why_not_replace
+from underlay.spark.jvm.gateway import call, java_session
+from underlay.spark.jvm.hadoop_path import revision_url
+from underlay.spark.relation.relation import read_table
+from underlay.spark.start.session_lakes import may_write_to
+from underlay.spark.tasks import collect as small
 
 
 @pytest.fixture

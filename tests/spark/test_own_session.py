@@ -22,8 +22,10 @@ from pathlib import Path
 
 import underlay as ul
 from underlay.errors import InvalidRequest
-from underlay.spark import append, native_write, session, small
-from underlay.spark.gateway import GATEWAY_ERRORS, call
+from underlay.spark import append, session
+from underlay.spark.native import write as native_write
+from underlay.spark.tasks import collect as small
+from underlay.spark.jvm.gateway import GATEWAY_ERRORS, call
 
 lake = ul.connect(sys.argv[1])
 table = lake.create_table("some.rows", "id bigint, text string")

@@ -8,15 +8,15 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
-from underlay.spark.gateway import gateway_of
-from underlay.spark.located import hand_over_located
-from underlay.spark.preferred import (
+from underlay.spark.files.located_files import hand_over_located
+from underlay.spark.files.preferred_hosts import (
     RANGE_BYTES,
     executor_hosts,
     executors_of,
     hosts_of_ranges,
     preferred_hosts,
 )
+from underlay.spark.jvm.gateway import gateway_of
 
 PATHS = [f"s3a://bucket/lake/some/table/{number:09}.parquet" for number in range(5000)]
 HOSTS = {f"10.0.0.{number}": 1.0 for number in range(9)}
@@ -46,7 +46,7 @@ def test_ranges_of_a_file_stay_when_another_host_goes():
 def test_every_process_prefers_the_same_hosts():
     code = (
         "from tests.spark.test_preferred import HOSTS, PATHS\n"
-        "from underlay.spark.preferred import preferred_hosts\n"
+        "from underlay.spark.files.preferred_hosts import preferred_hosts\n"
         "print(' '.join(preferred_hosts(PATHS[:100], dict(reversed(HOSTS.items())))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)

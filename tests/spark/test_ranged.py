@@ -22,13 +22,13 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import Unsupported
 from underlay.plan.part import BoolArray, Part
-from underlay.scan.scan import leaf_ids
-from underlay.spark.explain import explain
-from underlay.spark.gateway import call, call_text, java_plan
-from underlay.spark.ranged import RangedReadWarning, ranged_frame
-from underlay.spark.relation import pin, read_table
-from underlay.spark.scans import scans_of
-from underlay.spark.session import forget, session
+from underlay.scan.query import leaf_ids
+from underlay.spark.api.explain import explain
+from underlay.spark.api.scans import scans_of
+from underlay.spark.api.session import forget, session
+from underlay.spark.jvm.gateway import call, call_text, java_plan
+from underlay.spark.ranged.frame import RangedReadWarning, ranged_frame
+from underlay.spark.relation.relation import pin, read_table
 
 
 def ids(frame: DataFrame) -> list[int]:

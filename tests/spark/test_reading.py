@@ -10,7 +10,7 @@ import pytest
 
 import underlay as ul
 from tests.tables.worlds import rename_column, widen_column
-from underlay.spark.reading import BY_NAME, Reading, reading_of
+from underlay.spark.files.read_schema import BY_NAME, Reading, reading_of
 
 pytestmark = pytest.mark.local_only
 

@@ -23,9 +23,9 @@ from tests.tables.traps import by_duckdb, numbered, patched
 from tests.tables.worlds import delete_positions, rename_column
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.parquet.encode import Binary
-from underlay.spark.ranged import RangedReadWarning
-from underlay.spark.relation import read_table
+from underlay.parquet.thrift.encode import Binary
+from underlay.spark.ranged.frame import RangedReadWarning
+from underlay.spark.relation.relation import read_table
 
 NAN = math.nan
 FLOATS = {

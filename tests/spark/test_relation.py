@@ -16,11 +16,11 @@ import underlay as ul
 from tests.spark.conftest import FILES, ROWS, rows_of
 from underlay.api.lake import Lake
 from underlay.errors import TableNotFound, VersionNotFound
-from underlay.spark.explain import explain
-from underlay.spark.file_index import TableFileIndex
-from underlay.spark.gateway import gateway_of
-from underlay.spark.ranged import RangedReadWarning
-from underlay.spark.relation import read_table
+from underlay.spark.api.explain import explain
+from underlay.spark.files.file_index import TableFileIndex
+from underlay.spark.jvm.gateway import gateway_of
+from underlay.spark.ranged.frame import RangedReadWarning
+from underlay.spark.relation.relation import read_table
 
 CONDITIONS = {
     "id = 2003": 1,

@@ -18,11 +18,11 @@ from tests.spark.test_relation import planned
 from tests.store.servers import S3Server
 from tests.tables.worlds import delete_positions
 from underlay.api.lake import Lake
-from underlay.spark import small
-from underlay.spark.explain import explain
-from underlay.spark.relation import read_table
-from underlay.spark.session import forget, refresh, session
-from underlay.spark.write import append, overwrite
+from underlay.spark.api.explain import explain
+from underlay.spark.api.session import forget, refresh, session
+from underlay.spark.api.write import append, overwrite
+from underlay.spark.relation.relation import read_table
+from underlay.spark.tasks import collect as small
 
 pytestmark = pytest.mark.s3a_only
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 import underlay as ul
-from underlay.change.rows import read_rows
-from underlay.change.staged import Staged, stage, staging_for
+from underlay.change.files.rows import read_rows
+from underlay.change.rows.staged import Staged, stage, staging_for
 from underlay.errors import Unavailable
-from underlay.spark.seen_files import check_seen
+from underlay.spark.tasks.visible_files import check_seen
 from underlay.store import open_store
 
 pytestmark = pytest.mark.local_only

@@ -20,13 +20,13 @@ from tests.tables.worlds import delete_positions, rename_column
 from underlay.api.lake import Lake
 from underlay.errors import InvalidRequest
 from underlay.prune import matches
-from underlay.schema.arrow import from_arrow
-from underlay.spark.arrow_types import arrow_schema
-from underlay.spark.columns import spark_schema
-from underlay.spark.options import read_options
-from underlay.spark.source import UnderlayDataSource, register_source
-from underlay.spark.source_filters import read_pushed
-from underlay.spark.source_read import PushingReader, TableReader
+from underlay.schema.convert.arrow import from_arrow
+from underlay.spark.api.data_source import UnderlayDataSource, register_source
+from underlay.spark.filters.pushed import read_pushed
+from underlay.spark.source.options import read_options
+from underlay.spark.source.read import PushingReader, TableReader
+from underlay.spark.types.arrow_types import arrow_schema
+from underlay.spark.types.spark_types import spark_schema
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 

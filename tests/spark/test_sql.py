@@ -17,7 +17,7 @@ from tests.spark.sql_suite import FAMILIES, answers
 from tests.spark.test_relation import planned
 from tests.tables.worlds import delete_positions
 from underlay.api.lake import Lake
-from underlay.spark.session import refresh
+from underlay.spark.api.session import refresh
 
 LAYOUTS = ("apart", "mixed")
 SHUFFLE = "spark.sql.shuffle.partitions"

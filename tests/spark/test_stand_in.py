@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 import underlay as ul
 from underlay.api.table import Table
 from underlay.errors import SchemaMismatch
-from underlay.schema.arrow import from_arrow
-from underlay.spark import small
-from underlay.spark.source_rows import source_schema
-from underlay.spark.stand_in import table_rows
-from underlay.spark.write import append, overwrite
+from underlay.schema.convert.arrow import from_arrow
+from underlay.spark.api.write import append, overwrite
+from underlay.spark.tasks import collect as small
+from underlay.spark.types.from_spark import table_rows
+from underlay.spark.types.to_spark import source_schema
 
 UUID_TEXT = "12345678-1234-5678-1234-567812345678"
 SCHEMA = pa.schema(

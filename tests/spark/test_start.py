@@ -8,7 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from underlay.errors import Unsupported
-from underlay.spark.start import check_version, driver_settings, is_local, is_running, local_settings, open_session
+from underlay.spark.start.open_session import (
+    check_version,
+    driver_settings,
+    is_local,
+    is_running,
+    local_settings,
+    open_session,
+)
 
 
 @pytest.mark.parametrize(("machine_mb", "memory"), [(4096, "1024m"), (1 << 20, "8192m"), (600, "512m")])
@@ -63,7 +70,7 @@ def test_driver_on_a_cluster_keeps_the_address_that_others_reach():
 
 
 def test_folder_of_a_session_goes_with_the_process():
-    code = "from underlay.spark.start import temporary_folder; print(temporary_folder())"
+    code = "from underlay.spark.start.open_session import temporary_folder; print(temporary_folder())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
     assert "underlay-spark-" in done.stdout
     assert not Path(done.stdout.strip()).exists()

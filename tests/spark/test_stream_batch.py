@@ -16,15 +16,15 @@ from tests.end_to_end.lakes import data_keys
 from tests.spark.streams import Feed, forget_commit, ids, run, sink_of
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest
-from underlay.spark import few
-from underlay.spark.few import SeenRows, collect_few
-from underlay.spark.session import forget, session
-from underlay.spark.source import register_source
-from underlay.spark.stream_batch import batch_writer
+from underlay.spark.api.data_source import register_source
+from underlay.spark.api.session import forget, session
+from underlay.spark.stream.batch_writer import batch_writer
+from underlay.spark.tasks import collect as few
+from underlay.spark.tasks.collect import SeenRows, collect_few
 from underlay.store import open_store
-from underlay.store.faulty import Crashed, Fault, FaultyStore, on
-from underlay.store.wrapper import Op
-from underlay.table.intent import list_intents
+from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, on
+from underlay.store.testing.wrapper import Op
+from underlay.table.coordination.intent import list_intents
 
 NAME = "some.table"
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import underlay as ul
 from tests.spark.killed_stream import NAME, run_and_kill
 from tests.spark.streams import Feed, ids, run, sink_of
-from underlay.spark.source import register_source
+from underlay.spark.api.data_source import register_source
 
 pytestmark = pytest.mark.local_only
 

@@ -17,9 +17,9 @@ from tests.tables.worlds import add_column, delete_positions, rename_column, wid
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest, Malformed, SchemaMismatch, Unsupported
-from underlay.spark.source import UnderlayDataSource, register_source
-from underlay.spark.stream_limits import LimitedReader
-from underlay.spark.stream_read import StreamReader
+from underlay.spark.api.data_source import UnderlayDataSource, register_source
+from underlay.spark.stream.limited_read import LimitedReader
+from underlay.spark.stream.read import StreamReader
 
 NAME = "some.table"
 

@@ -16,11 +16,11 @@ from tests.end_to_end.lakes import data_keys
 from tests.spark.streams import Feed, forget_commit, ids, run, sink_of
 from underlay.api.table import Table
 from underlay.errors import Inconsistent, InvalidRequest, ReplayDiffers, SchemaMismatch, TableNotFound
-from underlay.spark.session import forget, session
-from underlay.spark.source import UnderlayDataSource, register_source
-from underlay.spark.stream_query import read_offsets
-from underlay.spark.stream_write import EpochFiles, StreamWriter
-from underlay.spark.tasks import write_batches
+from underlay.spark.api.data_source import UnderlayDataSource, register_source
+from underlay.spark.api.session import forget, session
+from underlay.spark.stream.query import read_offsets
+from underlay.spark.stream.write import EpochFiles, StreamWriter
+from underlay.spark.tasks.stage_rows import write_batches
 
 NAME = "some.table"
 SCHEMA = StructType([StructField("id", LongType()), StructField("name", StringType())])

@@ -22,10 +22,10 @@ from tests.tables.test_traps_of_shape import PARTITION_VALUES, without_bounds
 from tests.tables.traps import by_duckdb, numbered, patched
 from tests.tables.worlds import add_column, delete_positions, drop_column, widen_column
 from underlay.api.lake import Lake
-from underlay.parquet.encode import I64, Binary
-from underlay.parquet.footer import KeyValue
-from underlay.spark.columns import spark_schema
-from underlay.spark.relation import read_table
+from underlay.parquet.footer.footer import KeyValue
+from underlay.parquet.thrift.encode import I64, Binary
+from underlay.spark.relation.relation import read_table
+from underlay.spark.types.spark_types import spark_schema
 
 UNSIGNED = ("t21", "t21_wide")
 FLOAT_QUESTIONS = (

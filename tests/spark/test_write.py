@@ -16,16 +16,16 @@ from tests.spark.bus import settle
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import CommitConflict, InvalidRequest, NotFound, SchemaMismatch, TableExists
-from underlay.spark import small
-from underlay.spark.arrow_map import map_in_arrow
-from underlay.spark.cluster import clustered
-from underlay.spark.options import read_options
-from underlay.spark.relation import read_table
-from underlay.spark.small import collect_small, is_small
-from underlay.spark.source import register_source
-from underlay.spark.source_write import TableWriter
-from underlay.spark.target import remember_lake
-from underlay.spark.write import append, overwrite, write
+from underlay.spark.api.data_source import register_source
+from underlay.spark.api.write import append, overwrite, write
+from underlay.spark.relation.relation import read_table
+from underlay.spark.source.options import read_options
+from underlay.spark.source.write import TableWriter
+from underlay.spark.start.session_lakes import remember_lake
+from underlay.spark.tasks import collect as small
+from underlay.spark.tasks.clustering import clustered
+from underlay.spark.tasks.collect import collect_small, is_small
+from underlay.spark.tasks.map_in_arrow import map_in_arrow
 
 NAME = "some.table"
 

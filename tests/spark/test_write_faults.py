@@ -13,9 +13,9 @@ import underlay as ul
 from tests.spark.faulty_session import ROWS, FaultySession
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.spark import small
-from underlay.spark.write import append
-from underlay.table.intent import list_intents
+from underlay.spark.api.write import append
+from underlay.spark.tasks import collect as small
+from underlay.table.coordination.intent import list_intents
 
 pytestmark = pytest.mark.local_only
 

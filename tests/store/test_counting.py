@@ -7,11 +7,11 @@ from threading import Barrier
 import pytest
 
 from underlay.errors import NotFound
-from underlay.store.counting import CountingStore
-from underlay.store.faulty import FaultyStore
 from underlay.store.open import open_store
 from underlay.store.store import Store
-from underlay.store.wrapper import Op
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.faulty import FaultyStore
+from underlay.store.testing.wrapper import Op
 from underlay.values.ranges import ByteRange
 
 

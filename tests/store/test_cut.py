@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.errors import Truncated
-from underlay.store.cut import cut, join
+from underlay.store.coalesce import cut, join
 from underlay.values.ranges import ByteRange
 
 DATA = bytes(range(200))

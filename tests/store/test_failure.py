@@ -6,7 +6,7 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotSupportedError, PermissionDeniedError
 
 from underlay.errors import Truncated, Unavailable, UnderlayError
-from underlay.store.failure import Failure, create_outcome, explain, read_failure
+from underlay.store.remote_errors import Failure, create_outcome, explain, read_failure
 from underlay.store.store import Outcome
 
 

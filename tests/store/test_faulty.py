@@ -5,10 +5,10 @@ import os
 import pytest
 
 from underlay.errors import Unavailable
-from underlay.store.faulty import Crashed, Fault, FaultyStore, at, at_every_request, on, script, seeded
 from underlay.store.open import open_store
 from underlay.store.store import Outcome, Store
-from underlay.store.wrapper import Op
+from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at, at_every_request, on, script, seeded
+from underlay.store.testing.wrapper import Op
 
 
 def memory() -> Store:

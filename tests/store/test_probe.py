@@ -7,11 +7,11 @@ from threading import Barrier
 import pytest
 
 from underlay.errors import Unavailable, Unsupported
-from underlay.store.faulty import Fault, FaultyStore, at, on, script
 from underlay.store.open import open_store
 from underlay.store.probe import probe_store
 from underlay.store.store import Data, Outcome, Store, StoredObject
-from underlay.store.wrapper import Op
+from underlay.store.testing.faulty import Fault, FaultyStore, at, on, script
+from underlay.store.testing.wrapper import Op
 
 
 def memory() -> Store:

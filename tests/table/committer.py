@@ -10,9 +10,9 @@ import sys
 
 from tests.table.entries import append
 from underlay.store.local import LocalStore
-from underlay.table.lake import Lake
-from underlay.table.succession import open_active
-from underlay.table.surroundings import wait_for_background
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import open_active
+from underlay.table.versions.environment import wait_for_background
 
 
 def run(root: str, table: str, writer: str, count: int) -> None:

@@ -13,12 +13,12 @@ from underlay.index.root import Definition, Root, SourceRecord
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.open import open_store
 from underlay.store.store import Store
-from underlay.table.commit import commit
-from underlay.table.lake import Lake
-from underlay.table.revision import Revision
-from underlay.table.succession import create
-from underlay.table.surroundings import Surroundings
-from underlay.table.transaction import Transaction
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import create
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.environment import Surroundings
+from underlay.table.versions.revision import Revision
 
 LAYOUT = Layout(id="plain", elements=b"elements", created_by="tests", fields=(1,))
 DEFINITION = Definition(

@@ -4,12 +4,12 @@ import pytest
 
 from tests.table.entries import memory, surroundings
 from underlay.errors import Inconsistent, VersionNotFound
-from underlay.store.counting import CountingStore
-from underlay.store.faulty import Fault, FaultyStore, on
 from underlay.store.store import Store
-from underlay.store.wrapper import Op
-from underlay.table.chain import NONE, Chain, ChainKeys
-from underlay.table.publish import Lost
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.faulty import Fault, FaultyStore, on
+from underlay.store.testing.wrapper import Op
+from underlay.table.versions.chain import NONE, Chain, ChainKeys
+from underlay.table.versions.publish import Lost
 
 KEYS = ChainKeys(folder="c", object=lambda number: f"c/{number:020}.root", hint="c/hint")
 

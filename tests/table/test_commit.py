@@ -30,19 +30,19 @@ from underlay.errors import (
     NotFound,
     Unavailable,
 )
-from underlay.index import deletes as bitmaps
+from underlay.index import deletion_vectors as bitmaps
 from underlay.index.root import Definition, PartitionFieldRecord, Root, encode_root
 from underlay.schema.record import FieldRecord, SchemaRecord
-from underlay.store.counting import CountingStore
-from underlay.store.faulty import Fault, FaultyStore, on
 from underlay.store.local import LocalStore
-from underlay.store.wrapper import Op
-from underlay.table import tidy
-from underlay.table.commit import commit, put_all
-from underlay.table.conflicts import ReadSet
-from underlay.table.revision import Revision
-from underlay.table.snapshot import Snapshot
-from underlay.table.transaction import Transaction
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.faulty import Fault, FaultyStore, on
+from underlay.store.testing.wrapper import Op
+from underlay.table.commit import tidy
+from underlay.table.commit.commit import commit, put_all
+from underlay.table.commit.conflicts import ReadSet
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import Snapshot
 
 
 def locations(revision: Revision, root: Root | None = None) -> set[str]:

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from tests.table.entries import DEFINITION, entry, source
-from underlay.index import deletes as bitmaps
+from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Change
 from underlay.index.root import Definition, Delta, Root, SortFieldRecord
 from underlay.index.state import advance, first_root
 from underlay.schema.record import FieldRecord, SchemaRecord
-from underlay.table.conflict_rules import RULES, Act, Rule, Verdict, When, markdown
-from underlay.table.conflicts import Decision, Done, Mine, ReadSet, Rebase, Redo, Refuse, Winner, conflicts
-from underlay.table.constraints import is_stricter
+from underlay.table.commit.conflict_rules import RULES, Act, Rule, Verdict, When, markdown
+from underlay.table.commit.conflicts import Decision, Done, Mine, ReadSet, Rebase, Redo, Refuse, Winner, conflicts
+from underlay.table.commit.constraints import is_stricter
 
 BASE = advance(
     first_root(DEFINITION, commit_id="0", now_us=1, writer="w"),

@@ -11,15 +11,15 @@ from tests.table.entries import DEFINITION, append, appending, deleting, new_tab
 from underlay.errors import CommitUnknown, TableNotFound, UnderlayError
 from underlay.index.entry import FileEntry
 from underlay.index.root import Root
-from underlay.store.faulty import Crashed, Fault, FaultyStore, at_every_request
 from underlay.store.store import Store
-from underlay.table import tidy
-from underlay.table.catalog_changes import rename_table
-from underlay.table.commit import commit
-from underlay.table.lake import Lake
-from underlay.table.revision import Revision
-from underlay.table.succession import activate, create, drop, open_active, prepare_successor
-from underlay.table.travel import rollback
+from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at_every_request
+from underlay.table.catalog.changes import rename_table
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import activate, create, drop, open_active, prepare_successor
+from underlay.table.commit import tidy
+from underlay.table.commit.commit import commit
+from underlay.table.time_travel import rollback
+from underlay.table.versions.revision import Revision
 
 Work = Callable[[Lake, Store], object]
 """An operation on a lake; the store is for what others do meanwhile."""

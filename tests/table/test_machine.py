@@ -17,16 +17,16 @@ from msgspec.structs import replace
 from tests.table.checker import Checker
 from tests.table.entries import LAYOUT, ROWS, entry, key_of, memory, new_table, other_client
 from underlay.errors import CommitConflict, CommitUnknown, Unavailable
-from underlay.index import deletes as bitmaps
+from underlay.index import deletion_vectors as bitmaps
 from underlay.index.root import Root
-from underlay.store.faulty import Fault, FaultyStore, seeded
 from underlay.store.local import LocalStore
 from underlay.store.store import Store
-from underlay.table import tidy
-from underlay.table.commit import commit
-from underlay.table.revision import Revision
-from underlay.table.snapshot import Snapshot
-from underlay.table.transaction import Transaction
+from underlay.store.testing.faulty import Fault, FaultyStore, seeded
+from underlay.table.commit import tidy
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import Snapshot
 
 Content = dict[str, set[int]]
 """The deleted rows of each file."""

@@ -4,9 +4,9 @@ import os
 import subprocess
 import sys
 
-from underlay.table.process import is_gone, own_process
+from underlay.runtime.process import is_gone, own_process
 
-SAY = "from underlay.table.process import own_process; print(own_process(), flush=True); input()"
+SAY = "from underlay.runtime.process import own_process; print(own_process(), flush=True); input()"
 
 
 def test_a_process_is_there_until_it_ends_whether_it_was_waited_for_or_not():

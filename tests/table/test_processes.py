@@ -10,9 +10,9 @@ from pathlib import Path
 from tests.table.checker import Checker
 from tests.table.entries import append, new_table
 from underlay.store.local import LocalStore
-from underlay.table.revision import Revision
-from underlay.table.snapshot import Snapshot
-from underlay.table.surroundings import Surroundings, wait_for_background
+from underlay.table.versions.environment import Surroundings, wait_for_background
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import Snapshot
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -6,11 +6,11 @@ import pytest
 
 from tests.table.entries import memory, surroundings
 from underlay.errors import CommitUnknown, Damaged, Malformed, Unavailable
-from underlay.store.faulty import Fault, FaultyStore, on, script
 from underlay.store.local import LocalStore
 from underlay.store.store import Data, Outcome, Store
-from underlay.store.wrapper import Op
-from underlay.table.publish import Lost, Published, publish
+from underlay.store.testing.faulty import Fault, FaultyStore, on, script
+from underlay.store.testing.wrapper import Op
+from underlay.table.versions.publish import Lost, Published, publish
 
 
 def read_id(data: memoryview) -> str:

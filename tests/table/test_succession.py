@@ -5,15 +5,15 @@ import pytest
 from tests.table.checker import Checker
 from tests.table.entries import DEFINITION, append, appending, memory, new_lake, new_table, surroundings
 from underlay.errors import CommitConflict, InvalidRequest, NotFound, RevisionClosed, TableExists, TableNotFound
-from underlay.store.faulty import Crashed, Fault, FaultyStore, on
-from underlay.store.wrapper import Op
-from underlay.table.catalog import split_name
-from underlay.table.catalog_changes import rename_table, tag_version, untag_version
-from underlay.table.commit import commit
-from underlay.table.lake import Lake
-from underlay.table.opened import OpenTable
-from underlay.table.revision import Revision
-from underlay.table.succession import activate, create, drop, finish, open_active, prepare_successor
+from underlay.index.catalog import split_name
+from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, on
+from underlay.store.testing.wrapper import Op
+from underlay.table.catalog.changes import rename_table, tag_version, untag_version
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import activate, create, drop, finish, open_active, prepare_successor
+from underlay.table.commit.commit import commit
+from underlay.table.open_table import OpenTable
+from underlay.table.versions.revision import Revision
 
 
 def tables(lake: Lake) -> list[str]:

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from underlay.table.threads import map_in_threads
+from underlay.runtime.threads import map_in_threads
 
 AT_EXIT = """
 import atexit
-from underlay.table.threads import map_in_threads
+from underlay.runtime.threads import map_in_threads
 atexit.register(lambda: print(map_in_threads(lambda n: n * n, range(5), 3)))
 """
 

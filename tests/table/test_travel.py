@@ -7,14 +7,14 @@ from tests.table.entries import DEFINITION, append, appending, deleting, new_tab
 from underlay.errors import CommitConflict, InvalidRequest, VersionNotFound
 from underlay.index.root import Definition
 from underlay.schema.record import FieldRecord, SchemaRecord
-from underlay.store.counting import CountingStore
-from underlay.store.wrapper import Op
-from underlay.table import tidy
-from underlay.table.commit import commit
-from underlay.table.revision import Revision
-from underlay.table.snapshot import Snapshot
-from underlay.table.transaction import Transaction
-from underlay.table.travel import at_tag, at_time, at_version, history, rollback, tag
+from underlay.store.testing.counting import CountingStore
+from underlay.store.testing.wrapper import Op
+from underlay.table.commit import tidy
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.time_travel import at_tag, at_time, at_version, history, rollback, tag
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import Snapshot
 
 
 def grown(count: int) -> Revision:

@@ -4,10 +4,10 @@ import pytest
 
 from tests.end_to_end.lakes import NAME, SCHEMA, memory, quick
 from underlay.store import Store
-from underlay.table.heartbeat import Heartbeat
-from underlay.table.intent import list_intents
-from underlay.table.revision import Revision
-from underlay.table.upload import announce, upload, withdraw
+from underlay.table.coordination.heartbeat import Heartbeat
+from underlay.table.coordination.intent import list_intents
+from underlay.table.coordination.upload_intent import announce, upload, withdraw
+from underlay.table.versions.revision import Revision
 
 
 @pytest.fixture

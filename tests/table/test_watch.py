@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import underlay as ul
-from underlay.table.watch import unwatch, watch
+from underlay.table.versions.commit_listeners import unwatch, watch
 
 Heard = list[tuple[str, str]]
 

@@ -9,7 +9,7 @@ from tests.store.servers import S3Server
 from tests.store.servers import moto as moto
 from tests.table.checker import Checker
 from tests.table.entries import append, new_table, surroundings
-from underlay.table.revision import Revision
+from underlay.table.versions.revision import Revision
 
 
 @pytest.mark.parametrize("max_retries", [0, 3])

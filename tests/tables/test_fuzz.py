@@ -16,8 +16,8 @@ from tests.tables.oracle import answer
 from tests.tables.worlds import World, add_column, delete_positions
 from underlay import col
 from underlay.prune import Predicate
-from underlay.schema.arrow import from_arrow
-from underlay.schema.default import format_default
+from underlay.schema.convert.arrow import from_arrow
+from underlay.schema.convert.default import format_default
 from underlay.store import open_store
 
 EXAMPLES = int(os.environ.get("UNDERLAY_FUZZ_EXAMPLES", "40"))

@@ -12,7 +12,7 @@ from tests.tables.kinds import FLOATING, IN_SECONDS, KINDS, TEXTUAL
 from tests.tables.oracle import answer
 from tests.tables.traps import own, registered
 from underlay import col
-from underlay.index.packed import MAX_BOUND_BYTES
+from underlay.index.segment.packed import MAX_BOUND_BYTES
 
 column = col("c")
 FORMS = {

@@ -33,8 +33,8 @@ from tests.tables.traps import (
 )
 from tests.tables.worlds import widen_column
 from underlay import col
-from underlay.parquet.encode import Binary
-from underlay.parquet.footer import KeyValue
+from underlay.parquet.footer.footer import KeyValue
+from underlay.parquet.thrift.encode import Binary
 
 NAN = math.nan
 FLOAT_QUESTIONS = (

@@ -18,8 +18,8 @@ from tests.tables.traps import assert_safe, by_scan, by_sql, fresh, numbered, ow
 from tests.tables.worlds import add_column, delete_positions, drop_column
 from underlay import col
 from underlay.errors import BadPredicate, Replaced, UnderlayError, UnknownColumn
-from underlay.parquet.encode import I64
-from underlay.scan.sidecars import SidecarRebuilt
+from underlay.parquet.thrift.encode import I64
+from underlay.scan.blooms.sidecars import SidecarRebuilt
 
 
 @pytest.mark.parametrize(("type_", "large"), [(pa.uint32(), 2147483653), (pa.uint64(), 9223372036854775813)])

@@ -14,8 +14,8 @@ import underlay
 from tests.index.patching import opened
 from tests.parquet.footers import written
 from tests.tables.worlds import World
-from underlay.parquet.footer import Footer
-from underlay.parquet.tail import read_tail, seal
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import read_tail, seal
 from underlay.store import open_store
 
 

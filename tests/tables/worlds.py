@@ -16,9 +16,9 @@ from underlay.errors import Damaged, NotFound
 from underlay.index.root import Definition
 from underlay.schema.record import FieldRecord
 from underlay.store import Store
-from underlay.table.commit import commit
-from underlay.table.surroundings import wait_for_background
-from underlay.table.transaction import Transaction
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.environment import wait_for_background
 
 
 class World:

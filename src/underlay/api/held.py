@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, TypeVar
 
-from underlay.table.catalog import TableRecord, find_table
-from underlay.table.kept import Kept
-from underlay.table.lake import Lake
+from underlay.index.catalog import TableRecord, find_table
+from underlay.table.catalog.lake import Lake
+from underlay.table.coordination.held import Kept
 
 T = TypeVar("T")
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from underlay.ingest.dry_run import DryRun, dry_run
-from underlay.ingest.found import SAME_SCHEME
-from underlay.ingest.ingest import ingest
-from underlay.ingest.progress import Progress
-from underlay.ingest.record import Keep, keep_record
-from underlay.ingest.settings import Settings
-from underlay.ingest.source import LOCAL, Found
-from underlay.ingest.summary import Summary
-from underlay.ingest.watch import Pace, Watch
-from underlay.ingest.workers import LocalWorkers, MakeWorkers, Workers
-from underlay.scan.locate import FileStores
+from underlay.ingest.run.dry_run import DryRun, dry_run
+from underlay.ingest.run.ingest import ingest
+from underlay.ingest.run.record import Keep, keep_record
+from underlay.ingest.run.summary import Summary
+from underlay.ingest.run.watch import Pace, Watch
+from underlay.ingest.source.find import SAME_SCHEME
+from underlay.ingest.source.source import LOCAL, Found
+from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.settings import Settings
+from underlay.ingest.work.workers import LocalWorkers, MakeWorkers, Workers
+from underlay.scan.read.file_stores import FileStores
 from underlay.store.open import Option
-from underlay.table.lake import Lake
-from underlay.table.opened import OpenTable
+from underlay.table.catalog.lake import Lake
+from underlay.table.open_table import OpenTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Ingests:
         found: Sequence[Found] | None = None,
         keep: Keep = keep_record,
     ) -> Summary:
-        """See `ingest.ingest`."""
+        """See `ingest.run.ingest`."""
         return ingest(
             self.lake,
             name,
@@ -53,7 +53,7 @@ class Ingests:
         )
 
     def dry_run(self, name: str, settings: Settings) -> DryRun:
-        """See `ingest.dry_run`."""
+        """See `ingest.run.dry_run`."""
         return dry_run(self.lake, name, replace(settings, store_options=self._source_options(settings)))
 
     def watch(

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from underlay.api.held import Held, look_at_tables
 from underlay.api.moment import show_moment
 from underlay.errors import Damaged, Unsupported
-from underlay.table.alive import Seen
-from underlay.table.catalog import TableRecord
-from underlay.table.intent import EXCLUSIVE, Intent, list_intents
-from underlay.table.job import HeldJob
-from underlay.table.lake import Lake
-from underlay.table.revision import Revision
+from underlay.index.catalog import TableRecord
+from underlay.table.catalog.lake import Lake
+from underlay.table.coordination.intent import EXCLUSIVE, Intent, list_intents
+from underlay.table.coordination.job import HeldJob
+from underlay.table.coordination.liveness import Seen
+from underlay.table.versions.revision import Revision
 
 if TYPE_CHECKING:
     from underlay.api.table import Table

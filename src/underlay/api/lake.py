@@ -17,35 +17,35 @@ from underlay.api.moment import show_moment
 from underlay.api.run_info import RunInfo, list_runs
 from underlay.api.table import Table
 from underlay.api.table_info import RevisionInfo, TableInfo
-from underlay.cache.decoded import DecodedCache
+from underlay.cache.objects import DecodedCache
 from underlay.cache.settings import disk_cache, memory_cache
-from underlay.change.define import define
+from underlay.change.define.define import define
 from underlay.errors import InvalidRequest, NotFound
+from underlay.index.catalog import Catalog, find_table
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import SegmentRef
-from underlay.index.segment import Segment
-from underlay.ingest.dry_run import DryRun
-from underlay.ingest.options import Options, Sources, read_options
-from underlay.ingest.progress import Progress
-from underlay.ingest.record import Keep, keep_record
-from underlay.ingest.summary import Summary
-from underlay.ingest.watch import Pace, Watch
-from underlay.ingest.workers import MakeWorkers
+from underlay.index.segment.segment import Segment
+from underlay.ingest.run.dry_run import DryRun
+from underlay.ingest.run.record import Keep, keep_record
+from underlay.ingest.run.summary import Summary
+from underlay.ingest.run.watch import Pace, Watch
+from underlay.ingest.work.options import Options, Sources, read_options
+from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.workers import MakeWorkers
 from underlay.registry.registry import Registry, open_registry
-from underlay.scan.locate import FileStores
+from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store, open_store
-from underlay.table import succession
-from underlay.table.catalog import Catalog, find_table
-from underlay.table.catalog_changes import rename_table
-from underlay.table.lake import Lake as Catalogued
-from underlay.table.opened import OpenTable
-from underlay.table.opening import open_catalog, open_revision
-from underlay.table.revision import Revision
-from underlay.table.surroundings import Surroundings
+from underlay.table.catalog import lifecycle as succession
+from underlay.table.catalog.changes import rename_table
+from underlay.table.catalog.lake import Lake as Catalogued
+from underlay.table.catalog.open_by_registry import open_catalog, open_revision
+from underlay.table.open_table import OpenTable
+from underlay.table.versions.environment import Surroundings
+from underlay.table.versions.revision import Revision
 
 if TYPE_CHECKING:
-    from underlay.local.dataset import TableDataset
-    from underlay.local.result import SqlResult
+    from underlay.local.dataset.dataset import TableDataset
+    from underlay.local.sql.result import SqlResult
 
 
 def connect(
@@ -240,7 +240,7 @@ class Lake:
         Older versions by `FROM taxi.trips VERSION AS OF 7` and `TIMESTAMP AS OF '2026-01-01'`. Nothing else of this
         machine can be reached.
         """
-        from underlay.local.sql import run_sql  # loads DuckDB
+        from underlay.local.sql.run import run_sql  # loads DuckDB
 
         return run_sql(text, self._dataset, lambda: [table.name for table in self.tables()], parameters)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from underlay.api.held import Held, look_at_tables
 from underlay.api.moment import show_moment
+from underlay.index.catalog import TableRecord
 from underlay.index.keys import RevisionKeys
-from underlay.table import lease as leases
-from underlay.table.alive import Seen
-from underlay.table.catalog import TableRecord
-from underlay.table.lake import Lake
+from underlay.table.catalog.lake import Lake
+from underlay.table.coordination import lease as leases
+from underlay.table.coordination.liveness import Seen
 
 if TYPE_CHECKING:
     from underlay.api.table import Table

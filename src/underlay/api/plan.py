@@ -10,7 +10,7 @@ from underlay.plan.assign import assign
 from underlay.plan.chunks import all_ranges, block_identities
 from underlay.plan.plan import Plan as Choices
 from underlay.plan.plan import Totals
-from underlay.scan.scan import Query
+from underlay.scan.query import Query
 from underlay.schema.names import find_leaf, parse_path
 
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from underlay.api.held import look_at_tables
 from underlay.api.moment import show_moment
 from underlay.errors import InvalidRequest
-from underlay.table.alive import Seen
-from underlay.table.catalog import TableRecord
-from underlay.table.lake import Lake
-from underlay.table.revision import Revision
-from underlay.table.run_record import RunRecord, State, list_records
+from underlay.index.catalog import TableRecord
+from underlay.table.catalog.lake import Lake
+from underlay.table.coordination.liveness import Seen
+from underlay.table.coordination.run_record import RunRecord, State, list_records
+from underlay.table.versions.revision import Revision
 
 LOST = "lost"
 UNREADABLE = "unreadable"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from underlay.plan.plan import Plan
-from underlay.scan.count import count_rows
-from underlay.scan.scan import Query
+from underlay.scan.query import Query, count_rows
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]  # an optional library without types

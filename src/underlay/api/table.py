@@ -17,29 +17,29 @@ from underlay.api.moment import read_moment
 from underlay.api.plan import Plan
 from underlay.api.scan import Scan
 from underlay.api.version import Version, describe
-from underlay.cache.decoded import DecodedCache
-from underlay.change import append as appending
-from underlay.change import register as registering
-from underlay.change.comment import set_comment
+from underlay.cache.objects import DecodedCache
+from underlay.change.define.evolve import set_comment
+from underlay.change.register import register as registering
+from underlay.change.rows import append as appending
 from underlay.errors import InvalidRequest, VersionNotFound
+from underlay.index.catalog import find_table
 from underlay.index.root import Definition
-from underlay.local.conjuncts import named_columns, split_filter
+from underlay.local.dataset.arrow_filter import named_columns, split_filter
 from underlay.prune import TRUE, Predicate
-from underlay.prune.where import parse_where
-from underlay.scan.locate import FileStores
-from underlay.scan.scan import Query
-from underlay.schema.arrow import to_arrow
-from underlay.table import job as jobs
-from underlay.table import lease as leases
-from underlay.table import travel
-from underlay.table.catalog import find_table
-from underlay.table.catalog_changes import untag_version
-from underlay.table.opened import Head, OpenTable
-from underlay.table.revision import Revision
-from underlay.table.snapshot import Snapshot
+from underlay.prune.parse.sql import parse_where
+from underlay.scan.query import Query
+from underlay.scan.read.file_stores import FileStores
+from underlay.schema.convert.arrow import to_arrow
+from underlay.table import time_travel as travel
+from underlay.table.catalog.changes import untag_version
+from underlay.table.coordination import job as jobs
+from underlay.table.coordination import lease as leases
+from underlay.table.open_table import Head, OpenTable
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from underlay.local.dataset import TableDataset
+    from underlay.local.dataset.dataset import TableDataset
 
 Where = str | Predicate | pc.Expression | None
 """A condition: SQL text, `col("a") > 1`, or an Arrow expression."""
@@ -129,7 +129,7 @@ class Table:
 
     def dataset(self) -> TableDataset:
         """This version as a `pyarrow.dataset.Dataset`, for DuckDB, Polars, DataFusion and pandas."""
-        from underlay.local.dataset import TableDataset  # loads pyarrow.dataset and DuckDB's rules
+        from underlay.local.dataset.dataset import TableDataset  # loads pyarrow.dataset and DuckDB's rules
 
         return TableDataset(self.snapshot(), self._stores, cache=self._cache, name=self.name)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from underlay.api.moment import show_moment
 from underlay.index.root import Root
-from underlay.ingest.settle import run_of
+from underlay.ingest.exactly_once.commit_claimed import run_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,8 @@ from threading import Lock
 from deflate import crc32
 
 from underlay.cache.disk_entry import PieceKey, decode_entry, encode_entry, read_file
-from underlay.cache.fork import start_afresh_after_fork
 from underlay.errors import ChecksumMismatch
+from underlay.runtime.fork import start_afresh_after_fork
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar, cast
 
-from underlay.cache.fork import start_afresh_after_fork
+from underlay.runtime.fork import start_afresh_after_fork
 
 T = TypeVar("T")
 

@@ -13,11 +13,16 @@ import typer
 from typer.core import TyperGroup
 
 from underlay import __version__
-from underlay.cli import ingest, jobs, lake, rows, table, verify
-from underlay.cli.lake_choice import finish_registries
-from underlay.cli.output import say
-from underlay.cli.pm import app as pm
-from underlay.cli.registry import app as registry
+from underlay.cli.common.lake_choice import finish_registries
+from underlay.cli.common.output import say
+from underlay.cli.ingest import commands as ingest
+from underlay.cli.maintenance import job_commands as jobs
+from underlay.cli.maintenance import verify_commands as verify
+from underlay.cli.pm.commands import app as pm
+from underlay.cli.registry.commands import app as registry
+from underlay.cli.rows import commands as rows
+from underlay.cli.tables import lake_commands as lake
+from underlay.cli.tables import table_commands as table
 from underlay.errors import Unavailable, UnderlayError, exit_code
 
 _REGISTRY_SECONDS = 5.0

@@ -1,7 +1,7 @@
 """One file of a table as the index knows it: what a planner needs of it, and what a reader decodes it by.
 
 Numbers over the file's N blocks are packed little-endian arrays, so that an entry is the same bytes in a root's tail
-and in a segment's columns. Bounds are packed by the column's storage (see `schema.domain`): 8 bytes a block for
+and in a segment's columns. Bounds are packed by the column's storage (see `schema.bound_storage`): 8 bytes a block for
 numbers; for bytes N + 1 offsets of 4 bytes, then the values. Where a flag says that there is no bound, zeros stand.
 """
 
@@ -81,7 +81,7 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     sidecar_bytes: int = 0
     """Size of the sidecar; 0 when none was written."""
     sidecar_crc: int = 0
-    """What tells the sidecar from others of its size, see `pm.checksum.identity`."""
+    """What tells the sidecar from others of its size, see `pm.format.checksum.identity`."""
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):

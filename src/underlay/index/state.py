@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from underlay.errors import InvalidRequest, Malformed
-from underlay.index import deletes as bitmaps
+from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Attachments, Change, Flush, Merge
 from underlay.index.entry import FileEntry, Layout
 from underlay.index.root import FORMAT, Definition, Delta, Root, Sources

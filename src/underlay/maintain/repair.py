@@ -6,12 +6,12 @@ from deflate import crc32
 
 from underlay.errors import ChecksumMismatch, Damaged, NotFound, Unsupported
 from underlay.index.keys import RevisionKeys
-from underlay.maintain.history import FileFacts
-from underlay.parquet.footer import Footer
-from underlay.parquet.tail import TAIL_BYTES
-from underlay.pm.build import bitsets_of, bloom_ranges
-from underlay.pm.checksum import identity
-from underlay.pm.convert import convert
+from underlay.maintain.verify.history import FileFacts
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import TAIL_BYTES
+from underlay.pm.convert.build import bitsets_of, bloom_ranges
+from underlay.pm.convert.footer import convert
+from underlay.pm.format.checksum import identity
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from underlay.errors import UnknownColumn
 from underlay.index.entry import Flag
-from underlay.index.segment_bounds import has_flag, pack_key
-from underlay.plan.choice import Choice
+from underlay.index.segment.bounds import has_flag, pack_key
+from underlay.plan.by_part import Choice
 from underlay.plan.leaf_bounds import block_bounds, leaf_statistics
 from underlay.plan.plan import Plan
-from underlay.schema.arrow import to_arrow_type
-from underlay.schema.domain import WIDE_DECIMAL_BYTES, Storage, storage_of
+from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
+from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.table_schema import LeafColumn
 from underlay.schema.types import Kind, Scalar
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from underlay.index.entry import Flag
-from underlay.index.segment import Segment
-from underlay.index.segment_bounds import has_flag
+from underlay.index.segment.bounds import has_flag
+from underlay.index.segment.segment import Segment
 from underlay.plan.part import BoolArray, Numbers
 from underlay.plan.plan import Plan, PlannedFile
 from underlay.schema.table_schema import TableSchema

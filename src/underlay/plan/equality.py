@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from underlay.prune import ColumnPath, Compare, In, IsNotDistinct, Op, Operand, Predicate
-from underlay.prune.normalise import conjuncts
+from underlay.prune.predicates.normalise import conjuncts
 
 
 def equalities(predicate: Predicate) -> list[tuple[Predicate, ColumnPath, tuple[Operand, ...]]]:

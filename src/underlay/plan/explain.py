@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from underlay.plan.choice import Choice
+from underlay.plan.by_part import Choice
 from underlay.plan.chunks import chunk_table, fetch_bytes
 from underlay.plan.part import BoolArray, Numbers
 from underlay.plan.plan import Plan, Totals, is_alive

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from underlay.errors import UnknownColumn
 from underlay.index.entry import Flag
-from underlay.index.packed import BoundColumn
-from underlay.index.segment import Segment, sum_by_file
-from underlay.index.segment_arrays import ChunkStatistics
-from underlay.index.segment_bounds import has_flag
-from underlay.index.segment_merge import absent_statistics
-from underlay.index.segment_widen import widened
+from underlay.index.segment.arrays import ChunkStatistics
+from underlay.index.segment.bounds import has_flag
+from underlay.index.segment.merge import absent_statistics
+from underlay.index.segment.packed import BoundColumn
+from underlay.index.segment.segment import Segment, sum_by_file
+from underlay.index.segment.widen import widened
 from underlay.plan.part import BoolArray, Numbers
 from underlay.prune import ColumnBounds, ColumnPath, Unordered
-from underlay.prune.bounds import KeyRanges
-from underlay.prune.operand import format_column
-from underlay.schema.default import default_scalar
-from underlay.schema.domain import Storage, domain_of, storage_of
-from underlay.schema.stored import stored_values
+from underlay.prune.blocks.column_bounds import KeyRanges
+from underlay.prune.predicates.operand import format_column
+from underlay.schema.bound_storage import Storage, domain_of, storage_of
+from underlay.schema.convert.default import default_scalar
+from underlay.schema.convert.stored_values import stored_values
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import Field, Kind
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from underlay.index.segment import Segment
+from underlay.index.segment.segment import Segment
 
 BoolArray = NDArray[np.bool_]
 Numbers = NDArray[np.int64]

@@ -1,8 +1,11 @@
-"""A plan: the blocks that a query needs, file by file, and what is known of all of them."""
+"""A plan: the blocks that a query needs, file by file, and what is known of all of them.
+
+The plan of a query: which blocks of a snapshot it needs, proven from metadata alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,11 +13,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from underlay.index.deletes import count
-from underlay.index.root import SegmentRef
-from underlay.plan.choice import Choice
-from underlay.plan.part import BoolArray, Numbers, distinct
-from underlay.prune import Predicate
+from underlay.index.deletion_vectors import count
+from underlay.index.root import PartitionFieldRecord, SegmentRef
+from underlay.plan.by_part import Choice, choose
+from underlay.plan.leaf_bounds import nothing_known, resolve
+from underlay.plan.part import BoolArray, Numbers, Part, distinct
+from underlay.prune import TRUE, Predicate, columns_of, evaluate
 from underlay.schema.table_schema import TableSchema
 
 
@@ -175,3 +179,29 @@ def _totals(choice: Choice) -> Totals:
 
 def _joined(arrays: list[NDArray[np.int64]]) -> Numbers:
     return np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
+
+
+def make_plan(
+    parts: Sequence[Part],
+    schema: TableSchema,
+    predicate: Predicate = TRUE,
+    columns: Iterable[int] = (),
+    *,
+    partition_by: Sequence[PartitionFieldRecord] = (),
+    skipped: Sequence[SegmentRef] = (),
+) -> Plan:
+    """The plan over all parts. `columns` are the leaves to read, those of the predicate included.
+
+    `skipped` are segments that `surviving` left out, for the totals only. No I/O but what the parts' segments fetch:
+    `Segment.prefetch` with the predicate's leaves beforehand makes it none. Raises UnknownColumn and BadPredicate.
+    """
+    named = resolve(schema, columns_of(predicate))
+    if not parts and not skipped:  # a literal that does not fit its column is refused without blocks too
+        evaluate(predicate, {path: nothing_known(leaf, 0) for path, leaf in named.items()}, block_count=0)
+    return Plan(
+        choices=tuple(choose(part, schema, partition_by, predicate, named) for part in parts),
+        schema=schema,
+        predicate=predicate,
+        columns=tuple(dict.fromkeys(columns)),
+        skipped=tuple(skipped),
+    )

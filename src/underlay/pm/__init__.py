@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from underlay.pm.build import from_parquet
-    from underlay.pm.encode import append, create
+    from underlay.pm.convert.build import from_parquet
     from underlay.pm.file import SidecarWriter, create_sidecar, read_sidecar
-    from underlay.pm.file_schema import FileSchema
-    from underlay.pm.prune import chunk_ranges, search_timestamp
-    from underlay.pm.read import read_rows
-    from underlay.pm.sidecar import Sidecar, decode
-from underlay.pm.synthesise import to_footer
+    from underlay.pm.format.encode import append, create
+    from underlay.pm.format.sidecar import Sidecar, decode
+    from underlay.pm.prune.prune import chunk_ranges, search_timestamp
+    from underlay.pm.read.file_schema import FileSchema
+    from underlay.pm.read.rows import read_rows
+from underlay.pm.read.synthesise import to_footer
 
 __all__ = [
     "FileSchema",
@@ -34,19 +34,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "FileSchema": "file_schema",
-    "Sidecar": "sidecar",
+    "FileSchema": "read.file_schema",
+    "Sidecar": "format.sidecar",
     "SidecarWriter": "file",
-    "append": "encode",
-    "chunk_ranges": "prune",
-    "create": "encode",
+    "append": "format.encode",
+    "chunk_ranges": "prune.prune",
+    "create": "format.encode",
     "create_sidecar": "file",
-    "decode": "sidecar",
-    "from_parquet": "build",
-    "read_rows": "read",
+    "decode": "format.sidecar",
+    "from_parquet": "convert.build",
+    "read_rows": "read.rows",
     "read_sidecar": "file",
-    "search_timestamp": "prune",
-    "to_footer": "synthesise",
+    "search_timestamp": "prune.prune",
+    "to_footer": "read.synthesise",
 }
 
 

@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterator
 from enum import IntFlag
 from typing import NamedTuple
 
-from underlay.pm.blocks import bloom_places
-from underlay.pm.footers import Footer, walk
-from underlay.pm.layout import (
+from underlay.pm.format.blocks import bloom_places
+from underlay.pm.format.footers import Footer, walk
+from underlay.pm.format.layout import (
     BLOCK_HEAD_BYTES,
     CHUNK,
     DESCRIPTOR,
@@ -21,10 +21,10 @@ from underlay.pm.layout import (
     Layout,
     StatFlag,
 )
-from underlay.pm.sidecar import Sidecar, decode
-from underlay.pm.statistics import SIDES, bound_spans
-from underlay.pm.types import describe
-from underlay.pm.values import Buffer
+from underlay.pm.format.sidecar import Sidecar, decode
+from underlay.pm.format.statistics import SIDES, bound_spans
+from underlay.pm.format.types import describe
+from underlay.pm.format.values import Buffer
 from underlay.values.physical import Codec, PhysicalType
 
 

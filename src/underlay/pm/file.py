@@ -18,11 +18,11 @@ from types import TracebackType
 from typing import Self
 
 from underlay.errors import Busy, InvalidRequest, Truncated, UnderlayError, from_os_error
-from underlay.parquet.tail import MAGIC as PARQUET_MAGIC
-from underlay.pm.encode import append
-from underlay.pm.layout import HEADER
-from underlay.pm.sidecar import Sidecar, decode
-from underlay.pm.values import Block, Buffer, VersionFields
+from underlay.parquet.footer.tail import MAGIC as PARQUET_MAGIC
+from underlay.pm.format.encode import append
+from underlay.pm.format.layout import HEADER
+from underlay.pm.format.sidecar import Sidecar, decode
+from underlay.pm.format.values import Block, Buffer, VersionFields
 
 _U64 = struct.Struct("<Q")
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in place of a file is an error, not an endless wait

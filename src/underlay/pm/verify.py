@@ -13,19 +13,19 @@ from typing import BinaryIO
 import numpy as np
 
 from underlay.errors import Damaged, Inconsistent, Malformed, UnderlayError, from_os_error
-from underlay.parquet.footer import Footer
-from underlay.parquet.tail import TAIL_BYTES, LoadedFooter, read_tail
-from underlay.pm.blocks import bloom_places, inline_bloom
-from underlay.pm.build import read_blooms
-from underlay.pm.checksum import COVERAGE_BEGIN, resume_checksum
-from underlay.pm.convert import convert
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import TAIL_BYTES, LoadedFooter, read_tail
+from underlay.pm.convert.build import read_blooms
+from underlay.pm.convert.footer import convert
 from underlay.pm.file import read_sidecar
-from underlay.pm.footers import walk
-from underlay.pm.layout import BLOCK_HEAD_BYTES, CHUNK, DESCRIPTOR, HEADER, StatFlag
-from underlay.pm.prune import chunk_ranges
-from underlay.pm.sidecar import Sidecar, checksum_mismatch, decode
-from underlay.pm.statistics import SIDES, byte_bounds
-from underlay.pm.types import Tag, tag_of
+from underlay.pm.format.blocks import bloom_places, inline_bloom
+from underlay.pm.format.checksum import COVERAGE_BEGIN, resume_checksum
+from underlay.pm.format.footers import walk
+from underlay.pm.format.layout import BLOCK_HEAD_BYTES, CHUNK, DESCRIPTOR, HEADER, StatFlag
+from underlay.pm.format.sidecar import Sidecar, checksum_mismatch, decode
+from underlay.pm.format.statistics import SIDES, byte_bounds
+from underlay.pm.format.types import Tag, tag_of
+from underlay.pm.prune.prune import chunk_ranges
 from underlay.pm.verify_values import check_values
 from underlay.values.physical import Codec, PhysicalType
 

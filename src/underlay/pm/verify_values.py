@@ -11,14 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from underlay.errors import Inconsistent, UnderlayError
-from underlay.parquet.bloom import contains, hash_values
-from underlay.parquet.footer import Footer
-from underlay.pm.blocks import inline_bloom
-from underlay.pm.bounds import as_bounds, ordered_bounds
-from underlay.pm.domains import column_domain
-from underlay.pm.physical import open_physical, read_leaves
-from underlay.pm.sidecar import Sidecar
-from underlay.pm.statistics import is_exact, null_counts
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.write.bloom import contains, hash_values
+from underlay.pm.format.blocks import inline_bloom
+from underlay.pm.format.sidecar import Sidecar
+from underlay.pm.format.statistics import is_exact, null_counts
+from underlay.pm.prune.bounds import as_bounds, ordered_bounds
+from underlay.pm.prune.domains import column_domain
+from underlay.pm.read.physical_values import open_physical, read_leaves
 
 
 def check_values(sidecar: Sidecar, path: Path, footer: Footer) -> Iterator[UnderlayError]:

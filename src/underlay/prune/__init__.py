@@ -1,23 +1,24 @@
 """Which blocks of rows may match a predicate, and which must, proven from statistics alone; and which rows do.
 
-Pure: no file is opened here. Text is read by `underlay.prune.where.parse_where`, Arrow expressions by
-`underlay.prune.arrow.from_arrow`.
+Pure: no file is opened here. Text is read by `underlay.prune.parse.sql.parse_where`, Arrow expressions by
+`underlay.prune.parse.arrow.from_arrow`.
 """
 
-from underlay.prune.bounds import BloomProbe, ColumnBounds
-from underlay.prune.build import Column, col
-from underlay.prune.cause import Cause
-from underlay.prune.coded import Booleans, Characters, Decimals, Times, Unit
-from underlay.prune.domain import BoundArray, Domain, Unordered
-from underlay.prune.evaluate import evaluate
-from underlay.prune.floats import Floats
-from underlay.prune.instant import Instant
-from underlay.prune.matches import matches
-from underlay.prune.mention import columns_of, has_opaque
-from underlay.prune.normalise import normalise
-from underlay.prune.octets import Binary, FixedBinary, Text, Uuids
-from underlay.prune.operand import ColumnPath, Operand
-from underlay.prune.predicate import (
+from underlay.prune.blocks.cause import Cause
+from underlay.prune.blocks.column_bounds import BloomProbe, ColumnBounds
+from underlay.prune.blocks.evaluate import evaluate
+from underlay.prune.blocks.verdict import Verdict
+from underlay.prune.domains.byte_strings import Binary, FixedBinary, Text, Uuids
+from underlay.prune.domains.domain import BoundArray, Domain, Unordered
+from underlay.prune.domains.encoded_integers import Booleans, Characters, Decimals, Times, Unit
+from underlay.prune.domains.floats import Floats
+from underlay.prune.domains.integers import Addresses, AmbiguousIntegers, Integers
+from underlay.prune.domains.time_of_day import TimesOfDay
+from underlay.prune.predicates.column import Column, col
+from underlay.prune.predicates.instant import Instant
+from underlay.prune.predicates.normalise import normalise
+from underlay.prune.predicates.operand import ColumnPath, Operand
+from underlay.prune.predicates.predicate import (
     FALSE,
     NULL,
     TRUE,
@@ -40,10 +41,10 @@ from underlay.prune.predicate import (
     Or,
     Predicate,
     StartsWith,
+    columns_of,
+    has_opaque,
 )
-from underlay.prune.time_of_day import TimesOfDay
-from underlay.prune.verdict import Verdict
-from underlay.prune.whole import Addresses, AmbiguousIntegers, Integers
+from underlay.prune.rows.matches import matches
 
 __all__ = [
     "FALSE",

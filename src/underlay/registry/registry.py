@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from underlay.errors import RegistryRefused, Unsupported
+from underlay.index.catalog import Catalog
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Root
-from underlay.registry.asking import Asking
-from underlay.registry.follower import Follower, Write
-from underlay.registry.pieces import FooterCache
-from underlay.registry.place import choose_url, is_server
+from underlay.registry.database.location import choose_url, is_server
+from underlay.registry.follow.ask import Asking
+from underlay.registry.follow.follower import Follower, Write
+from underlay.registry.follow.shared_pieces import FooterCache
 from underlay.store.store import Store
-from underlay.table.catalog import Catalog
-from underlay.table.known import Opening
+from underlay.table.versions.registry_protocol import Opening
 
 if TYPE_CHECKING:
-    from underlay.registry.application import Application
-    from underlay.registry.database import Database
-    from underlay.registry.difference import Difference
-    from underlay.registry.restore import OnProgress, OnRevision, Restored
-    from underlay.registry.status import Status
+    from underlay.registry.database.database import Database
+    from underlay.registry.follow.apply_seen import Application
+    from underlay.registry.rebuild.difference import Difference
+    from underlay.registry.rebuild.restore import OnProgress, OnRevision, Restored
+    from underlay.registry.rebuild.status import Status
 
 _CLOSE_SECONDS = 2.0
 
@@ -75,7 +75,7 @@ class Registry:
 
     def opening(self, name: str | None) -> Opening | None:
         """What is known of the catalog, and of the table of this name. One statement."""
-        from underlay.registry.known import find_opening
+        from underlay.registry.mirror.opening import find_opening
 
         found = self._asking.ask(lambda connection: find_opening(connection, name))
         self._follower.poke()
@@ -93,7 +93,7 @@ class Registry:
         """Mirror its intent in the background."""
 
         def read() -> Write:
-            from underlay.registry.mirror import mirror_job
+            from underlay.registry.mirror.holders import mirror_job
 
             return mirror_job(self._store, keys, revision, job)
 
@@ -103,7 +103,7 @@ class Registry:
         """Mirror its lease in the background."""
 
         def read() -> Write:
-            from underlay.registry.mirror import mirror_lease
+            from underlay.registry.mirror.holders import mirror_lease
 
             return mirror_lease(self._store, keys, revision, reader)
 
@@ -113,7 +113,7 @@ class Registry:
         """Mirror its record in the background."""
 
         def read() -> Write:
-            from underlay.registry.mirror import mirror_run
+            from underlay.registry.mirror.holders import mirror_run
 
             return mirror_run(self._store, keys, revision, job)
 
@@ -134,14 +134,14 @@ class Registry:
     def follow(self, progress: OnRevision | None = None) -> int:
         """Apply everything that the store has and the registry lacks; how many versions that were. Raises what is wrong
         with the registry."""
-        from underlay.registry.follow import follow
+        from underlay.registry.rebuild.catch_up import follow
 
         with self._patient() as database:
             return follow(database, self._store, progress)
 
     def restore(self, progress: OnProgress | None = None) -> Restored:
         """Rebuild the registry from the store. It is as it was until that is done."""
-        from underlay.registry.rebuild import rebuild_registry
+        from underlay.registry.rebuild.rebuild import rebuild_registry
 
         with self._patient() as database:
             done = rebuild_registry(database, self._store, progress)
@@ -150,21 +150,21 @@ class Registry:
 
     def differences(self, progress: OnProgress | None = None) -> list[Difference]:
         """What `restore` would change."""
-        from underlay.registry.difference import compare
+        from underlay.registry.rebuild.difference import compare
 
         with self._patient() as database:
             return compare(database, self._store, progress=progress)
 
     def migrate(self) -> tuple[str | None, str]:
         """Bring the tables to what this release expects: the schema's version before and after."""
-        from underlay.registry.migration import migrate
+        from underlay.registry.database.migration import migrate
 
         with self._patient() as database:
             return migrate(database)
 
     def status(self) -> Status:
         """Where it is, whether it answers, and how far it is behind the store."""
-        from underlay.registry.status import find_status
+        from underlay.registry.rebuild.status import find_status
 
         with self._patient() as database:
             return find_status(database, self._store)
@@ -181,13 +181,13 @@ class Registry:
 
     @cached_property
     def _database(self) -> Database:
-        from underlay.registry.database import open_database
+        from underlay.registry.database.database import open_database
 
         return open_database(self._url)
 
     @cached_property
     def _application(self) -> Application:
-        from underlay.registry.application import Application
+        from underlay.registry.follow.apply_seen import Application
 
         return Application(self._database, self._store)
 

@@ -18,12 +18,12 @@ import pyarrow as pa
 from underlay.index.entry import Layout
 from underlay.index.keys import RevisionKeys
 from underlay.prune import Predicate
-from underlay.scan.file_read import BlockChunks, FileRead
-from underlay.scan.file_shape import FileShape
-from underlay.scan.locate import FileStores
-from underlay.scan.pipeline import Task, run_in_order
-from underlay.scan.reads import SlabRead
-from underlay.scan.scan import SPREAD, Query, answer, answer_schema, row_filter_of
+from underlay.scan.query import SPREAD, Query, answer, answer_schema, row_filter_of
+from underlay.scan.read.file_read import BlockChunks, FileRead
+from underlay.scan.read.file_shape import FileShape
+from underlay.scan.read.file_stores import FileStores
+from underlay.scan.read.pipeline import Task, run_in_order
+from underlay.scan.slabs import SlabRead
 from underlay.schema.record import SchemaRecord, from_record
 
 WORKERS = 4

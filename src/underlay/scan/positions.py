@@ -8,15 +8,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from underlay.index.deletes import unpack
+from underlay.index.deletion_vectors import unpack
 from underlay.index.entry import FileEntry
-from underlay.index.segment import Segment
-from underlay.plan.make import make_plan
+from underlay.index.segment.segment import Segment
 from underlay.plan.part import Part
+from underlay.plan.plan import make_plan
 from underlay.prune import Predicate
-from underlay.scan.pipeline import Task, default_workers, run_in_order
-from underlay.scan.reads import RowFilter, SlabRead
-from underlay.scan.scan import SPREAD, Query, row_filter_of
+from underlay.scan.query import SPREAD, Query, row_filter_of
+from underlay.scan.read.pipeline import Task, default_workers, run_in_order
+from underlay.scan.slabs import RowFilter, SlabRead
 from underlay.schema.table_schema import TableSchema
 
 Positions = NDArray[np.int64]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from underlay.errors import InvalidRequest, SchemaMismatch, UnknownColumn
-from underlay.prune.operand import format_column
+from underlay.prune.predicates.operand import format_column
 from underlay.schema.table_schema import LeafColumn, TableSchema
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -5,16 +5,16 @@ Without PySpark the names below raise Unsupported when they are used.
 
 from typing import TYPE_CHECKING
 
-from underlay.spark.installed import has_pyspark, needs_pyspark
+from underlay.spark.start.installed import has_pyspark, needs_pyspark
 
 if TYPE_CHECKING or has_pyspark():  # at once: modules have the names of functions, and who came last would win
-    from underlay.spark.explain import explain
-    from underlay.spark.ingest import ingest
-    from underlay.spark.relation import read_table
-    from underlay.spark.session import forget, refresh, session
-    from underlay.spark.stream_batch import batch_writer
-    from underlay.spark.versions import register_version, table
-    from underlay.spark.write import append, overwrite, write
+    from underlay.spark.api.explain import explain
+    from underlay.spark.api.ingest import ingest
+    from underlay.spark.api.session import forget, refresh, session
+    from underlay.spark.api.versions import register_version, table
+    from underlay.spark.api.write import append, overwrite, write
+    from underlay.spark.relation.relation import read_table
+    from underlay.spark.stream.batch_writer import batch_writer
 
 __all__ = [
     "append",

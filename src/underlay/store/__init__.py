@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from underlay.store.counting import CountingStore
-    from underlay.store.faulty import FaultyStore
     from underlay.store.open import open_store
     from underlay.store.probe import probe_store
     from underlay.store.store import Outcome, Store, StoredObject
+    from underlay.store.testing.counting import CountingStore
+    from underlay.store.testing.faulty import FaultyStore
 
 __all__ = [
     "CountingStore",
@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CountingStore": "counting",
-    "FaultyStore": "faulty",
+    "CountingStore": "testing.counting",
+    "FaultyStore": "testing.faulty",
     "Outcome": "store",
     "Store": "store",
     "StoredObject": "store",

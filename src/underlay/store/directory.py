@@ -1,4 +1,7 @@
-"""Directories and files by descriptor: walked without following symbolic links, made and written durably."""
+"""Directories and files by descriptor: walked without following symbolic links, made and written durably.
+
+Which directory the URL of a local store names.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from underlay.store.key import TEMPORARY
 from underlay.store.store import Data
@@ -150,3 +154,15 @@ def read(descriptor: int, wanted: ByteRange) -> bytes:
         pieces.append(data)
         at += len(data)
     return b"".join(pieces)
+
+
+def local_root(url: str) -> Path | None:
+    """The directory of a local store's URL, None for any other store."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def is_same_directory(url: str, other: str) -> bool:
+    """Whether two URLs name one local store, one of them perhaps by a link or `..`."""
+    root, other_root = local_root(url), local_root(other)
+    return root is not None and other_root is not None and os.path.realpath(root) == os.path.realpath(other_root)

@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
-from underlay.store.cut import check_size, cut, join, past_the_end
+from underlay.store.coalesce import check_size, cut, join, past_the_end
 from underlay.store.directory import FolderMaker, entries, existing_folder, is_folder, is_taken, read, temporary_file
 from underlay.store.key import check_folder, check_key, is_key
 from underlay.store.publish import UnclearFailure, link_new

@@ -10,9 +10,9 @@ import obstore
 from obstore.exceptions import NotSupportedError
 
 from underlay.errors import NotFound, UnderlayError
-from underlay.store.cut import check_size, cut, join
-from underlay.store.failure import ERRORS, Failure, create_outcome, explain, read_failure
+from underlay.store.coalesce import check_size, cut, join
 from underlay.store.key import check_folder, check_key
+from underlay.store.remote_errors import ERRORS, Failure, create_outcome, explain, read_failure
 from underlay.store.store import Data, Outcome, Store, StoredObject
 from underlay.values.ranges import ByteRange
 

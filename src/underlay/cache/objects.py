@@ -1,0 +1,143 @@
+"""Objects of a lake that were read and decoded once: segments, sidecars, footers, roots.
+
+All of them are immutable and known by store, key and checksum. A segment fetches more of itself later on, and a root
+has no checksum that is known before it is read, so that these two belong to the store object they were asked of; the
+others are shared by all stores of one URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from deflate import crc32
+
+from underlay.cache.disk import DiskCache
+from underlay.cache.memory import Key, MemoryCache
+from underlay.cache.pieces import SharedPieces, piece_fetcher
+from underlay.errors import ChecksumMismatch, UnderlayError
+from underlay.index.root import Root, SegmentRef, decode_root
+from underlay.index.segment.directory import decode_directory
+from underlay.index.segment.segment import Segment
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import TAIL_BYTES
+from underlay.pm.format.checksum import identity
+from underlay.pm.format.sidecar import Sidecar
+from underlay.pm.format.sidecar import decode as decode_sidecar
+from underlay.store.store import Store
+from underlay.values.ranges import ByteRange
+
+T = TypeVar("T")
+
+_SPREAD = 4
+"""How much more memory decoded objects take than their bytes, about."""
+_MAP_FROM = 64 << 10
+"""Bytes from which on a mapped file stays mapped. A process may have some 65,000 maps."""
+_SEGMENT_BYTES = 1024
+"""A segment of which nothing was fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded(Generic[T]):
+    value: T
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedCache:
+    """Objects in `memory`; where the store is remote, their bytes come through `disk`, and then `shared`."""
+
+    memory: MemoryCache
+    disk: DiskCache | None
+    shared: SharedPieces | None = None
+
+    def segment(self, store: Store, key: str, ref: SegmentRef) -> Segment:
+        """The opened segment; nothing of it is fetched before it is asked for. Weighed again at every call."""
+        name: Key = ("segment", store, key, ref.crc)
+
+        def load() -> Segment:
+            crcs = {piece.range: piece.crc for piece in decode_directory(ref.pieces, ref.size_bytes).values()}
+            fetch = piece_fetcher(store, key, f"{ref.crc:08x}", self.disk, self.shared, crcs=crcs)
+            return Segment.open(ref, fetch, store.place_of(key))
+
+        segment = self.memory.get(name, _placed(load, store.place_of(key)), _weigh_segment)
+        self.memory.reweigh(name, _weigh_segment(segment))
+        return segment
+
+    def sidecar(self, store: Store, key: str, *, size_bytes: int, crc: int, file_bytes: int) -> Sidecar:
+        """The sidecar with this size and identity (`pm.format.checksum.identity`) of a file of `file_bytes`. One
+        request. Raises NotFound, or Damaged when the object is another one: then it is to be built again."""
+
+        def load() -> _Decoded[Sidecar]:
+            version = f"{crc:08x}-{size_bytes}"
+            whole = ByteRange(0, size_bytes)
+            fetch = piece_fetcher(store, key, version, self.disk, self.shared, crcs={whole: crc}, checksum=identity)
+            (data,) = fetch([whole])
+            _check(identity(data), crc)
+            return _Decoded(decode_sidecar(_kept(data), parquet_size=file_bytes), size_bytes)
+
+        return self._get(("sidecar", store.url, key, size_bytes, crc, file_bytes), load, store.place_of(key))
+
+    def footer(
+        self, store: Store, key: str, *, file_bytes: int, footer_bytes: int, footer_crc: int, etag: str | None = None
+    ) -> Footer:
+        """The Parquet footer of a file of `file_bytes`. One request; with `etag`, of that state of the file only.
+        Raises NotFound, Replaced, or Damaged when the footer is another one."""
+        wanted = ByteRange(file_bytes - TAIL_BYTES - footer_bytes, file_bytes - TAIL_BYTES)
+        version = f"{footer_crc:08x}-{file_bytes}-{etag or ''}"
+
+        def load() -> _Decoded[Footer]:
+            data = self._checked(store, key, wanted, footer_crc, version, if_match=etag)
+            return _Decoded(Footer.parse(bytes(data)), footer_bytes)
+
+        return self._get(("footer", store.url, key, version, footer_bytes), load, store.place_of(key))
+
+    def root(self, store: Store, key: str, decode: Callable[[memoryview], Root] = decode_root) -> Root:
+        """The root at `key`. One request. Raises NotFound, and what `decode` raises. A root that was expired since it
+        was read is still returned."""
+
+        def load() -> _Decoded[Root]:
+            data, _ = store.get(key)
+            return _Decoded(decode(data), len(data))
+
+        return self._get(("root", store, key), load, store.place_of(key))
+
+    def _get(self, key: Key, load: Callable[[], _Decoded[T]], place: str) -> T:
+        return self.memory.get(key, _placed(load, place), lambda decoded: _SPREAD * decoded.size_bytes).value
+
+    def _checked(
+        self, store: Store, key: str, wanted: ByteRange, crc: int, version: str, *, if_match: str | None = None
+    ) -> memoryview:
+        fetch = piece_fetcher(store, key, version, self.disk, self.shared, crcs={wanted: crc}, if_match=if_match)
+        (data,) = fetch([wanted])
+        _check(crc32(data), crc)
+        return _kept(data)
+
+
+def _check(found: int, expected: int) -> None:
+    if found != expected:
+        raise ChecksumMismatch(
+            "another object than was described", expected=f"{expected:#010x}", found=f"{found:#010x}"
+        )
+
+
+def _kept(data: memoryview) -> memoryview:
+    """The bytes as they are, or a copy of a few of them."""
+    return data if len(data) >= _MAP_FROM else memoryview(bytes(data))
+
+
+def _weigh_segment(segment: Segment) -> int:
+    return _SEGMENT_BYTES + segment.nbytes
+
+
+def _placed(load: Callable[[], T], place: str) -> Callable[[], T]:
+    """The same load, whose errors name the place."""
+
+    def placed() -> T:
+        try:
+            return load()
+        except UnderlayError as error:
+            raise error if error.place and place in error.place else error.at(place) from None
+
+    return placed

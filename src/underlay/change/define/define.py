@@ -1,0 +1,76 @@
+"""What a new table is, from what a user writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import pyarrow as pa
+
+from underlay.change.files.settings import check_settings
+from underlay.errors import InvalidRequest
+from underlay.index.root import Definition, PartitionFieldRecord, SortFieldRecord
+from underlay.schema.convert.arrow import from_arrow
+from underlay.schema.convert.ddl import parse_ddl
+from underlay.schema.names import find_leaf, parse_path
+from underlay.schema.partitioning.sort import parse_sort
+from underlay.schema.partitioning.transform import partition_fields
+from underlay.schema.record import to_record
+from underlay.schema.table_schema import TableSchema
+
+SchemaLike = TableSchema | pa.Schema | str
+"""Columns: ours, Arrow's, or as SQL writes them (`id bigint not null, name string`)."""
+
+
+def read_schema(schema: object) -> TableSchema:
+    """The columns that `schema` states: also anything with `__arrow_c_schema__`, or an Arrow table's own."""
+    if isinstance(schema, TableSchema):
+        return schema
+    if isinstance(schema, str):
+        return parse_ddl(schema)
+    if isinstance(schema, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return from_arrow(schema.schema)
+    if isinstance(schema, pa.Schema):
+        return from_arrow(schema)
+    if hasattr(schema, "__arrow_c_schema__"):
+        return from_arrow(pa.schema(cast("pa.Schema", schema)))
+    raise InvalidRequest(
+        "not a schema", found=type(schema).__name__, hint="Give an Arrow schema, or text such as 'id bigint not null'."
+    )
+
+
+def define(
+    schema: object,
+    *,
+    key: Sequence[str] = (),
+    sort_by: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
+    comment: str | None = None,
+    properties: Mapping[str, str | int] | None = None,
+) -> Definition:
+    """The definition of a new table. Raises InvalidRequest for what does not go together, UnknownColumn."""
+    table = read_schema(schema)
+    if not table.fields:
+        raise InvalidRequest("a table needs a column")
+    for name, given in (("key", key), ("sort_by", sort_by), ("partition_by", partition_by)):
+        if isinstance(given, str):
+            raise InvalidRequest(f"{name} is a list of columns", found=repr(given), hint=f"Write [{given!r}].")
+    keys = [find_leaf(table, parse_path(column)) for column in key]
+    if len({leaf.id for leaf in keys}) < len(keys):
+        raise InvalidRequest("the key names a column twice", found=", ".join(key))
+    settings = {name: str(value) for name, value in (properties or {}).items()}
+    check_settings(settings, table)
+    return Definition(
+        schema=to_record(table),
+        key=tuple(leaf.id for leaf in keys),
+        sort_by=tuple(
+            SortFieldRecord(field=one.field, descending=one.is_descending, nulls_last=one.is_nulls_last)
+            for one in parse_sort(table, sort_by)
+        ),
+        partition_by=tuple(
+            PartitionFieldRecord(field=one.field, transform=one.transform, width=one.width)
+            for one in partition_fields(table, partition_by)
+        ),
+        properties=settings,
+        comment=comment,
+    )

@@ -1,0 +1,1 @@
+"""Rows to new files of a table: sorted, split by partition, written with entries and sidecars."""

@@ -1,0 +1,82 @@
+"""How a table's files are written, from its properties.
+
+| property | meaning | default |
+|---|---|---|
+| `block_rows` | most rows of a block | 1048576 |
+| `block_bytes` | most bytes of a block in memory | 134217728 |
+| `file_bytes` | bytes after which a file is finished | 536870912 |
+| `codec` | zstd, snappy, lz4, gzip, brotli or none | zstd |
+| `bloom` | columns with bloom filters, separated by commas; empty for none | the key |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from underlay.errors import InvalidRequest
+from underlay.index.root import Definition
+from underlay.parquet.write.writer import CodecName, SortedBy, WriteOptions
+from underlay.schema.names import find_leaf, parse_path
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import LeafColumn, TableSchema
+from underlay.schema.types import Kind
+
+NUMBERS = ("block_rows", "block_bytes", "file_bytes")
+CODEC = "codec"
+BLOOM = "bloom"
+CODECS: tuple[CodecName, ...] = get_args(CodecName)
+KNOWN = (*NUMBERS, CODEC, BLOOM)
+FALSE_POSITIVES = 0.01
+_UNHASHED = (Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64, Kind.BOOLEAN)
+
+
+def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:
+    """Refuse a property that does not exist, or a value that it does not take."""
+    for name, value in properties.items():
+        if name not in KNOWN:
+            raise InvalidRequest("there is no such property", found=name, hint=f"Properties: {', '.join(KNOWN)}.")
+        if name in NUMBERS and not (value.isascii() and value.isdigit() and int(value) > 0):
+            raise InvalidRequest(f"{name} is a number above 0", found=value)
+        if name == CODEC and value not in CODECS:
+            raise InvalidRequest("there is no such codec", found=value, expected=", ".join(CODECS))
+        if name == BLOOM:
+            for leaf in _named_leaves(value, schema):
+                if leaf.type.kind in _UNHASHED or leaf.is_repeated:
+                    raise InvalidRequest(
+                        "no bloom filter goes with this column",
+                        found=".".join(leaf.path),
+                        hint="Floats have two zeros, booleans share bytes, and lists are not looked up.",
+                    )
+
+
+def write_options(definition: Definition) -> WriteOptions:
+    """How files of this table are written."""
+    schema = from_record(definition.schema)
+    properties = definition.properties
+    if BLOOM in properties:
+        hashed = _named_leaves(properties[BLOOM], schema)
+    else:
+        hashed = [leaf for field in definition.key if (leaf := schema.leaf_by_id.get(field)) is not None]
+    positions = {leaf.id: position for position, leaf in enumerate(schema.leaves)}
+    numbers = {name: int(properties[name]) for name in NUMBERS if name in properties}
+    codec: CodecName = next((name for name in CODECS if name == properties.get(CODEC)), "zstd")
+    return WriteOptions(
+        **numbers,
+        codec=codec,
+        level=1 if codec == "zstd" else None,
+        bloom={
+            ".".join(leaf.path): FALSE_POSITIVES
+            for leaf in hashed
+            if leaf.type.kind not in _UNHASHED and not leaf.is_repeated
+        },
+        sorted_by=tuple(
+            SortedBy(positions[sort.field], sort.descending, not sort.nulls_last)
+            for sort in definition.sort_by
+            if sort.field in positions
+        ),
+    )
+
+
+def _named_leaves(text: str, schema: TableSchema) -> list[LeafColumn]:
+    return [find_leaf(schema, parse_path(name)) for name in text.split(",") if name.strip()]

@@ -1,0 +1,1 @@
+"""Parquet files that others wrote, taken into a table where they are."""

@@ -1,0 +1,240 @@
+"""Existing Parquet files as files of a table, in place: their footers are read, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import PathLike
+from time import perf_counter
+
+import numpy as np
+
+from underlay.change.files.add_files import add_segment_files
+from underlay.change.register.find_files import FoundFile, find_files, path_text
+from underlay.change.register.partition_values import partition_values
+from underlay.errors import InvalidRequest, RevisionClosed, SchemaMismatch, UnderlayError
+from underlay.index.entry import Layout
+from underlay.index.intake.entries import FilesAlike, ManyFiles, read_files
+from underlay.index.intake.schema_match import Misfit
+from underlay.index.intake.stack_arrays import FilePlace
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import Root
+from underlay.index.segment.merge import MergedArrays, MergeInput
+from underlay.index.segment.segment import Segment
+from underlay.index.segment.subset import ChosenFiles, PartitionedFiles
+from underlay.parquet.bulk.stack import FOOTERS_AT_ONCE
+from underlay.parquet.footer.tail import GUESS_BYTES, TAIL_BYTES, read_tail
+from underlay.scan.read.file_stores import LOCAL, FileStores
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
+from underlay.store import Store
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.open_table import Head, OpenTable
+from underlay.values.ranges import ByteRange
+
+_READERS = 16
+_TASK_FILES = 32
+_PAGE_BYTES = 4096
+_MANY = 256
+_WAITING_SECONDS = 0.002
+"""Reading that takes longer for a file waits for a disk or a network; a busy machine alone is not so slow."""
+_SHOWN = 20
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many files were looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """What a registration did."""
+
+    version: int
+    file_count: int
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    place: FilePlace
+    footer: bytes
+
+
+def register(
+    table: OpenTable,
+    patterns: Sequence[str | PathLike[str]],
+    stores: FileStores,
+    *,
+    ignore_surplus: bool = False,
+    progress: Progress | None = None,
+) -> Registered:
+    """Make these files part of the table, all or none. They stay where they are and must not change any more.
+
+    One request for each file, a second for a footer beyond the first guess. Columns are matched by name. Raises
+    SchemaMismatch with the reasons of each file that does not fit; NotFound, Damaged, Unsupported.
+    """
+    files = find_files([path_text(pattern) for pattern in patterns], stores)
+    if not files:
+        raise InvalidRequest("no files to register")
+    _check_foreign(files, table, stores)
+    reads = _read_all(files, progress)
+    while True:
+        head = table.head()
+
+        def prepare(base: Root, head: Head = head) -> Transaction:
+            return _prepare(table, Head(head.revision, base), reads, ignore_surplus)
+
+        try:
+            root = commit(prepare(head.root), redo=prepare)
+        except RevisionClosed as closed:
+            table.follow(closed)
+            continue
+        counts = root.counts
+        return Registered(version=root.version, file_count=counts["files_added"], row_count=counts.get("rows_added", 0))
+
+
+def _check_foreign(files: Sequence[FoundFile], table: OpenTable, stores: FileStores) -> None:
+    """Refuse files of tables: their rows would be there twice, and a sweep of their own table may delete them."""
+    catalog = table.lake.catalog()
+    known = [(record.folder, record.revisions) for record in catalog.tables.values()]
+    dropped = [(folder, record.revisions) for folder, record in catalog.dropped.items()]
+    folders = tuple(f"{RevisionKeys.of(at, one).folder}/" for at, revisions in known + dropped for one in revisions)
+    ours = [file for file in files if file.place.store is stores.lake and file.place.key.startswith(folders)]
+    if ours:
+        raise InvalidRequest(
+            f"{len(ours)} of the files belong to tables of this lake",
+            found=", ".join(file.location for file in ours[:_SHOWN]),
+            hint="Append what a scan of that table gives.",
+        )
+
+
+def _read_all(files: Sequence[FoundFile], progress: Progress | None) -> list[_Read]:
+    found: list[_Read] = []
+    for reads in _read_tasks(files):
+        for read in reads:
+            found.append(read)
+            if progress is not None:
+                progress(len(found), len(files))
+    return found
+
+
+def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[_Read]]:
+    """All footers, in order. Threads read them, unless they are many files of this machine that need no waiting for:
+    those are read faster without."""
+    size = max(1, min(_TASK_FILES, len(files) // (4 * _READERS)))
+    tasks = [files[begin : begin + size] for begin in range(0, len(files), size)]
+    done = 0
+    if len(files) >= _MANY and all(
+        store.url.startswith(f"{LOCAL}://") for store in {file.place.store for file in files}
+    ):
+        is_waiting = False
+        while done < len(tasks) and not is_waiting:
+            begin = perf_counter()
+            reads = _read_footers(tasks[done])
+            is_waiting = perf_counter() - begin > _WAITING_SECONDS * len(reads)
+            yield reads
+            done += 1
+    if done < len(tasks):
+        with ThreadPoolExecutor(min(_READERS, len(tasks))) as pool:
+            yield from pool.map(_read_footers, tasks[done:])
+
+
+def _read_footers(files: Sequence[FoundFile]) -> list[_Read]:
+    """The footers of some files. Those of one writer are about as long, so one tells how much to read of the next."""
+    found: list[_Read] = []
+    guess = GUESS_BYTES
+    for file in files:
+        found.append(_read_footer(file, guess))
+        guess = -(-(len(found[-1].footer) + TAIL_BYTES) * 5 // (4 * _PAGE_BYTES)) * _PAGE_BYTES
+    return found
+
+
+def _read_footer(file: FoundFile, guess_bytes: int) -> _Read:
+    store, key = file.place
+    try:
+        end, described = store.get_tail(key, guess_bytes)
+        tail = read_tail(bytes(end[-TAIL_BYTES:]), described.size_bytes)
+        missing = described.size_bytes - len(end) - tail.footer_offset
+        if missing > 0:
+            end = _rest(store, key, tail.footer_offset, described.size_bytes, described.etag)
+        begin = len(end) - (described.size_bytes - tail.footer_offset)
+        footer = bytes(end[begin : begin + tail.footer_length])
+    except UnderlayError as error:
+        raise error if error.place and key in error.place else error.at(file.location) from None
+    return _Read(
+        place=FilePlace(location=file.location, size_bytes=described.size_bytes, etag=described.etag), footer=footer
+    )
+
+
+def _rest(store: Store, key: str, begin: int, end: int, etag: str | None) -> memoryview:
+    (data,) = store.get_ranges(key, [ByteRange(begin, end)], if_match=etag)
+    return data
+
+
+def _prepare(table: OpenTable, head: Head, reads: Sequence[_Read], ignore_surplus: bool) -> Transaction:
+    definition = head.root.definition
+    schema = from_record(definition.schema)
+    read = _read_files(reads, schema, ignore_surplus)
+    problems = dict(read.misfits)
+    files: Segment | None = None
+    if read.alike:
+        files, indices = _joined(read.alike, schema)
+        if definition.partition_by:
+            values = partition_values(files, definition, schema)
+            wrong = {index: value for index, value in zip(indices, values, strict=True) if isinstance(value, Misfit)}
+            problems = wrong | problems
+            files = Segment(PartitionedFiles(files, [() if isinstance(v, Misfit) else v for v in values]), len(values))
+    if problems or files is None:
+        reasons = [f"{reads[index].place.location}: {' '.join(problems[index].reasons)}" for index in sorted(problems)]
+        raise _refused(reasons, len(reads))
+    _check_new(table, head, reads)
+    transaction = table.begin(head, "register")
+    add_segment_files(transaction, files, read.layouts)
+    return transaction
+
+
+def _read_files(reads: Sequence[_Read], schema: TableSchema, ignore_surplus: bool) -> ManyFiles:
+    """All files, some at a time: what is only needed on the way takes more memory than what is kept."""
+    alike: list[FilesAlike] = []
+    misfits: dict[int, Misfit] = {}
+    layouts: dict[str, Layout] = {}
+    for begin in range(0, len(reads), FOOTERS_AT_ONCE):
+        batch = reads[begin : begin + FOOTERS_AT_ONCE]
+        footers, places = [read.footer for read in batch], [read.place for read in batch]
+        found = read_files(footers, places, schema, ignore_surplus=ignore_surplus)
+        alike += [
+            FilesAlike(segment=part.segment, indices=tuple(begin + index for index in part.indices))
+            for part in found.alike
+        ]
+        misfits |= {begin + index: misfit for index, misfit in found.misfits.items()}
+        layouts |= {layout.id: layout for layout in found.layouts}
+    return ManyFiles(alike=tuple(alike), misfits=misfits, layouts=tuple(layouts.values()))
+
+
+def _joined(alike: Sequence[FilesAlike], schema: TableSchema) -> tuple[Segment, list[int]]:
+    """The files in the order in which they were read, and the position of each among all that were."""
+    indices = np.array([index for part in alike for index in part.indices], np.int64)
+    inputs = [MergeInput(segment=part.segment) for part in alike]
+    files = Segment(MergedArrays(inputs, schema), indices.size)
+    if (np.diff(indices) < 0).any():
+        order = np.argsort(indices)
+        files, indices = Segment(ChosenFiles(files, order), indices.size), indices[order]
+    return files, indices.tolist()
+
+
+def _check_new(table: OpenTable, head: Head, reads: Sequence[_Read]) -> None:
+    known = table.snapshot(head).known_files({read.place.location for read in reads})
+    if known:
+        names = sorted(known)
+        raise InvalidRequest(
+            f"{len(names)} of the files are part of the table already", found=", ".join(names[:_SHOWN])
+        )
+
+
+def _refused(problems: list[str], count: int) -> SchemaMismatch:
+    shown = "\n  ".join(problems[:_SHOWN])
+    more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    return SchemaMismatch(
+        f"{len(problems)} of {count} files do not fit the table, and nothing was registered:\n  {shown}{more}"
+    )

@@ -1,0 +1,126 @@
+"""Files that another engine wrote for a table, on the disk of its local store, as staged files of the table's own.
+
+Their footers are read, and columns of text and those that have bloom filters; no other value is. They get such filters
+and sidecars, are synced, and moved into the revision's folder under names of ours: nothing tells them from files that
+Underlay wrote but their writer's name.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from underlay.change.files.settings import write_options
+from underlay.change.rows.staged import Staged, Staging
+from underlay.errors import Damaged, Inconsistent, SchemaMismatch
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.intake.entries import file_entry, match_footer
+from underlay.index.intake.nan_free import nan_free_chunks
+from underlay.index.intake.schema_match import Misfit
+from underlay.index.intake.stack_arrays import FilePlace
+from underlay.index.keys import RevisionKeys, file_name
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import load_footer
+from underlay.parquet.write.add_blooms import add_blooms
+from underlay.parquet.write.check_text import check_text
+from underlay.pm.convert.build import sidecar_of
+from underlay.pm.format.checksum import identity
+from underlay.prune.predicates.operand import format_column
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Kind
+from underlay.store.store import Store
+from underlay.store.take_over import sync_file, take_over
+from underlay.values.physical import PhysicalType
+
+_FLOATS = (PhysicalType.FLOAT, PhysicalType.DOUBLE)
+_DICTIONARIES = 1 << 2 | 1 << 8
+"""The encodings PLAIN_DICTIONARY and RLE_DICTIONARY."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A file that fits the table, and is on the disk, with a sidecar in the store: only its name is not its own yet."""
+
+    entry: FileEntry
+    layout: Layout
+
+
+def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = False) -> Prepared | None:
+    """Check a file that nobody else uses, finish and sync it, and put its sidecar; None for one without rows.
+
+    Columns are matched by name. `is_finished`: its writer made sure that text is valid, and made bloom filters. Raises
+    SchemaMismatch when the file does not fit the table; Damaged, Unsupported, NotFound, Unavailable.
+    """
+    schema, keys = from_record(staging.definition.schema), RevisionKeys(staging.folder)
+    loaded = load_footer(path)
+    footer = loaded.footer
+    if not footer.num_rows:
+        return None
+    name = file_name(staging.next_block, int.from_bytes(os.urandom(8), "big"))
+    try:
+        layout = _layout(footer, schema)
+        if not is_finished:
+            check_text(path, _text_columns(footer, layout, schema))
+            loaded = add_blooms(path, loaded, write_options(staging.definition).bloom)
+            footer = loaded.footer
+        place = FilePlace(location=name, size_bytes=loaded.file_size)
+        entry = file_entry(footer, layout, schema, place, nan_free=nan_free_chunks(footer))
+        sidecar = _sidecar(path, footer)
+    except Damaged as error:
+        raise error.at(str(path)) from None
+    sync_file(path)
+    store.put(keys.sidecar(name), sidecar)
+    return Prepared(
+        entry=replace(entry, sidecar_bytes=len(sidecar), sidecar_crc=identity(sidecar)),
+        layout=layout,
+    )
+
+
+def adopt(staging: Staging, root: Path, prepared: Mapping[Path, Prepared]) -> Staged:
+    """Give prepared files, each where it lies now, their names, and so make them staged files.
+
+    `root` is the store's directory, and the files lie on its file system. Raises NotFound, Unavailable. What was moved
+    by then is named by nobody.
+    """
+    if prepared:
+        take_over(root, staging.folder, {path: one.entry.location for path, one in prepared.items()})
+    layouts = {one.layout.id: one.layout for one in prepared.values()}
+    return Staged(entries=tuple(one.entry for one in prepared.values()), layouts=tuple(layouts.values()))
+
+
+def _layout(footer: Footer, schema: TableSchema) -> Layout:
+    found = match_footer(footer, schema)
+    if isinstance(found, Misfit):
+        raise SchemaMismatch(" ".join(found.reasons), hint="No version has its rows.")
+    chunks = footer.chunks
+    for leaf in footer.schema.leaves:
+        place = ".".join(leaf.path)
+        if not leaf.max_def_level and (chunks.statistics.null_count[:, leaf.index] > 0).any():
+            # Its writer was told that there is no null: it has fewer values than rows.
+            raise SchemaMismatch("a column that was said to hold no null holds one", place=place)
+        is_looked_up = (chunks.encodings & _DICTIONARIES > 0) | chunks.has_bloom_filter_offset
+        if leaf.physical_type in _FLOATS and is_looked_up[:, leaf.index].any():
+            raise Inconsistent("a float has a dictionary or a bloom filter: readers would miss a zero", place=place)
+    return found
+
+
+def _text_columns(footer: Footer, layout: Layout, schema: TableSchema) -> dict[str, str]:
+    """The columns of text by their paths in the file, each with what the table calls it."""
+    texts = {leaf.id: format_column(leaf.path) for leaf in schema.leaves if leaf.type.kind is Kind.STRING}
+    fields = zip(footer.schema.leaves, layout.fields, strict=True)
+    return {".".join(leaf.path): texts[field] for leaf, field in fields if field in texts}
+
+
+def _sidecar(path: Path, footer: Footer) -> bytes:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+        view = memoryview(data)
+        try:
+            return sidecar_of(view, footer)
+        finally:
+            view.release()

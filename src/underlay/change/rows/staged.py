@@ -1,0 +1,88 @@
+"""Files that many processes write for one commit: what each needs to know, and what it hands to whoever commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from underlay.change.files.add_files import add_files
+from underlay.change.files.rows import Rows
+from underlay.change.files.writer import FileWriter, next_block
+from underlay.change.rows.append import Appended, begin_with_token, committed
+from underlay.change.rows.overwrite import replace_all
+from underlay.errors import RevisionClosed
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import Definition
+from underlay.store.store import Store
+from underlay.table.commit.commit import commit, put_all
+from underlay.table.commit.transaction import Transaction
+from underlay.table.open_table import Head, OpenTable
+
+
+class Staging(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how files for a table are written: its revision's folder, and what the table is."""
+
+    folder: str
+    definition: Definition
+    next_block: int
+
+
+class Staged(msgspec.Struct, frozen=True, kw_only=True):
+    """Files that are in the store, and that no version names yet."""
+
+    entries: tuple[FileEntry, ...] = ()
+    layouts: tuple[Layout, ...] = ()
+
+
+def staging_for(head: Head) -> Staging:
+    """How to write files for a commit on top of this version."""
+    return Staging(folder=head.revision.keys.folder, definition=head.root.definition, next_block=next_block(head.root))
+
+
+def stage(staging: Staging, store: Store, rows: Rows) -> Staged:
+    """Put the rows as new files into the store. Raises SchemaMismatch; what was put by then is named by nobody."""
+    keys = RevisionKeys(staging.folder)
+    writer = FileWriter(staging.definition, staging.next_block)
+    entries: list[FileEntry] = []
+    layouts: dict[str, Layout] = {}
+    for file in writer.write(rows()):
+        put_all(store, file.objects(keys))
+        entries.append(file.entry)
+        layouts[file.layout.id] = file.layout
+    return Staged(entries=tuple(entries), layouts=tuple(layouts.values()))
+
+
+def commit_staged(
+    table: OpenTable, head: Head, staged: Iterable[Staged], *, token: str | None = None, is_overwrite: bool = False
+) -> Appended:
+    """Make staged files part of the table in one version, on top of `head` or whatever came after it.
+
+    With `is_overwrite` they replace every file that `head` had. Raises CommitConflict when a commit since contradicts
+    this one (an overwrite: any that touched rows), RevisionClosed, and CommitUnknown, after which the files may be
+    part of the table. Nothing is deleted.
+    """
+    transaction = begin_with_token(table, head, "overwrite" if is_overwrite else "append", token)
+    _add(transaction, staged)
+    is_changed = replace_all(transaction) if is_overwrite else False
+    if transaction.is_empty and not is_changed:
+        return Appended(version=head.root.version, row_count=0, file_count=0)
+    try:
+        return committed(transaction, commit(transaction))
+    except RevisionClosed as closed:
+        closed.hint = "The files were written for a revision that is closed now. Do the write again."
+        raise
+
+
+def discard(staging: Staging, store: Store, staged: Iterable[Staged]) -> None:
+    """Delete staged files that no commit was tried with."""
+    keys = RevisionKeys(staging.folder)
+    names = [entry.location for one in staged for entry in one.entries]
+    store.delete([key for name in names for key in (keys.file(name), keys.sidecar(name)) if key is not None])
+
+
+def _add(transaction: Transaction, staged: Iterable[Staged]) -> None:
+    every = list(staged)
+    layouts = {layout.id: layout for one in every for layout in one.layouts}
+    add_files(transaction, [entry for one in every for entry in one.entries], layouts.values())

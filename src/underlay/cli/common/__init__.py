@@ -1,0 +1,1 @@
+"""What commands share: options, output, Ctrl-C, and which lake and table they mean."""

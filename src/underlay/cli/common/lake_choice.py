@@ -1,0 +1,152 @@
+"""Which lake a command means: `--lake`, else UNDERLAY_LAKE, else the nearest underlay.toml upward.
+
+lake = "data/lake"                # relative to the file, or a URL
+registry = "sqlite:///r.sqlite"   # relative to the file; or postgresql://…, or none. UNDERLAY_REGISTRY goes before it
+
+[options]                         # of the store
+endpoint = "http://localhost:9000"
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from underlay.errors import InvalidRequest, NotFound, from_os_error
+from underlay.registry.database.location import ACCEPTED
+from underlay.registry.database.location import VARIABLE as REGISTRY_VARIABLE
+
+if TYPE_CHECKING:
+    from underlay.api.lake import Lake
+    from underlay.registry.registry import Registry
+
+CONFIG_NAME = "underlay.toml"
+VARIABLE = "UNDERLAY_LAKE"
+_KNOWN = ("lake", "registry", "options")
+_SQLITE = "sqlite:///"
+_opened: list[Registry] = []
+"""Those of the lakes that this command opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeChoice:
+    """A lake's place, the options of its store, and its registry, None for what the environment or else the lake's
+    place says. `config` is the file that says so, if one does."""
+
+    url: str
+    options: Mapping[str, str]
+    registry: str | None = None
+    config: Path | None = None
+
+
+def choose_lake(url: str | None, options: Sequence[str] | None) -> LakeChoice:
+    """What options, environment and files say. Raises NotFound when nothing names a lake."""
+    given = split_pairs(options, "--option")
+    named = url or os.environ.get(VARIABLE)
+    if named:
+        return LakeChoice(url=named, options=given)
+    config = find_config(Path.cwd())
+    if config is None:
+        raise NotFound(
+            "no lake is named",
+            hint=f'Give --lake, set {VARIABLE}, or run "underlay init DIRECTORY", which writes an {CONFIG_NAME}.',
+        )
+    known = read_config(config)
+    registry = None if os.environ.get(REGISTRY_VARIABLE) else known.registry
+    return LakeChoice(url=known.url, options={**known.options, **given}, registry=registry, config=config)
+
+
+def open_lake(url: str | None, options: Sequence[str] | None) -> Lake:
+    """The lake that a command means. Makes no request."""
+    return connect_chosen(choose_lake(url, options))
+
+
+def connect_chosen(choice: LakeChoice) -> Lake:
+    """The lake of a choice. Makes no request."""
+    from underlay.api.lake import connect  # loads Arrow
+
+    lake = connect(choice.url, options=choice.options or None, registry=choice.registry)
+    if lake.registry is not None:
+        _opened.append(lake.registry)
+    return lake
+
+
+def finish_registries(timeout_seconds: float) -> None:
+    """Wait until what this command wrote is in the registries of the lakes that it opened, if they answer."""
+    while _opened:
+        _opened.pop().finish(timeout_seconds)
+
+
+def open_existing_lake(url: str | None, options: Sequence[str] | None) -> Lake:
+    """The same, for a command that would not notice that there is none. One request. Raises NotFound."""
+    lake = open_lake(url, options)
+    if not lake.exists():
+        raise NotFound("there is no lake here", place=show_place(lake.url), hint='Make one with "underlay init".')
+    return lake
+
+
+def find_config(folder: Path) -> Path | None:
+    """The nearest underlay.toml, in this folder or above it."""
+    return next((path for path in (up / CONFIG_NAME for up in (folder, *folder.parents)) if path.is_file()), None)
+
+
+def read_config(path: Path) -> LakeChoice:
+    """What the file says. Raises InvalidRequest for anything else than a lake and its options."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise from_os_error(error, str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"this is no TOML: {error}", place=str(path)) from None
+    unknown = [name for name in content if name not in _KNOWN]
+    if unknown:
+        raise InvalidRequest(
+            "there is no such setting", place=str(path), expected=" or ".join(_KNOWN), found=", ".join(unknown)
+        )
+    url, registry, options = content.get("lake"), content.get("registry"), content.get("options", {})
+    if not isinstance(url, str) or not url:
+        raise InvalidRequest("the file names no lake", place=str(path), hint='Write lake = "data/lake".')
+    if registry is not None and (not isinstance(registry, str) or not registry):
+        raise InvalidRequest("the registry is named by a text", place=str(path), expected=ACCEPTED)
+    if not isinstance(options, dict) or not all(isinstance(value, str | int | bool) for value in options.values()):
+        raise InvalidRequest("options have single values", place=str(path), hint='Write endpoint = "http://…".')
+    is_path = "://" not in url
+    return LakeChoice(
+        url=str(path.parent / Path(url).expanduser()) if is_path else url,
+        options={name: _option_text(value) for name, value in options.items()},
+        registry=_from_folder(registry, path.parent) if registry is not None else None,
+        config=path,
+    )
+
+
+def split_pairs(pairs: Sequence[str] | None, name: str) -> dict[str, str]:
+    """`KEY=VALUE` texts as a mapping. Raises InvalidRequest; a value is never repeated, since it may be a secret."""
+    found: dict[str, str] = {}
+    for number, pair in enumerate(pairs or (), start=1):
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise InvalidRequest(f"{name} takes KEY=VALUE; number {number} has no key or no =")
+        if key.strip() in found:
+            raise InvalidRequest(f"{name} is given twice for one key", found=key.strip())
+        found[key.strip()] = value
+    return found
+
+
+def show_place(url: str) -> str:
+    """A lake's URL as people read it: a directory's path without its scheme."""
+    return unquote(url.removeprefix("file://")) if url.startswith("file://") else url
+
+
+def _from_folder(registry: str, folder: Path) -> str:
+    """A SQLite file's URL with its path from this folder; any other as it is."""
+    path = registry.removeprefix(_SQLITE)
+    return f"{_SQLITE}{folder / path}" if path and path != registry else registry
+
+
+def _option_text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""`make demo`: months of taxi trips, ingested on Spark and asked about."""

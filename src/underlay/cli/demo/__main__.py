@@ -1,0 +1,247 @@
+"""`make demo`: months of taxi trips are ingested on Spark, once and again, and asked about on Spark and in process.
+
+Everything printed is measured in this run, and every answer is compared with what the trips must give.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from underlay.api.lake import Lake, connect
+from underlay.api.table import Table
+from underlay.cli.common.output import show_bytes, show_count
+from underlay.cli.demo.trips import COLUMNS, JFK, Delivered, deliver
+from underlay.errors import Inconsistent, InvalidRequest, Unavailable, UnderlayError, exit_code
+from underlay.ingest.run.summary import Summary
+from underlay.spark.start.installed import has_pyspark
+
+NAME = "taxi.trips"
+BLOCK_ROWS = 20_000
+_MARK = ".underlay-demo"
+_CENTS = 100
+_WEEK = "tpep_pickup_datetime >= '2024-03-04' and tpep_pickup_datetime < '2024-03-11'"
+_REJECTED = f"select source, line, reason from {NAME}_rejected order by source, line limit 5"
+
+
+Rows = list[tuple[object, ...]]
+
+
+class Engine(NamedTuple):
+    """What ingests, and answers beside DuckDB."""
+
+    take: Callable[[Path], Summary]
+    ask: Callable[[str], Rows] | None
+    words: str
+
+
+class Question(NamedTuple):
+    """What is asked, in SQL that Spark and DuckDB both understand."""
+
+    words: str
+    sql: str
+    where: str | None = None
+    """The condition, where blocks are left out by it."""
+
+
+QUESTIONS = (
+    Question(
+        "Trips of each month, late ones included",
+        f"select month(tpep_pickup_datetime) as month, count(*) as trips, round(avg(total_amount), 2) as average "
+        f"from {NAME} group by 1 order by 1",
+    ),
+    Question(
+        "One week, from JFK",
+        f"select day(tpep_pickup_datetime) as day, count(*) as trips, round(avg(tip_amount), 2) as tip "
+        f"from {NAME} where {_WEEK} and PULocationID = {JFK} group by 1 order by 1",
+        f"{_WEEK} and PULocationID = {JFK}",
+    ),
+    Question(
+        "The longest trips of an hour",
+        f"select tpep_pickup_datetime as pickup, trip_distance as miles, total_amount as dollars from {NAME} "
+        "where tpep_pickup_datetime >= '2024-05-17 18:00:00' and tpep_pickup_datetime < '2024-05-17 19:00:00' "
+        "order by trip_distance desc, tpep_pickup_datetime limit 3",
+        "tpep_pickup_datetime >= '2024-05-17 18:00:00' and tpep_pickup_datetime < '2024-05-17 19:00:00'",
+    ),
+)
+
+
+def make_folder(folder: Path) -> None:
+    """An empty folder; an earlier demo's is replaced, anything else is left alone."""
+    if folder.exists() and not (folder / _MARK).is_file():
+        raise InvalidRequest(
+            "this is there already and no earlier demo made it", place=str(folder), hint="Name another directory."
+        )
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        (folder / _MARK).touch()
+    except OSError as error:
+        raise Unavailable(f"the directory cannot be made: {error.strerror or error}", place=str(folder)) from error
+
+
+def show(folder: Path) -> Iterator[str]:
+    """The demonstration, a line at a time."""
+    make_folder(folder)
+    began = time.perf_counter()
+    given = deliver(folder / "sources")
+    yield f"1. Sources: {len(given.paths)} files of taxi trips in {folder / 'sources'}, made in {_since(began)}:"
+    size = show_bytes(sum(path.stat().st_size for path in given.paths))
+    yield f"   {size} of Parquet, CSV, gzipped CSV and JSON lines, {given.trips:,} trips. {given.late_trips:,} of them"
+    yield f"   come late, {given.bad_lines} lines are no trips, and {given.broken.name} was cut short."
+    yield ""
+    lake = connect(folder / "lake")
+    table = lake.create_table(
+        NAME, COLUMNS, sort_by=["tpep_pickup_datetime"], properties={"block_rows": str(BLOCK_ROWS)}
+    )
+    began = time.perf_counter()
+    engine = _start(lake)
+    yield f"   ({engine.words}, {_since(began)})"
+    yield ""
+    yield from _ingest(lake, engine, folder / "sources", given)
+    yield from _ask(lake, table, engine)
+    yield from _look_back(table)
+    yield from what_next(folder)
+
+
+def _start(lake: Lake) -> Engine:
+    if not has_pyspark():
+        words = "PySpark is not installed: this process does what Spark would"
+        return Engine(lambda sources: lake.ingest(NAME, f"{sources}/"), None, words)
+    from underlay.spark import ingest, session
+
+    spark = session(lake)
+    return Engine(
+        lambda sources: ingest(NAME, f"{sources}/", lake=lake, spark=spark),
+        lambda sql: [tuple(row) for row in spark.sql(sql).collect()],
+        f"Spark {spark.version} was started on this machine",
+    )
+
+
+def _ingest(lake: Lake, engine: Engine, sources: Path, given: Delivered) -> Iterator[str]:
+    place = f"{NAME} in the lake {lake.url.removeprefix('file://')}"
+    yield f"2. Ingest into {place}:"
+    first = engine.take(sources)
+    yield from _told(first)
+    yield f"   {first.rejected_count} lines that are no trips went to {NAME}_rejected, with their places and reasons:"
+    for source, line, reason in lake.sql(_REJECTED).fetchall():
+        yield f"     {str(source).rpartition('/')[2]} line {line}: {reason}"
+    yield ""
+    yield "3. The same again:"
+    again = engine.take(sources)
+    yield f"   {again.known} of {again.sources} sources are in the table already: nothing was read, {_took(again)}"
+    if again.row_count or again.versions:
+        raise Inconsistent("rows were ingested twice", place=NAME, found=again.row_count)
+    given.broken.write_bytes(given.whole)
+    last = engine.take(sources)
+    yield f"   {given.broken.name} arrives whole: {last.ingested} source, {last.row_count:,} rows, {_took(last)}"
+    _check(lake, given)
+    yield f"   The table has {given.trips:,} trips and ${given.total_amount:,.2f}: each good row of each source, once."
+    yield ""
+
+
+def _told(summary: Summary) -> Iterator[str]:
+    read = f"{show_count(summary.ingested, 'source')}, {summary.row_count:,} rows, {show_bytes(summary.source_bytes)}"
+    rate = summary.row_count / max(summary.seconds, 0.001)
+    yield f"   {read} in {_took(summary)} ({rate:,.0f} rows/s), committed as version {max(summary.versions, default=0)}"
+    for failure in summary.failures:
+        yield f"   not ingested: {failure.uri.rpartition('/')[2]}: {failure.reason}"
+
+
+def _check(lake: Lake, given: Delivered) -> None:
+    """Raises Inconsistent unless the table has the rows of all sources."""
+    rows = lake.sql(f"select count(*), sum(total_amount) from {NAME}").fetchall()
+    trips, amount = rows[0]
+    if trips != given.trips or round(_CENTS * float(amount)) != round(_CENTS * given.total_amount):
+        raise Inconsistent("the table does not hold the trips of its sources", expected=given.trips, found=trips)
+
+
+def _ask(lake: Lake, table: Table, engine: Engine) -> Iterator[str]:
+    engines = "Spark, and in process on DuckDB" if engine.ask is not None else "DuckDB, in process"
+    yield f"4. Questions, answered by {engines}:"
+    for question in QUESTIONS:
+        yield ""
+        yield f"   {question.words}"
+        began = time.perf_counter()
+        rows: Rows = [tuple(row) for row in lake.sql(question.sql).fetchall()]
+        times = [f"in process {_since(began)}"]
+        if engine.ask is not None:
+            began = time.perf_counter()
+            same = engine.ask(question.sql)
+            times.append(f"Spark {_since(began)}")
+            if not _are_same(same, rows):
+                raise Inconsistent("Spark gives another answer", place=question.sql, expected=rows[:3], found=same[:3])
+        yield from (f"     {'   '.join(map(str, row))}" for row in rows)
+        if question.where is not None:
+            plan = table.plan(where=question.where)
+            yield (
+                f"     read {plan.kept.blocks} of {plan.total.blocks} blocks, the others were left out by metadata"
+                f" alone; {', '.join(times)}"
+            )
+        else:
+            yield f"     {', '.join(times)}"
+    yield ""
+
+
+def _are_same(some: Rows, others: Rows) -> bool:
+    """Whether rows are equal; engines add floats in other orders, and so round some averages to the next cent."""
+    pairs = [pair for row, other in zip(some, others, strict=False) for pair in zip(row, other, strict=True)]
+    is_equal = (
+        abs(left - right) < 2 / _CENTS if isinstance(left, float) and isinstance(right, float) else left == right
+        for left, right in pairs
+    )
+    return len(some) == len(others) and all(is_equal)
+
+
+def _look_back(table: Table) -> Iterator[str]:
+    yield "5. Every run and every commit is on record:"
+    for version in table.history(5):
+        files = show_count(version.file_count, "file")
+        yield f"     version {version.version}: {version.operation}, then {version.row_count:,} rows in {files}"
+    yield ""
+
+
+def what_next(folder: Path) -> Iterator[str]:
+    """Commands that work on the lake that is left."""
+    command = Path(sys.executable).with_name("underlay")
+    shown = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
+    at = f"--lake {folder / 'lake'}"
+    yield "Try next:"
+    yield f'  {shown} sql "select PULocationID, count(*) from {NAME} group by 1 order by 2 desc limit 5" {at}'
+    yield f'  {shown} plan {NAME} --where "{_WEEK}" {at}'
+    yield f"  {shown} ingest {NAME} {folder / 'sources'}/ {at}"
+    yield f'  {shown} sql "select reason, count(*) from {NAME}_rejected group by 1" {at}'
+    yield f"  {shown} history {NAME} {at}"
+    yield f"  {shown} jobs {NAME} {at}"
+    yield "Real trips: docs/guide/taxi.md says where they are and how to ingest them."
+
+
+def _since(began: float) -> str:
+    return f"{time.perf_counter() - began:.1f} s"
+
+
+def _took(summary: Summary) -> str:
+    return f"{summary.seconds:.2f} s" if summary.seconds < 1 else f"{summary.seconds:.1f} s"
+
+
+def main(arguments: list[str]) -> int:
+    """Show it in the directory given, `demo-data` by default; an exit code."""
+    if len(arguments) > 1 or any(argument.startswith("-") for argument in arguments):
+        print("usage: python -m underlay.cli.demo [DIRECTORY]   (default: demo-data)", file=sys.stderr)
+        return exit_code(InvalidRequest(""))
+    try:
+        for line in show(Path(arguments[0] if arguments else "demo-data")):
+            print(line, flush=True)
+    except UnderlayError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return exit_code(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

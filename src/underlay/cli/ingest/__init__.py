@@ -1,0 +1,1 @@
+"""`underlay ingest`: once, watching, or as a dry run."""

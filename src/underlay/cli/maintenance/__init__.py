@@ -1,0 +1,1 @@
+"""`underlay verify`, `jobs` and `leases`."""

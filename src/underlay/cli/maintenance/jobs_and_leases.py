@@ -1,0 +1,127 @@
+"""`underlay jobs` and `underlay leases`: who works with tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+from underlay.api.job import JobInfo
+from underlay.api.lake import Lake
+from underlay.api.lease import LeaseInfo
+from underlay.cli.common.lake_choice import show_place
+from underlay.cli.common.output import print_json, print_table, say
+from underlay.cli.common.table_choice import with_near_names
+from underlay.cli.maintenance.run_list import print_runs, run_json
+from underlay.errors import TableNotFound
+
+T = TypeVar("T")
+
+_TIME = "%Y-%m-%d %H:%M:%S"
+
+
+def show_jobs(lake: Lake, name: str | None, *, most: int, json: bool) -> None:
+    """The jobs of a table, or of all, then the newest runs that ended."""
+    found = _ask(lake.jobs, lake, name)
+    runs = lake.runs(name, most=most) if most else []
+    if json:
+        for job in found:
+            print_json(_job_json(job))
+        for run in runs:
+            print_json(run_json(run))
+        return
+    if not found:
+        say(f"{name or show_place(lake.url)}: no job writes")
+    else:
+        print_table(
+            ("table", "job", "state", "started (UTC)", "renewed (UTC)", "ttl (s)", "epoch", "owner", "note"),
+            [
+                (job.table, f"{job.job} (exclusive)" if job.is_exclusive else job.job, _state(job),
+                 _show_time(job.started), _show_time(job.renewed), f"{job.ttl.total_seconds():g}",
+                 _known(job.epoch), _known(job.owner), job.note)
+                for job in found
+            ],
+        )  # fmt: skip
+    if runs:
+        if found:
+            print()
+        print_runs(runs)
+
+
+def show_leases(lake: Lake, name: str | None, *, json: bool) -> None:
+    """The leases on a table, or on all."""
+    found = _ask(lake.leases, lake, name)
+    if json:
+        for lease in found:
+            print_json(_lease_json(lease))
+    elif not found:
+        say(f"{name or show_place(lake.url)}: no reader keeps a version")
+    else:
+        print_table(
+            ("table", "version", "reader", "state", "started (UTC)", "renewed (UTC)", "ttl (s)", "owner"),
+            [
+                (lease.table, _known(lease.version), lease.reader, _state(lease), _show_time(lease.started),
+                 _show_time(lease.renewed), f"{lease.ttl.total_seconds():g}", _known(lease.owner))
+                for lease in found
+            ],
+        )  # fmt: skip
+
+
+def _ask(listing: Callable[[str | None], list[T]], lake: Lake, name: str | None) -> list[T]:
+    try:
+        return listing(name)
+    except TableNotFound as error:
+        raise with_near_names(error, lake, name or "") from None
+
+
+def _state(holder: JobInfo | LeaseInfo) -> str:
+    if holder.problem is not None:
+        return "unreadable"
+    if isinstance(holder, JobInfo) and holder.is_fenced:
+        return "taken over"
+    return "alive" if holder.is_alive else "expired"
+
+
+def _known(value: int | str | None) -> int | str:
+    return "?" if value is None else value
+
+
+def _show_time(moment: datetime | None) -> str:
+    return "?" if moment is None else f"{moment:{_TIME}}"
+
+
+def _time_json(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _job_json(job: JobInfo) -> dict[str, object]:
+    return {
+        "kind": "job",
+        "table": job.table,
+        "job": job.job,
+        "owner": job.owner,
+        "epoch": job.epoch,
+        "started": _time_json(job.started),
+        "renewed": job.renewed.isoformat(),
+        "ttl_seconds": job.ttl.total_seconds(),
+        "note": job.note,
+        "is_exclusive": job.is_exclusive,
+        "is_alive": job.is_alive,
+        "is_fenced": job.is_fenced,
+        "problem": job.problem,
+    }
+
+
+def _lease_json(lease: LeaseInfo) -> dict[str, object]:
+    return {
+        "table": lease.table,
+        "revision": lease.revision,
+        "reader": lease.reader,
+        "owner": lease.owner,
+        "version": lease.version,
+        "started": _time_json(lease.started),
+        "renewed": lease.renewed.isoformat(),
+        "ttl_seconds": lease.ttl.total_seconds(),
+        "is_alive": lease.is_alive,
+        "problem": lease.problem,
+    }

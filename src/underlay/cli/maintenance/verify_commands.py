@@ -1,0 +1,54 @@
+"""`underlay verify`. Only a declaration: `--help` loads no library that reads data."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from underlay.cli.common.options import Json, LakeUrl, StoreOptions
+
+
+def verify(
+    names: Annotated[list[str] | None, typer.Argument(metavar="DATASET.TABLE", hidden=True)] = None,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Read all data files too, and compare every statistic with the rows. Takes as long as reading the"
+            " tables, and disk space in TMPDIR for four files at a time. Default: no.",
+        ),
+    ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Rebuild sidecars and the registry where they are wrong, and nothing else. Default: no."
+        ),
+    ] = False,
+    no_registry: Annotated[
+        bool,
+        typer.Option(
+            "--no-registry", help="Leave the registry out, whose comparison reads every version again. Default: no."
+        ),
+    ] = False,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """Check that everything a table consists of is there and whole.
+
+    Looks at the catalog and, for each table or the ones named, at every version: roots, segments, pages of the source
+    tree, data files, sidecars. What is lost is named, with the versions that need it and the newest version that is
+    intact. The registry is brought up to date, as by every command, and compared with all of the store. Nothing in the
+    lake is changed without --repair. Exit code 0 when nothing is wrong, 1 when something is.
+
+    \b
+    Examples:
+      underlay verify
+      underlay verify taxi.trips --deep
+      underlay verify taxi.trips --repair --json
+    """
+    from underlay.cli.common.lake_choice import choose_lake
+    from underlay.cli.maintenance.verify_report import verify_lake
+
+    verify_lake(choose_lake(lake, option), names, deep=deep, repair=repair, registry=not no_registry, json=json)

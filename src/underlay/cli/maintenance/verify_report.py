@@ -1,0 +1,200 @@
+"""What `underlay verify` prints: a line for each table that is sound, and what is lost of one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import typer
+
+from underlay.cli.common.lake_choice import LakeChoice, connect_chosen
+from underlay.cli.common.output import print_json, printable, progress_bar, say, show_count
+from underlay.index.keys import CATALOG
+from underlay.maintain.verify.finding import (
+    CatalogReport,
+    Counts,
+    Finding,
+    Report,
+    RevisionReport,
+    Severity,
+    TableReport,
+    show_versions,
+)
+from underlay.maintain.verify_lake import RegistryCheck, verify
+from underlay.scan.read.file_stores import FileStores
+from underlay.store import open_store
+from underlay.table.catalog.lake import Lake
+
+_SHOWN = 10
+_NAMES = {
+    Severity.LOST: "LOST",
+    Severity.ANSWERS: "WRONG",
+    Severity.DERIVED: "REBUILD",
+    Severity.NOTE: "note",
+}
+
+
+def verify_lake(
+    choice: LakeChoice,
+    names: Sequence[str] | None,
+    *,
+    deep: bool,
+    repair: bool,
+    registry: bool,
+    json: bool,
+) -> None:
+    """Verify the tables, print the report, and end with exit code 1 when something is wrong."""
+    store = open_store(choice.url, choice.options or None)
+    stores = FileStores(store, choice.options or None)
+    check = _registry_check(choice) if registry else None
+    with progress_bar("verifying") as tell:
+        report = verify(Lake(store), stores, names or None, deep=deep, repair=repair, progress=tell, registry=check)
+    if json:
+        print_json(as_json(report))
+    else:
+        for line in report_lines(report):
+            print(line)
+        say(_summary(report))
+    if not report.is_sound:
+        raise typer.Exit(1)
+
+
+def _registry_check(choice: LakeChoice) -> RegistryCheck | None:
+    """None for a lake without a registry."""
+    found = connect_chosen(choice).registry
+    if found is None:
+        return None
+    from underlay.cli.registry.difference import VerifiedRegistry  # loads SQLAlchemy
+
+    return VerifiedRegistry(found)
+
+
+def as_json(report: Report) -> dict[str, object]:
+    """The report, with what follows from it: `ok`, and for each revision the versions that cannot be read."""
+    found: dict[str, object] = msgspec.to_builtins(report)
+    tables = [
+        {
+            "name": table.name,
+            "ok": table.is_sound,
+            "revisions": [
+                {**msgspec.to_builtins(revision), "unreadable": msgspec.to_builtins(revision.unreadable)}
+                for revision in table.revisions
+            ],
+        }
+        for table in report.tables
+    ]
+    return {"ok": report.is_sound, **found, "tables": tables}
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """The report for people."""
+    yield from _catalog_lines(report.catalog)
+    for table in report.tables:
+        yield from _table_lines(table, is_deep=report.is_deep)
+    if report.registry:
+        is_repaired = all(finding.is_repaired for finding in report.registry)
+        yield f"registry: {'restored from the store' if is_repaired else 'it is not used, or is to be rebuilt'}"
+        yield from _finding_lines(report.registry)
+
+
+def _catalog_lines(catalog: CatalogReport) -> Iterator[str]:
+    if not catalog.findings:
+        return
+    if catalog.newest_intact is None:
+        yield "catalog: no entry can be read, so it is not known which tables there are"
+    elif catalog.newest_intact != catalog.newest:
+        yield (
+            f"catalog: the newest entry, {catalog.newest}, cannot be read; tables are checked as entry"
+            f" {catalog.newest_intact} has them"
+        )
+    else:
+        yield f"catalog: {show_count(catalog.entry_count, 'entry').replace('entrys', 'entries')}"
+    yield from _finding_lines(catalog.findings)
+
+
+def _table_lines(table: TableReport, *, is_deep: bool) -> Iterator[str]:
+    for revision in table.revisions:
+        name = table.name if revision.is_active else f"{table.name}, closed revision {revision.id}"
+        yield f"{name}: {show_counts(revision.counts)}: {_verdict(revision, is_deep=is_deep)}"
+        yield from _finding_lines(revision.findings)
+        if revision.is_active and not revision.is_head_intact and revision.newest_intact is not None:
+            yield from _way_out(table.name, revision.newest_intact)
+
+
+def _way_out(name: str, version: int) -> Iterator[str]:
+    """What can be done with a table whose newest root is lost: every commit, also a rollback, would follow that one."""
+    yield f"  The newest root is lost, so nothing can be committed, not even a rollback. Version {version} can be read:"
+    yield f"    underlay scan {name} --version {version}"
+    yield "  To write again, bring the root back from a copy; or make a new table of that version:"
+    yield f"    underlay scan {name} --version {version} --format arrow > rows.arrow"
+    yield f'    underlay create {name}_new --from rows.arrow    # and what "underlay show {name}@{version}" has'
+    yield f"    underlay append {name}_new rows.arrow"
+
+
+def show_counts(counts: Counts) -> str:
+    """`42 versions, 12 segments, 310 files, 310 sidecars`."""
+    parts = [
+        (counts.versions, "version"),
+        (counts.segments, "segment"),
+        (counts.pages, "source page"),
+        (counts.files, "file"),
+        (counts.sidecars, "sidecar"),
+    ]
+    shown = [show_count(count, noun) for count, noun in parts if count or noun in ("version", "file")]
+    return ", ".join(shown)
+
+
+def _verdict(revision: RevisionReport, *, is_deep: bool) -> str:
+    found = {finding.severity for finding in revision.findings if finding.is_open}
+    if Severity.LOST in found:
+        if revision.newest_intact is None:
+            return "something is lost, and no version is intact"
+        if _is_newest_intact(revision):
+            return f"the newest version is intact; {show_versions(revision.unreadable)} cannot be read"
+        return (
+            f"something is lost; the newest intact version is {revision.newest_intact}"
+            f" (of {revision.newest_version}); {show_versions(revision.unreadable)} cannot be read"
+        )
+    if Severity.ANSWERS in found:
+        return "all there, and something contradicts it"
+    if Severity.DERIVED in found:
+        return "nothing is lost; something is to be rebuilt"
+    if any(finding.is_repaired for finding in revision.findings):
+        return "all there, after a repair"
+    return "all there, every row compared" if is_deep else "all there"
+
+
+def _is_newest_intact(revision: RevisionReport) -> bool:
+    return revision.newest_intact == revision.newest_version
+
+
+def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """The gravest first, few of each severity."""
+    for severity in Severity:
+        alike = [finding for finding in findings if finding.severity is severity]
+        for finding in alike[:_SHOWN]:
+            word = "rebuilt" if finding.is_repaired else _NAMES[severity]
+            needed = f" ({show_versions(finding.versions)})" if finding.versions else ""
+            yield f"  {word:<8}{printable(finding.place)}{needed}"
+            yield f"          {printable(finding.problem)}"
+        for hint in dict.fromkeys(finding.hint for finding in alike if finding.hint and not finding.is_repaired):
+            yield f"          → {hint}"
+        if len(alike) > _SHOWN:
+            yield f"          … and {len(alike) - _SHOWN:,} more; --json has all of them"
+
+
+def _summary(report: Report) -> str:
+    sound = sum(table.is_sound for table in report.tables)
+    tables = show_count(len(report.tables), "table")
+    if report.is_sound:
+        return f"{tables}: nothing is wrong"
+    if any(revision.unreadable for table in report.tables for revision in table.revisions):
+        advice = 'Read an intact version with "underlay scan NAME --version N"'
+        if any(table.active.is_head_intact and not _is_newest_intact(table.active) for table in report.tables):
+            advice = f'{advice}; "underlay rollback" makes it the newest'
+        advice += "."
+    elif any(finding.place.startswith(f"{CATALOG}/") and finding.is_open for finding in report.findings):
+        advice = "Tables are read by the newest entry that is whole."
+    else:
+        advice = 'What is derived is rebuilt by "underlay verify --repair".'
+    return f"{sound} of {tables} sound. {advice}"

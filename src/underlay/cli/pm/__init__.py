@@ -1,0 +1,1 @@
+"""`underlay pm`: the sidecars of Parquet files."""

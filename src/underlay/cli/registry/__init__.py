@@ -1,0 +1,1 @@
+"""`underlay registry`: status, follow, restore and migrate."""

@@ -1,0 +1,1 @@
+"""Commands that write and read rows: `append`, `register`, `scan`, `sql` and `plan`."""

@@ -1,0 +1,182 @@
+"""Commands that write and read rows. Only declarations: `--help` loads no library that reads data."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from underlay.cli.common.options import (
+    AsOf,
+    ColumnNames,
+    Format,
+    Json,
+    LakeUrl,
+    NullTexts,
+    RowsAs,
+    StoreOptions,
+    TableName,
+    Tag,
+    VersionNumber,
+    Where,
+)
+from underlay.errors import InvalidRequest
+
+JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format json. Default: a table.")]
+Limit = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="At most N rows. Default: 50 for a table, else all."),
+]
+
+
+def append(
+    name: TableName,
+    files: Annotated[list[str], typer.Argument(metavar="FILE", hidden=True, show_default=False)],
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Rows of one token are added once, however often this is repeated. Default: none."
+        ),
+    ] = None,
+    null: NullTexts = None,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """Add the rows of files to a table, all of them or none.
+
+    FILE is Parquet, CSV, TSV, JSON lines or Arrow IPC, by its ending, also with .gz or .zst; "-" is an Arrow IPC
+    stream on stdin. All files make one version. Columns are matched by name. CSV and JSON are read by the table's
+    types, and a value that does not convert is an error.
+
+    \b
+    Examples:
+      underlay append taxi.trips january.csv february.csv.gz
+      underlay scan old.trips --format arrow | underlay append taxi.trips - --token copy-1
+    """
+    from underlay.cli.common.table_choice import newest_table
+    from underlay.cli.rows.write import append_files
+
+    append_files(newest_table(lake, option, name), files, token=token, nulls=null or (), json=json)
+
+
+def register(
+    name: TableName,
+    patterns: Annotated[list[str], typer.Argument(metavar="PATTERN", hidden=True, show_default=False)],
+    ignore_surplus: Annotated[
+        bool,
+        typer.Option("--ignore-surplus", help="Allow columns that the table does not have. Default: refuse them."),
+    ] = False,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """Make Parquet files part of a table, where they are.
+
+    PATTERN is a path, a directory or a URL, and may hold *, ?, [ab] and **. Only footers are read. The files must not
+    change any more.
+
+    \b
+    Examples:
+      underlay register taxi.trips 'data/2024-*.parquet'
+      underlay register taxi.trips s3://nyc/yellow/ --ignore-surplus
+    """
+    from underlay.cli.common.table_choice import newest_table
+    from underlay.cli.rows.write import register_files
+
+    register_files(newest_table(lake, option, name), patterns, ignore_surplus=ignore_surplus, json=json)
+
+
+def scan(
+    name: TableName,
+    columns: ColumnNames = None,
+    where: Where = None,
+    limit: Limit = None,
+    count: Annotated[bool, typer.Option("--count", help="Print the number of rows only. Default: the rows.")] = False,
+    version: VersionNumber = None,
+    as_of: AsOf = None,
+    tag: Tag = None,
+    format: Format = None,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: JsonRows = False,
+) -> None:
+    """Print rows of a table.
+
+    DATASET.TABLE@7 is version 7 of a table, and DATASET.TABLE@audit the one tagged so.
+
+    \b
+    Examples:
+      underlay scan taxi.trips --columns pickup,fare --where "zone = 'JFK' and fare > 100"
+      underlay scan taxi.trips --as-of 2026-01-31 --format csv > trips.csv
+    """
+    from underlay.cli.common.table_choice import chosen_table
+    from underlay.cli.rows.query import scan_table
+
+    table = chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag)
+    scan_table(table, columns=columns, where=where, limit=limit, format=_format(format, json), count=count)
+
+
+def sql(
+    text: Annotated[str, typer.Argument(metavar="SQL", hidden=True, show_default=False)],
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VALUE",
+            help="A value for ?, or NAME=VALUE for $NAME; numbers, true, false, null and texts; repeatable."
+            " Default: none.",
+        ),
+    ] = None,
+    limit: Limit = None,
+    format: Format = None,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: JsonRows = False,
+) -> None:
+    """Run an SQL query over the lake's tables, with DuckDB.
+
+    Tables are named dataset.table; older ones by FROM taxi.trips VERSION AS OF 7 or TIMESTAMP AS OF '2026-01-31'.
+    "-" reads the query from stdin.
+
+    \b
+    Examples:
+      underlay sql "select zone, avg(fare) from taxi.trips group by zone order by zone"
+      underlay sql "select * from taxi.trips where fare > ?" --param 100 --format csv
+    """
+    from underlay.cli.common.lake_choice import open_existing_lake
+    from underlay.cli.rows.query import run_query
+
+    run_query(open_existing_lake(lake, option), text, parameters=param or (), format=_format(format, json), limit=limit)
+
+
+def plan(
+    name: TableName,
+    where: Where = None,
+    columns: ColumnNames = None,
+    version: VersionNumber = None,
+    as_of: AsOf = None,
+    tag: Tag = None,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """Show what a scan would read, what it would not, and why.
+
+    Made from metadata alone: no data file is touched. Sizes are in bytes.
+
+    \b
+    Examples:
+      underlay plan taxi.trips --where "zone = 'JFK'"
+      underlay plan taxi.trips --where "fare > 100" --columns fare,tip --json
+    """
+    from underlay.cli.common.table_choice import chosen_table
+    from underlay.cli.rows.query import show_plan
+
+    table = chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag)
+    show_plan(table, columns=columns, where=where, json=json)
+
+
+def _format(format: RowsAs | None, json: bool) -> str:
+    if json and format not in (None, RowsAs.JSON):
+        raise InvalidRequest("--json and --format disagree", found=f"--format {format}", hint="Leave one of them out.")
+    return RowsAs.JSON.value if json else (format or RowsAs.TABLE).value

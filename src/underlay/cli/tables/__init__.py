@@ -1,0 +1,1 @@
+"""Commands on lakes and tables: `init`, `create`, `tables`, `show`, `history`, `rename` and `drop`."""

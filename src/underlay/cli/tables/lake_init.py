@@ -1,0 +1,117 @@
+"""`underlay init`."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from underlay.api.lake import connect
+from underlay.cli.common.lake_choice import (
+    CONFIG_NAME,
+    LakeChoice,
+    choose_lake,
+    connect_chosen,
+    find_config,
+    read_config,
+    show_place,
+    split_pairs,
+)
+from underlay.cli.common.output import print_json, say
+from underlay.errors import InvalidRequest, from_os_error
+from underlay.registry.database.location import VARIABLE
+
+_SECRET_PARTS = ("key", "secret", "token", "password", "credential", "sas")
+"""What the names of options have that must not lie in a file that people commit."""
+
+
+def init_lake(
+    url: str | None,
+    lake: str | None,
+    options: Sequence[str] | None,
+    *,
+    config: bool,
+    json: bool,
+    registry: str | None = None,
+) -> None:
+    """Make a lake unless it is there, and the file by which commands in this directory find it."""
+    if url is not None and lake is not None:
+        raise InvalidRequest("the lake is named twice", hint="Leave --lake out.")
+    given = url or lake
+    choice = LakeChoice(url=given, options=split_pairs(options, "--option")) if given else choose_lake(None, options)
+    choice = replace(choice, registry=registry or choice.registry)
+    opened = connect_chosen(choice)
+    if registry is not None and opened.registry is not None:
+        _ = opened.registry.url  # raises InvalidRequest before anything is made
+    was_there = opened.exists()
+    opened.initialise()
+    written = write_config(choice) if config and choice.config is None else None
+    if registry is not None and written is None:
+        say(f"note: the registry is not written to a file; name it by {VARIABLE}, or in {CONFIG_NAME}")
+    if json:
+        print_json({"lake": opened.url, "is_new": not was_there, "config": str(written) if written else None})
+        return
+    say(f"{show_place(opened.url)}: {'there is a lake here already' if was_there else 'a new lake, without tables'}")
+    if written:
+        say(f"{written}: written; commands in this directory and below it use this lake")
+    elif config:
+        _say_which_lake(opened.url)
+    if not was_there:
+        say('Next: underlay create DATASET.TABLE --schema "id bigint not null, …", or --from a data file')
+
+
+def write_config(choice: LakeChoice) -> Path | None:
+    """The file, in this directory, unless one is there. What may be a secret is left out, and said."""
+    path = Path.cwd() / CONFIG_NAME
+    if path.exists():
+        return None
+    lines = [f"lake = {jsonlib.dumps(_relative(choice.url), ensure_ascii=False)}"]
+    if choice.registry is not None and not _has_password(choice.registry):
+        lines.append(f"registry = {jsonlib.dumps(choice.registry, ensure_ascii=False)}")
+    public = _public(choice.options)
+    if public:
+        lines += [
+            "",
+            "[options]",
+            *(f"{jsonlib.dumps(name)} = {jsonlib.dumps(value)}" for name, value in public.items()),
+        ]
+    try:
+        path.write_text("\n".join(lines) + "\n")
+    except OSError as error:
+        raise from_os_error(error, str(path), hint="The lake is made; --no-config leaves this file out.") from None
+    secret = sorted(set(choice.options) - set(public))
+    if secret:
+        say(f"note: not written to {CONFIG_NAME}, since they may be secrets: {', '.join(secret)}")
+    if choice.registry is not None and _has_password(choice.registry):
+        say(f"note: not written to {CONFIG_NAME}, since it holds a password: the registry. Name it by {VARIABLE}")
+    return path
+
+
+def _has_password(url: str) -> bool:
+    user, at, _ = url.partition("://")[2].rpartition("@")
+    return bool(at and ":" in user) or "password" in url.lower()
+
+
+def _public(options: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in options.items() if not any(part in name.lower() for part in _SECRET_PARTS)}
+
+
+def _relative(url: str) -> str:
+    """A path from this directory if it is below it, so that both can be moved together."""
+    if "://" in url:
+        return url
+    path = Path(url).expanduser().absolute()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _say_which_lake(url: str) -> None:
+    path = find_config(Path.cwd())
+    if path is None:
+        return
+    named = read_config(path).url
+    named = named if "://" in named else connect(named, registry="none").url
+    if named == url:
+        say(f"{path}: names this lake already")
+    else:
+        say(f"{path}: left as it is; it names another lake, {show_place(named)}. Use --lake for this one")

@@ -1,0 +1,59 @@
+"""`underlay create`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from underlay.api.lake import Lake
+from underlay.cli.common.lake_choice import split_pairs
+from underlay.cli.common.output import print_json, say
+from underlay.cli.common.schema_file import read_columns
+from underlay.cli.rows.data_file import guess_schema
+from underlay.cli.tables.table_show import as_json
+from underlay.errors import InvalidRequest
+from underlay.schema.convert.arrow import from_arrow
+from underlay.schema.convert.ddl import format_ddl, parse_ddl
+from underlay.schema.table_schema import TableSchema
+
+
+def create_table(
+    lake: Lake,
+    name: str,
+    *,
+    schema: str | None,
+    schema_file: Path | None,
+    data: str | None,
+    key: Sequence[str],
+    sort_by: Sequence[str],
+    partition_by: Sequence[str],
+    comment: str | None,
+    properties: Sequence[str],
+    json: bool,
+) -> None:
+    """A new table, with columns from text, from a file with such text, or as a data file has them."""
+    if sum(choice is not None for choice in (schema, schema_file, data)) != 1:
+        raise InvalidRequest("the columns come from one of --schema, --schema-file and --from")
+    columns = _columns(schema, schema_file, data)
+    table = lake.create_table(
+        name,
+        columns,
+        key=key,
+        sort_by=sort_by,
+        partition_by=partition_by,
+        comment=comment,
+        properties=split_pairs(properties, "--property"),
+    )
+    if json:
+        print_json(as_json(table))
+        return
+    say(f"{name}: a new table without rows")
+    if data is not None:
+        say(f"columns as in {data}:\n  " + format_ddl(columns).replace("\n", "\n  "))
+        say(f"Next: underlay append {name} {data}")
+
+
+def _columns(schema: str | None, schema_file: Path | None, data: str | None) -> TableSchema:
+    if data is not None:
+        return from_arrow(guess_schema(data))
+    return read_columns(schema, schema_file) or parse_ddl("")

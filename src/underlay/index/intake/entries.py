@@ -1,0 +1,230 @@
+"""From footers to entries of the index: does the file fit the table, may it be read, what does it hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from deflate import crc32
+
+from underlay.errors import SchemaMismatch, UnderlayError
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.intake.one_block import written_columns
+from underlay.index.intake.schema_match import By, Demand, Fit, Misfit, match_schema, schema_of, with_writer
+from underlay.index.intake.stack_arrays import FilePlace, StackArrays
+from underlay.index.intake.statistics import check_counts, column_arrays, column_entries, count_nulls
+from underlay.index.segment.segment import Segment
+from underlay.parquet.bulk.stack import Stack, read_stacks, stack_of
+from underlay.parquet.footer.checks import check_ranges, check_readable
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.records.records import Flags
+from underlay.parquet.write.writer import WrittenFile
+from underlay.pm.format.checksum import identity
+from underlay.schema.table_schema import TableSchema
+
+
+def match_footer(
+    footer: Footer, table: TableSchema, *, by: By = "name", ignore_surplus: bool = False
+) -> Layout | Misfit:
+    """The layout of a file that fits the table, or why it does not."""
+    fit = match_schema(footer.schema, footer.created_by, table, by=by, ignore_surplus=ignore_surplus)
+    if isinstance(fit, Misfit):
+        return fit
+    reasons = unmet_demands(stack_of(footer), fit)[0]
+    return Misfit(reasons) if reasons else fit.layout
+
+
+def unmet_demands(stack: Stack, fit: Fit) -> list[tuple[str, ...]]:
+    """For each file, why its nulls do not fit the table."""
+    begins = stack.begins
+    met = [(demand, _is_met(stack, demand)) for demand in fit.demands]
+    return [
+        tuple(
+            f"Column {demand.path} is required in the table, and the file may hold nulls in it."
+            for demand, is_met in met
+            if not is_met[begin:end].all()
+        )
+        for begin, end in pairwise(begins)
+    ]
+
+
+def _is_met(stack: Stack, demand: Demand) -> Flags:
+    """Where one of the leaves is known to be without nulls."""
+    is_met = np.zeros(stack.row_counts.size, np.bool_)
+    for index in demand.leaves:
+        counts, known = count_nulls(stack, [stack.schema.leaves[index]])
+        is_met |= known & (counts == 0)
+    return is_met
+
+
+def file_entry(
+    footer: Footer, layout: Layout, table: TableSchema, place: FilePlace, *, nan_free: Flags | None = None
+) -> FileEntry:
+    """The entry of one file. Raises Damaged or Unsupported when its chunks cannot be read."""
+    check_readable(footer)
+    check_ranges(footer, place.size_bytes)
+    return file_entries(stack_of(footer), layout, table, [place], nan_free=nan_free)[0]
+
+
+def written_entry(
+    file: WrittenFile, table: TableSchema, location: str, *, sidecar: bytes | None = None
+) -> tuple[FileEntry, Layout]:
+    """The entry and the layout of a file that we have just written with the table's schema."""
+    fit = _own_fit(file.footer.schema.raw, file.footer.created_by, table)
+    if isinstance(fit, Misfit):
+        raise SchemaMismatch("the file was not written for this table", place=location, found=" ".join(fit.reasons))
+    footer = file.footer
+    columns = written_columns(footer, fit.layout, table, file.nan_free)
+    if columns is None:
+        (columns,) = column_entries(stack_of(footer), fit.layout, table, nan_free=file.nan_free)
+    entry = FileEntry(
+        location=location,
+        size_bytes=file.size_bytes,
+        etag=None,
+        footer_bytes=len(footer.data),
+        footer_crc=crc32(footer.data),
+        layout=fit.layout.id,
+        block_rows=footer.row_groups.num_rows.astype("<i8").tobytes(),
+        columns=columns,
+        sidecar_bytes=0 if sidecar is None else len(sidecar),
+        sidecar_crc=0 if sidecar is None else identity(sidecar),
+    )
+    return entry, fit.layout
+
+
+@lru_cache(maxsize=64)
+def _own_fit(elements: bytes, created_by: str | None, table: TableSchema) -> Fit | Misfit:
+    """How files of ours fit: the same for all that are written for one schema."""
+    return match_schema(schema_of(elements), created_by, table, by="id")
+
+
+def file_entries(
+    stack: Stack,
+    layout: Layout,
+    table: TableSchema,
+    places: Sequence[FilePlace],
+    *,
+    nan_free: Flags | None = None,
+) -> list[FileEntry]:
+    """The entries of files whose chunks were checked, in the order of the stack."""
+    if len(layout.fields) != len(stack.schema.leaves):
+        raise SchemaMismatch(
+            "the layout is of another schema", expected=len(stack.schema.leaves), found=len(layout.fields)
+        )
+    check_counts(stack)
+    begins = stack.begins
+    columns = column_entries(stack, layout, table, nan_free=nan_free)
+    rows = stack.row_counts.astype("<i8")
+    return [
+        FileEntry(
+            location=place.location,
+            size_bytes=place.size_bytes,
+            etag=place.etag,
+            footer_bytes=len(origin.raw),
+            footer_crc=crc32(origin.raw),
+            layout=layout.id,
+            block_rows=rows[begin:end].tobytes(),
+            columns=of_file,
+        )
+        for origin, place, of_file, (begin, end) in zip(stack.origins, places, columns, pairwise(begins), strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesAlike:
+    """Files of one writer as the arrays of a segment, and the position of each among all that were read."""
+
+    segment: Segment
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyFiles:
+    """What became of many footers: files by their form, by position why some do not fit, and the layouts of the rest.
+
+    Files that only hold nulls where they may not are in `alike` and in `misfits`.
+    """
+
+    alike: tuple[FilesAlike, ...]
+    misfits: Mapping[int, Misfit]
+    layouts: tuple[Layout, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyEntries:
+    """What became of many footers: for each its entry or why it does not fit, and the layouts that entries name."""
+
+    entries: tuple[FileEntry | Misfit, ...]
+    layouts: tuple[Layout, ...]
+
+
+def read_files(
+    footers: Sequence[bytes],
+    places: Sequence[FilePlace],
+    table: TableSchema,
+    *,
+    by: By = "name",
+    ignore_surplus: bool = False,
+) -> ManyFiles:
+    """Many files from their Thrift footers. Files of one writer are read together.
+
+    Raises Damaged or Unsupported for a file that cannot be read: with its location, or its position in `footers`.
+    """
+    alike: list[FilesAlike] = []
+    misfits: dict[int, Misfit] = {}
+    layouts: dict[str, Layout] = {}
+    for stack, indices in read_stacks(footers):
+        here = [places[index] for index in indices]
+        _check_stack(stack, here)
+        fit = match_schema(stack.schema, stack.origins[0].created_by, table, by=by, ignore_surplus=ignore_surplus)
+        if isinstance(fit, Misfit):
+            misfits.update(dict.fromkeys(indices, fit))
+            continue
+        unmet = {index: reasons for index, reasons in zip(indices, unmet_demands(stack, fit), strict=True) if reasons}
+        misfits.update({index: Misfit(reasons) for index, reasons in unmet.items()})
+        written_by = {
+            created_by: with_writer(fit.layout, created_by)
+            for created_by in {origin.created_by for origin in stack.origins}
+        }
+        of_files = [written_by[origin.created_by] for origin in stack.origins]
+        layouts |= {layout.id: layout for index, layout in zip(indices, of_files, strict=True) if index not in unmet}
+        check_counts(stack)
+        leaves = column_arrays(stack, fit.layout, table)
+        arrays = StackArrays(stack, leaves, here, [layout.id for layout in of_files])
+        alike.append(FilesAlike(segment=Segment(arrays, len(here)), indices=tuple(indices)))
+    return ManyFiles(alike=tuple(alike), misfits=misfits, layouts=tuple(layouts.values()))
+
+
+def read_entries(
+    footers: Sequence[bytes],
+    places: Sequence[FilePlace],
+    table: TableSchema,
+    *,
+    by: By = "name",
+    ignore_surplus: bool = False,
+) -> ManyEntries:
+    """The entries of many files from their Thrift footers; see `read_files`."""
+    files = read_files(footers, places, table, by=by, ignore_surplus=ignore_surplus)
+    found: dict[int, FileEntry | Misfit] = {}
+    for alike in files.alike:
+        found.update(zip(alike.indices, alike.segment.entries(), strict=True))
+    found.update(files.misfits)
+    return ManyEntries(entries=tuple(found[index] for index in range(len(footers))), layouts=files.layouts)
+
+
+def _check_stack(stack: Stack, places: Sequence[FilePlace]) -> None:
+    """Refuse chunks that cannot be read, and name their file."""
+    counts = [origin.row_group_count for origin in stack.origins]
+    sizes = np.repeat(np.array([place.size_bytes for place in places], np.int64), counts)[:, None]
+    try:
+        check_readable(stack)
+        check_ranges(stack, sizes)
+    except UnderlayError as error:
+        if len(places) == 1:
+            raise error.at(places[0].location) from None
+        for place, origin in zip(places, stack.origins, strict=True):
+            _check_stack(stack_of(Footer.parse(origin.raw)), [place])
+        raise

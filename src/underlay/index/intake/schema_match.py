@@ -1,0 +1,202 @@
+"""Whether a Parquet file's own schema fits a table, and which of its leaves hold which of the table's.
+
+A file of ours, or one that carries the field ids that we issued, is matched by id: its names may be old ones. Any
+other file is matched by name, upper and lower case apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Literal
+
+import msgspec
+
+from underlay.index.entry import Layout
+from underlay.index.intake.file_type import can_hold, file_type, is_int96
+from underlay.index.intake.shape import Form, Shape, shapes_of
+from underlay.parquet.footer.schema import Schema, read_schema
+from underlay.parquet.thrift.tree import parse
+from underlay.schema.cast.adapt import SourceField, parts_of
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
+
+By = Literal["id", "name"]
+NO_FIELD = -1
+_ID_BYTES = 8
+_SCHEMA_FIELD = b"\x29"
+"""Header of field 2, a list, at the start of a struct."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a file cannot be part of a table: sentences for its user."""
+
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A column that may be null in the file and not in the table: one of the leaves must be without nulls.
+
+    A leaf that counts no null proves that nothing around it is null either.
+    """
+
+    path: str
+    leaves: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A schema that fits, as long as every block of the file meets the demands."""
+
+    layout: Layout
+    demands: tuple[Demand, ...]
+
+
+@dataclass(slots=True)
+class _Matching:
+    """What was found so far. `fields` has the field id of each leaf."""
+
+    by: By
+    ignore_surplus: bool
+    fields: list[int]
+    reasons: list[str] = field(default_factory=list)
+    demands: list[Demand] = field(default_factory=list)
+
+    def refuse(self, path: tuple[str, ...], problem: str) -> None:
+        self.reasons.append(f"Column {'.'.join(path)} {problem}.")
+
+
+def match_schema(
+    schema: Schema,
+    created_by: str | None,
+    table: TableSchema,
+    *,
+    by: By = "name",
+    ignore_surplus: bool = False,
+) -> Fit | Misfit:
+    """How the leaves of a file with this schema hold the table's. Leaves that the table lacks get -1."""
+    matching = _Matching(by, ignore_surplus, [NO_FIELD] * len(schema.leaves))
+    _match_fields(matching, (), shapes_of(schema), table.fields)
+    if matching.reasons:
+        return Misfit(tuple(matching.reasons))
+    fields = tuple(matching.fields)
+    return Fit(_layout(schema.raw, created_by, fields), tuple(matching.demands))
+
+
+def with_writer(layout: Layout, created_by: str | None) -> Layout:
+    """The layout of files that another writer made with the same schema."""
+    return layout if layout.created_by == created_by else _layout(layout.elements, created_by, layout.fields)
+
+
+def _layout(elements: bytes, created_by: str | None, fields: tuple[int, ...]) -> Layout:
+    ident = layout_id(elements, created_by, fields)
+    return Layout(id=ident, elements=elements, created_by=created_by, fields=fields)
+
+
+def layout_id(elements: bytes, created_by: str | None, fields: tuple[int, ...]) -> str:
+    """The id of a layout: equal for equal content."""
+    return blake2b(msgspec.msgpack.encode((elements, created_by, fields)), digest_size=_ID_BYTES).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def schema_of(elements: bytes) -> Schema:
+    """The schema in a layout's elements."""
+    return read_schema(parse(_SCHEMA_FIELD + elements + b"\x00"))
+
+
+def carries_ids(schema: Schema, table: TableSchema) -> bool:
+    """Whether every leaf of a file has a field id that the table issued."""
+    ids = [leaf.node.field_id for leaf in schema.leaves]
+    return all(ident is not None and 0 < ident <= table.last_id for ident in ids) and len(set(ids)) == len(ids)
+
+
+def _match_fields(
+    matching: _Matching, path: tuple[str, ...], shapes: tuple[Shape, ...], fields: tuple[Field, ...]
+) -> None:
+    """The columns of a file, or the children of one of its structs, with the fields that they may hold."""
+    keys = [shape.node.field_id if matching.by == "id" else shape.node.name for shape in shapes]
+    wanted = {wanted.id if matching.by == "id" else wanted.name for wanted in fields}
+    counts = Counter(keys)
+    for key, shape in zip(keys, shapes, strict=True):
+        here = (*path, shape.node.name)
+        if key in wanted and counts[key] > 1:
+            matching.refuse(here, f"is one of {counts[key]} columns of the file with the same {matching.by}")
+        if key not in wanted and not matching.ignore_surplus:
+            matching.refuse(here, "is in the file and not in the table")
+    by_key = dict(zip(keys, shapes, strict=True))
+    for wanted_field in fields:
+        here = (*path, wanted_field.name)
+        found = by_key.get(wanted_field.id if matching.by == "id" else wanted_field.name)
+        if found is not None:
+            _match(matching, here, found, wanted_field)
+        elif wanted_field.is_required and wanted_field.default is None:
+            matching.refuse(here, "is required in the table and not in the file")
+
+
+def _match(
+    matching: _Matching, path: tuple[str, ...], shape: Shape, wanted: Field, *, allows_null: bool = False
+) -> None:
+    if wanted.is_required and not shape.is_required and not allows_null:
+        matching.demands.append(Demand(".".join(path), tuple(shape.leaves)))
+    match wanted.type, shape.form:
+        case Scalar() as scalar, Form.SCALAR:
+            _match_leaf(matching, path, shape, wanted, scalar)
+        case StructOf(fields), Form.STRUCT:
+            _match_fields(matching, path, shape.children, fields)
+        case ListOf(element), Form.LIST:
+            _match(matching, (*path, element.name), shape.children[0], element)
+        case MapOf(key, value), Form.MAP:
+            # Keys are never null; some writers declare them optional all the same.
+            _match(matching, (*path, key.name), shape.children[0], key, allows_null=True)
+            _match(matching, (*path, value.name), shape.children[1], value)
+        case _:
+            matching.refuse(path, f"is {wanted.type} in the table and {shape.form.value} in the file")
+
+
+def _match_leaf(matching: _Matching, path: tuple[str, ...], shape: Shape, wanted: Field, scalar: Scalar) -> None:
+    if is_int96(shape.node) and len(path) > 1:
+        matching.refuse(path, "is INT96 in the file, which is read only in a column that is not nested")
+        return
+    if can_hold(shape.node, scalar, is_ours=matching.by == "id"):
+        matching.fields[shape.begin] = wanted.id
+        return
+    if is_int96(shape.node) and scalar.kind is Kind.TIMESTAMP:
+        matching.refuse(
+            path, f"is {scalar} in the table and INT96 in the file, which only microseconds and nanoseconds hold"
+        )
+        return
+    found = file_type(shape.node)
+    physical = shape.node.physical_type.name if shape.node.physical_type is not None else "a group"
+    kind = shape.node.logical.kind.value
+    named = str(found) if found is not None else physical if kind == "none" else f"{physical} ({kind})"
+    matching.refuse(path, f"is {scalar} in the table and {named} in the file")
+
+
+def source_fields(layout: Layout, table: TableSchema) -> tuple[SourceField, ...]:
+    """For each top-level column of the file, in order, the fields of the table that it and its parts hold now.
+
+    A group holds the field that its leaves are in; one whose leaves the table has all dropped holds none.
+    """
+    ways = {way[-1]: way for column in table.fields for way in _ways(column)}
+    return tuple(_source(shape, layout, ways, 0) for shape in shapes_of(schema_of(layout.elements)))
+
+
+def _ways(field: Field) -> Iterator[tuple[int, ...]]:
+    """For each leaf in a field the ids from the field down to it."""
+    parts = parts_of(field)
+    if not parts:
+        yield (field.id,)
+    for part in parts:
+        for way in _ways(part):
+            yield (field.id, *way)
+
+
+def _source(shape: Shape, layout: Layout, ways: dict[int, tuple[int, ...]], depth: int) -> SourceField:
+    known = [ways[ident] for ident in (layout.fields[leaf] for leaf in shape.leaves) if ident in ways]
+    children = tuple(_source(child, layout, ways, depth + 1) for child in shape.children)
+    return SourceField(id=known[0][depth] if known else None, children=children)

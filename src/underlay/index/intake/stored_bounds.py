@@ -1,0 +1,195 @@
+"""Bounds of one leaf over many row groups: from the file's bytes to the table's storage, exactly or not at all.
+
+A lower bound may only fall and an upper bound only rise on the way. What cannot be converted becomes no bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from underlay.index.intake.file_type import file_type
+from underlay.index.segment.packed import MAX_BOUND_BYTES, shorten_high, shorten_low
+from underlay.parquet.footer.schema import Leaf
+from underlay.parquet.records.records import Flags, Integers
+from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
+from underlay.schema.types import UNITS, Kind, Scalar
+from underlay.values.physical import PhysicalType
+
+Side = Literal["low", "high"]
+
+_DTYPES = {
+    PhysicalType.BOOLEAN: "u1",
+    PhysicalType.INT32: "<i4",
+    PhysicalType.INT64: "<i8",
+    PhysicalType.FLOAT: "<f4",
+    PhysicalType.DOUBLE: "<f8",
+}
+_UNSIGNED = {Kind.UINT8: "<u4", Kind.UINT16: "<u4", Kind.UINT32: "<u4", Kind.UINT64: "<u8"}
+_MAX_INT64 = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Found:
+    """Stored bounds of one side: bytes of `data` from `begin` on, where `has`. `exact` is 1, 0, or -1 for not said."""
+
+    data: bytes
+    begin: Integers
+    length: Integers
+    has: Flags
+    exact: NDArray[np.int8]
+
+
+@dataclass(slots=True)
+class Bounds:
+    """Bounds of one side in the table's storage. What stands where `has` is false means nothing."""
+
+    values: NDArray[Any] | list[bytes]  # Any: int64, uint64 or float64, by storage
+    has: Flags
+    exact: Flags
+
+
+def decode_bounds(found: Found, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
+    """One side's bounds of a leaf, as values of the table's type. The leaf's type must be one that `wanted` holds."""
+    if leaf.physical_type in _DTYPES:
+        return _from_numbers(found, leaf, wanted, side)
+    if wanted.kind is Kind.DECIMAL:
+        return _from_decimals(found, leaf, wanted)
+    return _from_bytes(found, leaf, wanted, side)
+
+
+def _from_numbers(found: Found, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
+    held = file_type(leaf.node) or wanted
+    dtype = np.dtype(_UNSIGNED.get(held.kind, _DTYPES[leaf.physical_type]))
+    has = found.has & (found.length == dtype.itemsize)
+    octets: NDArray[np.uint8] = np.frombuffer(found.data, np.uint8)
+    places = np.where(has, found.begin, 0)[:, None] + np.arange(dtype.itemsize)
+    stored: NDArray[Any] = octets[places].view(dtype)[:, 0]  # Any: the type is not known before it runs
+    exact = has & (found.exact != 0)
+    if wanted.kind is Kind.DECIMAL and storage_of(wanted) is Storage.BYTES:
+        return _wide_decimals(stored.tolist(), has, exact, wanted.scale - held.scale)
+    if storage_of(wanted) is Storage.FLOAT:
+        return _from_floats(stored.astype(np.float64), has, exact, side)
+    values = stored.astype(np.uint64 if storage_of(wanted) is Storage.UINT else np.int64)
+    bounds = Bounds(values, has, exact)
+    if wanted.kind is Kind.DECIMAL:
+        return _multiplied(bounds, 10 ** (wanted.scale - held.scale))
+    if wanted.kind in (Kind.TIME, Kind.TIMESTAMP):
+        return _in_unit(bounds, held.unit or "", wanted.unit or "", side)
+    return bounds
+
+
+def _from_floats(values: NDArray[np.float64], has: Flags, exact: Flags, side: Side) -> Bounds:
+    """NaN is no bound, and a bound of zero is one of both zeros."""
+    has = has & ~np.isnan(values)
+    values = np.where(values == 0.0, -0.0 if side == "low" else 0.0, values)
+    return Bounds(values, has, exact & has)
+
+
+def _multiplied(bounds: Bounds, factor: int) -> Bounds:
+    """The bounds times `factor`; those that would not fit are none."""
+    values = np.asarray(bounds.values, np.int64)
+    limit = _MAX_INT64 // factor
+    has = bounds.has & (values >= -limit) & (values <= limit)
+    return Bounds(np.where(has, values, 0) * min(factor, _MAX_INT64), has, bounds.exact & has)
+
+
+def _in_unit(bounds: Bounds, unit: str, wanted: str, side: Side) -> Bounds:
+    steps = UNITS.index(wanted) - UNITS.index(unit)
+    if steps >= 0:
+        return _multiplied(bounds, 1000**steps)
+    values, divisor = np.asarray(bounds.values, np.int64), 1000**-steps
+    whole = values // divisor
+    is_whole = values % divisor == 0
+    if side == "high":
+        whole = whole + ~is_whole
+    return Bounds(whole, bounds.has, bounds.exact & is_whole)
+
+
+def _raw(found: Found) -> list[bytes]:
+    """The stored bytes, empty where there is no bound."""
+    spans = zip(found.begin.tolist(), found.length.tolist(), found.has.tolist(), strict=True)
+    return [found.data[begin : begin + length] if has else b"" for begin, length, has in spans]
+
+
+def _from_decimals(found: Found, leaf: Leaf, wanted: Scalar) -> Bounds:
+    """Big-endian two's complement of any length. One that is cut is no number; of variable length, none may be."""
+    held = file_type(leaf.node) or wanted
+    is_fixed = leaf.physical_type is PhysicalType.FIXED_LEN_BYTE_ARRAY
+    is_whole = found.length == (leaf.node.type_length or 0) if is_fixed else found.length > 0
+    has = found.has & is_whole & (found.exact != 0)
+    exact = has & ((found.exact == 1) | is_fixed)
+    numbers = [int.from_bytes(value, "big", signed=True) for value in _raw(found)]
+    steps = wanted.scale - held.scale
+    if storage_of(wanted) is Storage.BYTES:
+        return _wide_decimals(numbers, has, exact, steps)
+    scaled = [number * 10**steps for number in numbers]
+    fits = np.array([-_MAX_INT64 <= number <= _MAX_INT64 for number in scaled], np.bool_)
+    values = [number if fit else 0 for number, fit in zip(scaled, fits.tolist(), strict=True)]
+    return Bounds(np.array(values, np.int64), has & fits, exact & fits)
+
+
+def _wide_decimals(numbers: list[int], has: Flags, exact: Flags, steps: int) -> Bounds:
+    """Unscaled integers as 16 bytes that are ordered as signed numbers."""
+    limit = 1 << (8 * WIDE_DECIMAL_BYTES - 1)
+    scaled = [number * 10**steps for number in numbers]
+    fits = np.array([-limit <= number < limit for number in scaled], np.bool_)
+    values = [
+        number.to_bytes(WIDE_DECIMAL_BYTES, "big", signed=True) if fit else b""
+        for number, fit in zip(scaled, fits.tolist(), strict=True)
+    ]
+    return Bounds(values, has & fits, exact & fits)
+
+
+def _from_bytes(found: Found, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
+    """Text and bytes, cut to a bounded length; exact only where the file says so, or where the length is fixed."""
+    width = leaf.node.type_length if leaf.physical_type is PhysicalType.FIXED_LEN_BYTE_ARRAY else None
+    has = found.has.copy()
+    exact = has & (found.exact == 1)
+    if width is not None:
+        has &= found.length == width if wanted.kind is Kind.UUID else found.length <= width
+        exact = has & (found.exact != 0) & (found.length == width)
+    values = _raw(found)
+    for index in np.flatnonzero(has & (found.length > MAX_BOUND_BYTES)).tolist():
+        short = shorten_low(values[index]) if side == "low" else shorten_high(values[index], wanted.kind is Kind.STRING)
+        values[index] = short or b""
+        has[index] = short is not None
+        exact[index] = False
+    return Bounds(values, has, exact & has)
+
+
+def drop_inverted(low: Bounds, high: Bounds, wanted: Scalar) -> None:
+    """Where the lower bound is above the upper one, neither counts."""
+    both = low.has & high.has
+    if not both.any():
+        return
+    drop_both(low, high, both & _is_above(low, high, wanted))
+
+
+def drop_both(low: Bounds, high: Bounds, where: Flags) -> None:
+    """Leave out both sides somewhere."""
+    for bounds in (low, high):
+        bounds.has &= ~where
+        bounds.exact &= ~where
+
+
+def _is_above(low: Bounds, high: Bounds, wanted: Scalar) -> Flags:
+    if isinstance(low.values, np.ndarray):
+        above: Flags = low.values > high.values
+        return above
+    if wanted.kind is Kind.DECIMAL:  # two's complement: the sign turned, bytes are ordered as numbers
+        turned = [[_turn_sign(value) for value in bounds.values] for bounds in (low, high)]
+    else:
+        turned = [list(bounds.values) for bounds in (low, high)]
+    left, right = (pa.array(values, pa.binary()) for values in turned)
+    compared: Flags = pc.greater(left, right).to_numpy(zero_copy_only=False)
+    return compared
+
+
+def _turn_sign(value: bytes) -> bytes:
+    return bytes([value[0] ^ 0x80]) + value[1:] if value else value

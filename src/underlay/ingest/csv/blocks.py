@@ -1,0 +1,158 @@
+"""A source of CSV or JSON lines as blocks of whole records, each with the byte and the line at which it begins.
+
+Memory is bounded by the block and the longest record that is let through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from underlay.ingest.csv.records import Marks, count_lines, find_breaks, find_quoted, last_end
+from underlay.ingest.rows.reading import RAW_BYTES, Rejected
+from underlay.ingest.source.decompressed import Plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Whole records, or no bytes and one record that is too long or does not end."""
+
+    data: bytes
+    offset: int
+    line: int
+    rejected: Rejected | None = None
+
+
+class Blocks:
+    """What is left of a source, cut after records."""
+
+    def __init__(self, plain: Plain, *, block_bytes: int, record_bytes: int) -> None:
+        self._plain = plain
+        self._block_bytes = block_bytes
+        self._record_bytes = record_bytes
+        self._held = b""
+        self._offset = 0
+        self._line = 1
+        self._marks = Marks(delimiter=",", quote=None)
+
+    def begin(self) -> bytes:
+        """The first bytes, without the mark that says UTF-8; nothing of them is taken yet."""
+        self._held = self._plain.read(self._block_bytes)
+        if self._held.startswith(b"\xef\xbb\xbf"):
+            self.take(3)
+        return self._held
+
+    def more(self) -> bytes:
+        """The first bytes and those after them; the same when there are no more."""
+        self._held += self._plain.read(self._block_bytes)
+        return self._held
+
+    def take(self, size: int) -> bytes:
+        """Go on after this many of the bytes that are held, and return them."""
+        taken = self._held[:size]
+        self._held = self._held[size:]
+        self._offset += len(taken)
+        self._line += count_lines(taken, self._marks)
+        return taken
+
+    def cut(self, marks: Marks) -> Iterator[Block]:
+        """The blocks, in order."""
+        self._marks = marks
+        while True:
+            piece = self._plain.read(self._block_bytes - min(len(self._held), self._block_bytes // 2))
+            if not piece:
+                yield from self._rest(marks)
+                return
+            size = self._size_without_quotes(piece, marks)
+            if size:
+                yield self._join(piece, size)
+                continue
+            self._held += piece
+            end = last_end(self._held, marks)
+            if end:
+                yield self._block(end)
+            elif len(self._held) > self._record_bytes:
+                yield self._skip(marks)
+
+    def _size_without_quotes(self, piece: bytes, marks: Marks) -> int:
+        """How much of a piece are whole records with what is held, if nothing is quoted; 0 when this does not tell."""
+        quote = (marks.quote or "").encode()
+        return 0 if quote and (quote in self._held or quote in piece) else piece.rfind(b"\n") + 1
+
+    def _join(self, piece: bytes, size: int) -> Block:
+        """What is held and the beginning of a piece, copied once."""
+        data = b"".join((self._held, memoryview(piece)[:size]))
+        block = Block(data=data, offset=self._offset, line=self._line)
+        self._held = piece[size:]
+        self._offset += len(data)
+        self._line += count_lines(data, self._marks)
+        return block
+
+    def _block(self, size: int) -> Block:
+        offset, line = self._offset, self._line
+        return Block(data=self.take(size), offset=offset, line=line)
+
+    def _rest(self, marks: Marks) -> Iterator[Block]:
+        quoted = find_quoted(self._held, marks)
+        if quoted.is_open:
+            before = find_breaks(self._held[: int(quoted.begins[-1])], marks)
+            before = before[~quoted.holds(before - 1)]
+            end = int(before[-1]) if len(before) else 0
+            if end:
+                yield self._block(end)
+            yield self._reject("a quote in this record never ends")
+        elif self._held:
+            yield self._block(len(self._held))
+
+    def _reject(self, reason: str) -> Block:
+        raw = self._held[:RAW_BYTES]
+        rejected = Rejected(line=self._line, offset=self._offset, reason=reason, raw=raw)
+        self.take(len(self._held))
+        return Block(data=b"", offset=self._offset, line=self._line, rejected=rejected)
+
+    def _skip(self, marks: Marks) -> Block:
+        """Pass over a record that is too long, without holding it."""
+        begin = Rejected(
+            line=self._line,
+            offset=self._offset,
+            reason=f"the record is longer than {self._record_bytes} bytes, or a quote in it never ends",
+            raw=self._held[:RAW_BYTES],
+        )
+        end = 0
+        while not end:
+            # A break may be cut in two; its first half waits for the second.
+            size = len(self._held) - self._held.endswith(b"\r")
+            state = _state_after(self._held[:size], marks)
+            self.take(size)
+            piece = self._plain.read(self._block_bytes)
+            if not piece:
+                self.take(len(self._held))
+                break
+            # What follows is read as if the record had just begun, quoted or not as it is.
+            self._held = state + self._held + piece
+            self._offset -= len(state)
+            end = _first_end(self._held, marks)
+            self.take(end)
+        return Block(data=b"", offset=self._offset, line=self._line, rejected=begin)
+
+
+def _state_after(data: bytes, marks: Marks) -> bytes:
+    """The shortest bytes that leave a reader in the state in which `data` leaves it, without a line break."""
+    if marks.quote is not None:
+        quote = marks.quote.encode()
+        quoted = find_quoted(data, marks)
+        if quoted.is_open:
+            return quote
+        if len(quoted.ends) and quoted.ends[-1] == len(data):
+            return quote + quote
+    delimiter = marks.delimiter.encode()
+    return b"x" + delimiter if data.endswith(delimiter) else b"x"
+
+
+def _first_end(data: bytes, marks: Marks) -> int:
+    """Past the first record that surely ends in these bytes, which more may follow; 0 when none does."""
+    breaks = find_breaks(data, marks)
+    if marks.has_cr and data.endswith(b"\r"):
+        breaks = breaks[:-1]
+    breaks = breaks[~find_quoted(data, marks).holds(breaks - 1)]
+    return int(breaks[0]) if len(breaks) else 0

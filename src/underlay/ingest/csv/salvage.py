@@ -1,0 +1,127 @@
+"""The good rows of a block of CSV that does not fit as a whole, and why each other record is no row.
+
+Records that are surely wrong are found first: bytes that are no UTF-8, another number of fields, texts that do not
+convert, column by column. What is left is read as any block; if that fails too, its halves are, down to one record.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from underlay.errors import SchemaMismatch
+from underlay.ingest.csv.columns import CsvColumns
+from underlay.ingest.csv.records import Records
+from underlay.ingest.csv.values import bad_texts
+from underlay.ingest.rows.bad_values import UNFIT
+from underlay.ingest.rows.reading import shown
+from underlay.schema.arrow_aliases import AnyArray
+
+Integers = NDArray[np.int64]
+
+_ARROW_ERROR = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """The columns that the table takes, of the records `kept`; why the others are no rows, by their place."""
+
+    columns: pa.Table
+    kept: Integers
+    reasons: dict[int, str]
+
+
+def mend(columns: CsvColumns, data: bytes, records: Records) -> Mended:
+    """Part the records of a block into rows and reasons."""
+    work = _Work(columns=columns, data=data, records=records)
+    left = np.arange(len(records.begins))
+    left = work.without(left, work.not_text())
+    left = work.without(left, work.unfit(left))
+    tables: list[pa.Table] = []
+    kept = work.read(left, tables)
+    empty = pa.schema(list(columns.taken())).empty_table()
+    return Mended(columns=pa.concat_tables([empty, *tables]), kept=kept, reasons=work.reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    columns: CsvColumns
+    data: bytes
+    records: Records
+    reasons: dict[int, str] = field(default_factory=dict)
+
+    def without(self, left: Integers, reasons: dict[int, str]) -> Integers:
+        self.reasons.update(reasons)
+        return left[~np.isin(left, list(reasons))] if reasons else left
+
+    def not_text(self) -> dict[int, str]:
+        """Records that are not UTF-8."""
+        found: dict[int, str] = {}
+        at, view = 0, memoryview(self.data)
+        while not self.data.isascii() and at < len(self.data):
+            try:
+                str(view[at:], "utf-8")
+                break
+            except UnicodeDecodeError as error:
+                record = int(np.searchsorted(self.records.ends, at + error.start, side="right"))
+                found[record] = f"byte {at + error.start - int(self.records.begins[record])} of it is not UTF-8"
+                at = int(self.records.ends[record])
+        return found
+
+    def unfit(self, left: Integers) -> dict[int, str]:
+        """Records with another number of fields, or with texts that are no values."""
+        reasons: dict[int, str] = {}
+
+        def skip(row: pyarrow.csv.InvalidRow) -> Literal["skip"]:
+            found = f"{row.actual_columns} fields instead of {row.expected_columns}"
+            reasons[int(left[(row.number or 1) - 1])] = f"it has {found}"
+            return "skip"
+
+        if not len(left):
+            return reasons
+        texts = self.columns.texts(self.bytes_of(left), skip)
+        whole = left[~np.isin(left, list(reasons))]
+        for name, type_ in self.columns.taken():
+            if pa.types.is_string(type_):
+                continue
+            column: AnyArray = texts.column(name).combine_chunks()
+            for row in bad_texts(column, type_).tolist():
+                value = shown(column[row].as_py())
+                reasons.setdefault(
+                    int(whole[row]), f"column {name}: {value} is no value of type {self.columns.type_of(name)}"
+                )
+        return reasons
+
+    def read(self, left: Integers, tables: list[pa.Table]) -> Integers:
+        """Read these records into tables, and return those that are rows."""
+        if not len(left):
+            return left
+        try:
+            tables.append(self.columns.convert(self.bytes_of(left), may_be_infinite=True))
+        except UNFIT as error:
+            if len(left) > 1:
+                middle = len(left) // 2
+                kept = [self.read(half, tables) for half in (left[:middle], left[middle:])]
+                return np.concatenate(kept)
+            self.reasons[int(left[0])] = self.reason(error)
+            return left[:0]
+        return left
+
+    def bytes_of(self, left: Integers) -> bytes:
+        """The bytes of these records, in runs of neighbours."""
+        starts = np.flatnonzero(np.diff(left, prepend=-2) != 1)
+        stops = np.append(starts[1:], len(left)) - 1
+        begins, ends = self.records.begins[left[starts]].tolist(), self.records.ends[left[stops]].tolist()
+        return b"".join(self.data[begin:end] for begin, end in zip(begins, ends, strict=True))
+
+    def reason(self, error: Exception) -> str:
+        found = _ARROW_ERROR.fullmatch(str(error))
+        if found is None or isinstance(error, SchemaMismatch):
+            return str(error)
+        return f"column {self.columns.names[int(found[1])]}: {found[2].partition('. If these')[0]}"

@@ -1,0 +1,113 @@
+"""Claiming sources: a tiny commit after which no other run ingests them while this one lives (R9).
+
+Of runs that race for the same sources one commits first. The conflict rule for sources sends the others back to look
+again, and they claim what is left; so each source is claimed by one. A claim of a run that is heard of no more is
+replaced by one's own in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from underlay.errors import Busy, CommitConflict, InvalidRequest, JobTakenOver
+from underlay.index.root import SourceRecord
+from underlay.ingest.exactly_once.ledger import Entry, Ledger, Policy, sort_out
+from underlay.ingest.exactly_once.replaced import check_replaceable
+from underlay.ingest.exactly_once.run import Run
+from underlay.ingest.source.source import Found
+from underlay.table.commit.commit import commit
+from underlay.table.open_table import Head
+
+MOST = 10_000
+"""Sources that one claim takes unless told otherwise: the root of the commit holds them all."""
+_ATTEMPTS = 100
+_CHANCE_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """Sources that a run claimed in one commit, and what became of the others."""
+
+    run: Run
+    head: Head
+    """The version that has the claims, or in which there was nothing to claim."""
+    entries: tuple[Entry, ...]
+    """As they were before the claim."""
+    ledger: Ledger
+    """All sources that were asked for, as they were before the claim."""
+    left: int = 0
+    """Sources that were wanted and free, beyond what one claim takes."""
+
+    @property
+    def found(self) -> list[Found]:
+        """The sources that are claimed."""
+        return [entry.found for entry in self.entries]
+
+    @property
+    def replaced(self) -> list[Entry]:
+        """Those of which older rows are in the table."""
+        return [entry for entry in self.entries if entry.rows_there]
+
+
+def claim(
+    run: Run,
+    found: Sequence[Found],
+    *,
+    policy: Policy = "error",
+    retry_failed: bool = False,
+    most: int = MOST,
+) -> Claims:
+    """Claim at most so many of the sources that are to be ingested, and are free. No commit when there is none.
+
+    Raises SourceChanged by the policy, InvalidRequest for `replace` when a table without the column `_source` has
+    rows of a changed source, RevisionClosed, and CommitUnknown: the sources may be claimed then, and are free when
+    the run is released.
+    """
+    surroundings = run.revision.surroundings
+    for attempt in range(_ATTEMPTS):
+        head = run.table.head()
+        if head.revision.id != run.revision.id:
+            raise InvalidRequest("the run belongs to another revision of the table", hint="Begin another run.")
+        ledger = sort_out(run.table, head, found)
+        free = ledger.wanted(policy, retry_failed=retry_failed)
+        entries = tuple(_choose(free, most, run.id if attempt else None))
+        left = len(free) - len(entries)
+        if not entries:
+            return Claims(run=run, head=head, entries=(), ledger=ledger)
+        check_replaceable(head, [entry.found.uri for entry in entries if entry.rows_there])
+        try:
+            head = _commit(run, head, entries)
+        except JobTakenOver:
+            raise
+        except CommitConflict:  # another run was first with some of them, or a rollback brought back older records
+            surroundings.back_off(min(attempt, 4))
+            continue
+        return Claims(run=run, head=head, entries=entries, ledger=ledger, left=left)
+    raise Busy("other runs claim these sources all the time", place=run.table.name, hint="Try again later.")
+
+
+def _choose(free: Sequence[Entry], most: int, run: str | None) -> Sequence[Entry]:
+    """The first so many; for a run that met others, beginning at a place of its own, so that they share the rest."""
+    if run is None or len(free) <= most:
+        return free[:most]
+    begin = int(run[-_CHANCE_DIGITS:], 16) % len(free)
+    return [*free[begin:], *free[:begin]][:most]
+
+
+def _commit(run: Run, head: Head, entries: Sequence[Entry]) -> Head:
+    transaction = run.table.begin(head, "claim")
+    for entry in entries:
+        transaction.add_source(claimed(entry, run.id))
+    transaction.count("sources_claimed", len(entries))
+    return Head(head.revision, commit(transaction))
+
+
+def claimed(entry: Entry, run: str) -> SourceRecord:
+    """The record of a claim, which keeps what is known of rows that are in the table."""
+    if entry.record is not None and entry.rows_there:
+        identity = "" if entry.record.status == "failed" else entry.record.identity
+        return replace(entry.record, identity=identity, status="claimed", owner=run, error=None)
+    return SourceRecord(uri=entry.found.uri, identity=entry.found.identity, version=0, status="claimed", owner=run)

@@ -1,0 +1,186 @@
+"""Committing what a run made of its claimed sources: rows and records together, while the claims are its own (R9).
+
+The records are looked at in the head that the commit is put on (see `commit_once`), so a run that was paused, and whose
+claims were taken over meanwhile, cannot commit: it raises ClaimLost, and redoes its work without those sources. After
+CommitUnknown the same call is made again: when the first one was committed, its records say so, by the run's own name,
+and nothing is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from underlay.change.rows.append import Appended
+from underlay.change.rows.staged import Staged
+from underlay.errors import ClaimLost, InvalidRequest
+from underlay.index.root import Root, SourceRecord
+from underlay.ingest.exactly_once.claim import Claims
+from underlay.ingest.exactly_once.commit_once import Repeated, add_staged, commit_once, newest_base, rows_of
+from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN, check_replaceable, delete_rows_of
+from underlay.ingest.source.source import Found
+from underlay.scan.read.file_stores import FileStores
+from underlay.table.commit.transaction import Transaction
+from underlay.table.open_table import Head
+
+OPERATION = "ingest"
+ERROR_CHARACTERS = 500
+"""What is kept of the reason why a source could not be read: the root holds it."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingested:
+    """What became of one claimed source: its rows, or why it could not be read."""
+
+    uri: str
+    row_count: int = 0
+    rejected_count: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """What is committed at once."""
+
+    claims: Claims
+    staged: Sequence[Staged]
+    outcomes: Mapping[str, Ingested]
+    found: Mapping[str, Found]
+    stores: FileStores
+    seconds: float
+
+
+def commit_claimed(
+    claims: Claims,
+    staged: Iterable[Staged],
+    outcomes: Iterable[Ingested],
+    *,
+    stores: FileStores | None = None,
+    seconds: float = 0.0,
+) -> Appended:
+    """Commit the rows of some or all claimed sources with their records, in one version. Nothing is deleted.
+
+    `staged` holds the rows of exactly the sources that `outcomes` say were read; it was written for `claims.head`. A
+    source that could not be read is recorded as failed. Old rows of replaced sources go in the same version. `stores`
+    are for files of the table that lie elsewhere, `seconds` how long the work took.
+
+    Raises ClaimLost, which names the sources that are no longer this run's: nothing was changed, and `staged` must not
+    be committed with the others. Raises CommitConflict when the table was changed so that the rows do not fit or old
+    rows were changed by another, RevisionClosed, and CommitUnknown, after which the same call may be repeated.
+    """
+    table = claims.run.table
+    batch = _Batch(
+        claims=claims,
+        staged=tuple(staged),
+        outcomes={one.uri: one for one in outcomes},
+        found={one.uri: one for one in claims.found},
+        stores=stores or FileStores(table.lake.store),
+        seconds=seconds,
+    )
+    _check(batch)
+    if not batch.outcomes:
+        return Appended(version=claims.head.root.version, row_count=0, file_count=0)
+    return commit_once(newest_base(table, claims.head), lambda head: _prepare(batch, head))
+
+
+def check_claims(claims: Claims) -> None:
+    """Raise ClaimLost when a claim is another's in the newest version; the next moment it may be so all the same."""
+    table, run = claims.run.table, claims.run.id
+    records = table.snapshot(table.head()).find_sources([one.uri for one in claims.found])
+    own = {uri for uri, record in records.items() if record.owner == run}
+    if lost := [one.uri for one in claims.found if one.uri not in own]:
+        raise _lost(claims, lost, records)
+
+
+def run_of(root: Root) -> str | None:
+    """The run that committed this version, None for a version that is no run's."""
+    owners = {record.owner for record in root.delta.sources} if root.operation == OPERATION else set()
+    return min((owner for owner in owners if owner is not None), default=None)
+
+
+def _check(batch: _Batch) -> None:
+    foreign = batch.outcomes.keys() - batch.found.keys()
+    if foreign:
+        raise InvalidRequest("a source is committed that was not claimed", found=min(foreign))
+    expected = sum(one.row_count for one in batch.outcomes.values() if one.error is None)
+    if (rows := rows_of(batch.staged)) != expected:
+        raise InvalidRequest(
+            "the staged files do not hold the rows of the sources",
+            place=batch.claims.run.table.name,
+            expected=f"{expected} rows",
+            found=rows,
+        )
+
+
+def _prepare(batch: _Batch, head: Head) -> Transaction:
+    table = batch.claims.run.table
+    records = table.snapshot(head).find_sources(list(batch.outcomes))
+    _check_claims(batch, records)
+    transaction = table.begin(head, OPERATION)
+    add_staged(transaction, batch.staged)
+    for uri, outcome in batch.outcomes.items():
+        transaction.add_source(_record(batch.found[uri], outcome, records[uri]))
+    replaced = [uri for uri, one in batch.outcomes.items() if one.error is None and records[uri].row_count]
+    check_replaceable(head, replaced)
+    delete_rows_of(transaction, SOURCE_COLUMN, replaced, batch.stores)
+    for name, number in _counts(batch, len(replaced)).items():
+        transaction.count(name, number)
+    return transaction
+
+
+def _check_claims(batch: _Batch, records: Mapping[str, SourceRecord]) -> None:
+    """Raise Repeated when this run committed all of it before, ClaimLost when a claim is not its own any more."""
+    run = batch.claims.run.id
+    lost = [uri for uri in batch.outcomes if not _is_claimed_by(run, records.get(uri))]
+    if not lost:
+        return
+    if all(_is_done_by(run, records.get(uri), batch.found[uri]) for uri in batch.outcomes):
+        raise Repeated(max(records[uri].version for uri in batch.outcomes))
+    raise _lost(batch.claims, lost, records)
+
+
+def _lost(claims: Claims, uris: Sequence[str], records: Mapping[str, SourceRecord]) -> ClaimLost:
+    more = f" and {len(uris) - _SHOWN} more" if len(uris) > _SHOWN else ""
+    record = records.get(uris[0]) if uris else None
+    return ClaimLost(
+        f"{len(uris)} sources are no longer claimed by this run: {', '.join(uris[:_SHOWN])}{more}",
+        place=claims.run.table.name,
+        expected=claims.run.id,
+        found=(record and record.owner) or "no claim",
+        hint="Nothing was changed. Do the work again without these sources.",
+    ).of(uris)
+
+
+def _is_claimed_by(run: str, record: SourceRecord | None) -> bool:
+    return record is not None and record.status == "claimed" and record.owner == run
+
+
+def _is_done_by(run: str, record: SourceRecord | None, found: Found) -> bool:
+    is_settled = record is not None and record.status in ("done", "failed")
+    return record is not None and is_settled and record.owner == run and record.identity == found.identity
+
+
+def _record(found: Found, outcome: Ingested, claim: SourceRecord) -> SourceRecord:
+    is_read = outcome.error is None
+    return SourceRecord(
+        uri=found.uri,
+        identity=found.identity,
+        version=0,
+        status="done" if is_read else "failed",
+        owner=claim.owner,
+        row_count=outcome.row_count if is_read else claim.row_count,
+        error=None if outcome.error is None else outcome.error[:ERROR_CHARACTERS],
+    )
+
+
+def _counts(batch: _Batch, replaced: int) -> dict[str, int]:
+    read = [one for one in batch.outcomes.values() if one.error is None]
+    return {
+        "sources": len(read),
+        "sources_failed": len(batch.outcomes) - len(read),
+        "sources_replaced": replaced,
+        "source_bytes": sum(batch.found[one.uri].size_bytes for one in read),
+        "rows_rejected": sum(one.rejected_count for one in batch.outcomes.values()),
+        "duration_ms": round(batch.seconds * 1000),
+    }

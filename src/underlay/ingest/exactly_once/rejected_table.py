@@ -1,0 +1,197 @@
+"""Rows that could not be ingested: `dataset.table_rejected`, committed before the rows that could.
+
+Its own source tree has a record of every source with rejected rows, with the content's identity, their number and the
+run that met them; so a run that repeats itself adds none. Another run, over the same content or other, puts what it
+rejects in the place of what was there: it may read the source in another way, and its rows are found by its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.change.define.define import define
+from underlay.change.files.rows import read_rows
+from underlay.change.rows.append import Appended
+from underlay.change.rows.staged import Staged, stage, staging_for
+from underlay.errors import CommitConflict, InvalidRequest, TableExists
+from underlay.index.root import SourceRecord
+from underlay.ingest.exactly_once.claim import Claims
+from underlay.ingest.exactly_once.commit_claimed import check_claims
+from underlay.ingest.exactly_once.commit_once import Repeated, add_staged, commit_once, newest_base, rows_of
+from underlay.ingest.exactly_once.replaced import delete_rows_of
+from underlay.ingest.rows.reading import Rejected
+from underlay.ingest.source.source import Found
+from underlay.scan.read.file_stores import FileStores
+from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.convert.ddl import parse_ddl
+from underlay.schema.record import from_record
+from underlay.table.catalog.lifecycle import create
+from underlay.table.commit.transaction import Transaction
+from underlay.table.open_table import Head, OpenTable
+
+SUFFIX = "_rejected"
+COLUMNS = (
+    "source string not null, identity string not null, line bigint, byte_offset bigint, reason string not null, "
+    "raw binary, run string not null, at timestamptz not null"
+)
+"""Where the row stood (its line from 1, or the byte where it begins, or neither), why it was rejected, its bytes as far
+as they are kept, and which run met it when."""
+_ARROW = to_arrow(parse_ddl(COLUMNS))
+_ATTEMPTS = 10
+
+
+def open_rejected(table: OpenTable) -> OpenTable:
+    """The table of rejected rows beside `table`, made when it is not there."""
+    name = f"{table.name}{SUFFIX}"
+    if name not in table.lake.catalog().tables:
+        comment = f"Rows that could not be ingested into {table.name}."
+        with suppress(TableExists):  # another run made it
+            create(table.lake, name, define(COLUMNS, comment=comment))
+    return OpenTable(table.lake, name, table.load_segment)
+
+
+def rejected_rows(found: Found, rejected: Iterable[Rejected], run: str, at: datetime) -> pa.Table:
+    """What was rejected of one source, as rows of the table."""
+    every = list(rejected)
+    columns = {
+        "source": [found.uri] * len(every),
+        "identity": [found.identity] * len(every),
+        "line": [one.line for one in every],
+        "byte_offset": [one.offset for one in every],
+        "reason": [one.reason for one in every],
+        "raw": [one.raw for one in every],
+        "run": [run] * len(every),
+        "at": [at] * len(every),
+    }
+    return pa.table(columns, schema=_ARROW)
+
+
+def no_rejected_rows() -> pa.Table:
+    """None of these rows."""
+    return _ARROW.empty_table()
+
+
+def recorded(rejected: OpenTable, head: Head, run: str, counts: Mapping[Found, int]) -> set[str]:
+    """The sources whose rejected rows this run has put into the table, so many of this content: they are not to be
+    written again."""
+    records = rejected.snapshot(head).find_sources([found.uri for found in counts])
+    return {found.uri for found, count in counts.items() if _is_recorded(found, run, count, records)}
+
+
+def commit_rejected(
+    rejected: OpenTable,
+    head: Head,
+    run: str,
+    counts: Mapping[Found, int],
+    staged: Iterable[Staged],
+    *,
+    stores: FileStores | None = None,
+) -> Appended:
+    """Commit rejected rows that were written for `head`, with records of their sources: `counts` says how many of each.
+
+    A source that had other rejected rows loses them; one that has none now and had none gets no record.
+    Raises CommitConflict when this run has recorded some of the sources: look again which are `recorded`.
+    CommitUnknown may be answered by the same call.
+    """
+    every = tuple(staged)
+    if (rows := rows_of(every)) != sum(counts.values()):
+        raise InvalidRequest(
+            "the staged files do not hold the rejected rows", expected=f"{sum(counts.values())} rows", found=rows
+        )
+    elsewhere = stores or FileStores(rejected.lake.store)
+
+    def prepare(base: Head) -> Transaction:
+        records = rejected.snapshot(base).find_sources([found.uri for found in counts])
+        _check_recorded(rejected, run, counts, records)
+        transaction = rejected.begin(base, "reject")
+        add_staged(transaction, every)
+        gone = [found.uri for found in counts if found.uri in records and records[found.uri].row_count]
+        delete_rows_of(transaction, "source", gone, elsewhere)
+        for found, count in counts.items():
+            if count or found.uri in records:
+                transaction.add_source(_record(found, run, count))
+        transaction.count("sources", sum(map(bool, counts.values())))
+        return transaction
+
+    return commit_once(newest_base(rejected, head), prepare)
+
+
+def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) -> Appended | None:
+    """Record rejected rows of claimed sources, all of which were read; `rows` has the columns of `COLUMNS`.
+
+    None when there are none and there never were any. Raises ClaimLost, so that a run that was paused does not put
+    rows of an older content in the place of newer ones, RevisionClosed, CommitUnknown (call it again).
+    """
+    table, run = claims.run.table, claims.run.id
+    if not rows.num_rows and f"{table.name}{SUFFIX}" not in table.lake.catalog().tables:
+        return None
+    check_claims(claims)
+    counts = _counts(rows, claims.found)
+    rejected = open_rejected(table)
+    for _ in range(_ATTEMPTS):
+        head = rejected.head()
+        _check_columns(rejected, head)
+        known = recorded(rejected, head, run, counts)
+        new = rows.filter(pc.invert(pc.is_in(rows["source"], value_set=pa.array(sorted(known), pa.string()))))
+        staged = [stage(staging_for(head), head.revision.store, read_rows(new))] if new.num_rows else []
+        missing = {found: count for found, count in counts.items() if found.uri not in known}
+        try:
+            return commit_rejected(rejected, head, run, missing, staged, stores=stores)
+        except CommitConflict:
+            continue
+    raise CommitConflict("other runs reject rows of the same sources all the time", place=rejected.name)
+
+
+def _check_columns(rejected: OpenTable, head: Head) -> None:
+    """Raise InvalidRequest for a table that has the name and was made for something else."""
+    names = from_record(head.root.definition.schema).names
+    if missing := [name for name in _ARROW.names if name not in names]:
+        raise InvalidRequest(
+            "rejected rows cannot be recorded: this table was not made for them",
+            place=rejected.name,
+            expected=f"a column {missing[0]}",
+            hint="Give it another name; a table for rejected rows is made then.",
+        )
+
+
+def _counts(rows: pa.Table, found: Sequence[Found]) -> dict[Found, int]:
+    counted = Counter(str(uri) for uri in rows["source"].to_pylist())
+    foreign = counted.keys() - {one.uri for one in found}
+    if foreign:
+        raise InvalidRequest("rows are rejected of a source that was not read", found=min(foreign))
+    return {one: counted.get(one.uri, 0) for one in found}
+
+
+def _check_recorded(
+    rejected: OpenTable, run: str, counts: Mapping[Found, int], records: Mapping[str, SourceRecord]
+) -> None:
+    """Raise Repeated when there is nothing to do, CommitConflict when rows of some sources are there already."""
+    there = [found for found, count in counts.items() if _is_recorded(found, run, count, records)]
+    needed = [found for found, count in counts.items() if count or found.uri in records]
+    if not needed or len(there) == len(needed):
+        raise Repeated(max((records[found.uri].version for found in there), default=rejected.head().root.version))
+    if there:
+        raise CommitConflict(
+            f"the rejected rows of {there[0].uri} are recorded already",
+            place=rejected.name,
+            expected=run,
+            found=records[there[0].uri].owner,
+            hint="Nothing was changed. Write the rejected rows again without those of recorded sources.",
+        )
+
+
+def _is_recorded(found: Found, run: str, count: int, records: Mapping[str, SourceRecord]) -> bool:
+    record = records.get(found.uri)
+    if record is None or (record.identity, record.row_count) != (found.identity, count):
+        return False
+    return not count or record.owner == run
+
+
+def _record(found: Found, run: str, count: int) -> SourceRecord:
+    return SourceRecord(uri=found.uri, identity=found.identity, version=0, owner=run, row_count=count)

@@ -1,0 +1,56 @@
+"""The old rows of sources that came again with other content: found by the column that names each row's source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from underlay.errors import InvalidRequest
+from underlay.prune.predicates.column import col
+from underlay.scan.positions import file_may_match, row_positions
+from underlay.scan.query import Query
+from underlay.scan.read.file_stores import FileStores
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Kind, Scalar
+from underlay.table.commit.conflicts import ReadSet
+from underlay.table.commit.transaction import Transaction
+from underlay.table.open_table import Head
+
+SOURCE_COLUMN = "_source"
+"""The column of a table that holds the uri of the source that a row came from."""
+
+
+def source_column(schema: TableSchema) -> str | None:
+    """That column, where the table has it; one of another type is the user's own."""
+    has_it = any(field.name == SOURCE_COLUMN and field.type == Scalar(Kind.STRING) for field in schema.fields)
+    return SOURCE_COLUMN if has_it else None
+
+
+def check_replaceable(head: Head, uris: Collection[str]) -> None:
+    """Raise InvalidRequest when rows of these sources would have to be replaced, and nobody can find them."""
+    if uris and source_column(from_record(head.root.definition.schema)) is None:
+        raise InvalidRequest(
+            f"the rows of {min(uris)} cannot be replaced: nothing says which they are",
+            place=head.revision.place,
+            expected=f"a column {SOURCE_COLUMN} string",
+            hint=f"A table that is created with the column {SOURCE_COLUMN} string can have sources replaced; or choose "
+            "skip.",
+        )
+
+
+def delete_rows_of(transaction: Transaction, column: str, uris: Collection[str], stores: FileStores) -> int:
+    """Delete the rows of the base whose `column` is one of these uris, and rely on there being no others; how many.
+
+    Reads that column of the blocks that may hold one.
+    """
+    if not uris:
+        return 0
+    snapshot = transaction.snapshot
+    predicate = col(column).is_in(sorted(uris))
+    query = Query(snapshot=snapshot, columns=(), stores=stores, predicate=predicate)
+    count = 0
+    for location, positions in row_positions(query):
+        transaction.delete_rows(location, positions.tolist())
+        count += len(positions)
+    transaction.rely_on(ReadSet(may_match=file_may_match(snapshot.schema, predicate)))
+    return count

@@ -1,0 +1,155 @@
+"""Epochs of a stream, each committed once: a stream is (query id, sink name), and its source record says how far it is.
+
+The record's uri is `stream:<query id>/<sink>`, its row count that of the last epoch, and its identity the facts of the
+newest epochs that had rows: number, rows, and a digest of whatever else the writer says of them (its offsets, say),
+which is compared where it is known of both.
+
+- An epoch that is newer than the last is committed. Numbers may be left out: Spark runs no batch when nothing came,
+  and a sink may be new to a query that ran before.
+- An epoch without rows makes no version.
+- An epoch that was committed is done already when rows and digest are the same, else it raises ReplayDiffers. One that
+  lies before the last and is not among those that are remembered was empty, or is too old to tell: with rows it
+  raises. Spark repeats the last epoch only, unless an older copy of its checkpoint was brought back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import msgspec
+
+from underlay.change.files.rows import read_rows
+from underlay.change.rows.append import Appended
+from underlay.change.rows.staged import Staged, stage, staging_for
+from underlay.errors import InvalidRequest, Malformed, ReplayDiffers
+from underlay.index.root import SourceRecord
+from underlay.ingest.exactly_once.commit_once import Repeated, add_staged, commit_once, newest_base, rows_of
+from underlay.table.commit.transaction import Transaction
+from underlay.table.open_table import Head, OpenTable
+
+STREAM = "stream:"
+REMEMBERED = 16
+"""Epochs whose facts are kept."""
+_DIGEST_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamKey:
+    """A stream: the id of its query, which a restart keeps, and the name of the sink."""
+
+    query_id: str
+    sink: str
+
+    @property
+    def uri(self) -> str:
+        """What the source tree calls it."""
+        return f"{STREAM}{quote(self.query_id, safe='')}/{quote(self.sink, safe='')}"
+
+
+class _Epoch(msgspec.Struct, frozen=True, array_like=True):
+    """What is remembered of an epoch."""
+
+    number: int
+    row_count: int
+    digest: str
+    """Empty when nothing is known."""
+
+    def is_same(self, other: _Epoch) -> bool:
+        """Whether nothing that is known tells them apart."""
+        is_told_apart = bool(self.digest and other.digest) and self.digest != other.digest
+        return (self.number, self.row_count) == (other.number, other.row_count) and not is_told_apart
+
+
+_DECODER = msgspec.json.Decoder(tuple[_Epoch, ...])
+
+
+def find_repeat(
+    table: OpenTable, head: Head, key: StreamKey, epoch: int, count: Callable[[], int], *, facts: str = ""
+) -> Appended | None:
+    """What became of an epoch that is not newer than the last, so that nothing need be written; None for a newer one.
+
+    `count` gives its rows, and is called for such an epoch only. Raises ReplayDiffers.
+    """
+    remembered = _remembered(table, head, key)
+    if not remembered or epoch > remembered[-1].number:
+        return None
+    version = _done_version(table, head, key, remembered, _epoch(key, epoch, count(), facts))
+    return None if version is None else Appended(version=version, row_count=0, file_count=0, is_repeat=True)
+
+
+def commit_epoch(
+    table: OpenTable, head: Head, key: StreamKey, epoch: int, staged: Iterable[Staged], *, facts: str = ""
+) -> Appended:
+    """Commit the rows of an epoch, written for `head`, unless they are in the table. `facts` is text that is the same
+    when the epoch is, such as its offsets.
+
+    Raises ReplayDiffers, CommitConflict when the table was changed so that the rows do not fit, RevisionClosed, and
+    CommitUnknown, after which the same call, or that of a restarted query, may be repeated.
+    """
+    every = tuple(staged)
+    mine = _epoch(key, epoch, rows_of(every), facts)
+
+    def prepare(base: Head) -> Transaction:
+        remembered = _remembered(table, base, key)
+        version = _done_version(table, base, key, remembered, mine)
+        if version is not None:
+            raise Repeated(version)
+        transaction = table.begin(base, "stream")
+        add_staged(transaction, every)
+        kept = (*remembered[1 - REMEMBERED :], mine)
+        identity = msgspec.json.encode(kept).decode()
+        transaction.add_source(SourceRecord(uri=key.uri, identity=identity, version=0, row_count=mine.row_count))
+        transaction.count("epoch", epoch)
+        return transaction
+
+    return commit_once(newest_base(table, head), prepare)
+
+
+def append_epoch(table: OpenTable, key: StreamKey, epoch: int, data: object, *, facts: str = "") -> Appended:
+    """The same for rows in memory (see `change.files.rows`). Files that a replay wrote are named by nobody."""
+    head = table.head()
+    staged = stage(staging_for(head), head.revision.store, read_rows(data))
+    return commit_epoch(table, head, key, epoch, [staged], facts=facts)
+
+
+def _epoch(key: StreamKey, number: int, row_count: int, facts: str) -> _Epoch:
+    if number < 0:
+        raise InvalidRequest("an epoch is a number from 0 on", place=key.uri, found=number)
+    digest = hashlib.blake2b(facts.encode(), digest_size=_DIGEST_DIGITS // 2).hexdigest() if facts else ""
+    return _Epoch(number, row_count, digest)
+
+
+def _remembered(table: OpenTable, head: Head, key: StreamKey) -> tuple[_Epoch, ...]:
+    record = table.snapshot(head).find_sources([key.uri]).get(key.uri)
+    if record is None:
+        return ()
+    try:
+        return _DECODER.decode(record.identity)
+    except msgspec.MsgspecError as error:
+        raise Malformed(f"not the record of a stream: {error}", place=key.uri, found=record.identity) from error
+
+
+def _done_version(
+    table: OpenTable, head: Head, key: StreamKey, remembered: tuple[_Epoch, ...], mine: _Epoch
+) -> int | None:
+    """The version that has the epoch already, or needs none for it; None when it is to be committed."""
+    before = next((one for one in remembered if one.number == mine.number), None)
+    if (before is not None and before.is_same(mine)) or (before is None and not mine.row_count):
+        return head.root.version
+    if before is None and (not remembered or mine.number > remembered[-1].number):
+        return None
+    raise ReplayDiffers(
+        f"epoch {mine.number} came again with other rows",
+        place=f"{table.name}: {key.uri}",
+        expected=_describe(before) if before is not None else f"an epoch after {remembered[-1].number}",
+        found=_describe(mine),
+        hint="Nothing was changed. The query is not the one that wrote here, its checkpoint is an older copy, or its "
+        "source gave other rows: begin with a new checkpoint, or name the sink anew, to add these rows as well.",
+    )
+
+
+def _describe(epoch: _Epoch) -> str:
+    return f"{epoch.row_count} rows" + (f" of offsets {epoch.digest}" if epoch.digest else "")

@@ -1,0 +1,1 @@
+"""JSON lines decoded and checked by the types of the table."""

@@ -1,0 +1,149 @@
+"""JSON lines as rows: each line is an object, decoded and checked by the table's types.
+
+Arrow's own reader is not used: it ends the process for a line `null`, takes two objects in a line for two rows, and
+takes decimals with too many digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.ingest.csv.blocks import Block, Blocks
+from underlay.ingest.csv.records import LINES
+from underlay.ingest.json.decoder import json_fields, line_decoder
+from underlay.ingest.json.values import Values, is_unset, to_array
+from underlay.ingest.rows.bad_values import UNFIT, find_bad
+from underlay.ingest.rows.reading import RAW_BYTES, Reading, Rejected, Taken, shown
+from underlay.ingest.rows.row_errors import fit
+from underlay.ingest.rows.schema_drift import new_column
+from underlay.ingest.source.decompressed import Plain
+from underlay.schema.arrow_aliases import AnyArray, AnyScalar
+from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.convert.default import default_scalar
+from underlay.schema.types import Field
+
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_UNDECODED = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def read_json(plain: Plain, reading: Reading) -> Iterator[Taken]:
+    """The rows of a source of JSON lines. An empty source has none. Raises SourceUnreadable, SchemaMismatch."""
+    blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
+    blocks.begin()
+    lines = _Lines(decoder=line_decoder(reading), reading=reading, source=plain.name)
+    for block in blocks.cut(LINES):
+        rows, rejected = lines.read(block)
+        yield Taken(rows=rows, rejected=rejected, read_bytes=plain.read_bytes())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lines:
+    decoder: msgspec.json.Decoder[msgspec.Struct]
+    reading: Reading
+    source: str
+
+    def read(self, block: Block) -> tuple[pa.Table, tuple[Rejected, ...]]:
+        if block.rejected is not None:
+            return to_arrow(self.reading.schema).empty_table(), (block.rejected,)
+        lines = block.data.split(b"\n")
+        places = [at for at, line in enumerate(lines) if line and not line.isspace()]
+        found, reasons = self._decode(block, lines, places)
+        places = [at for at in places if at not in reasons] if reasons else places
+        columns: list[Values] = [list(map(attrgetter(name), found)) for name in self.decoder.type.__struct_fields__]
+        arrays, unfit = self._arrays(columns)
+        if unfit:
+            reasons |= {places[row]: reason for row, reason in unfit.items()}
+            places = [at for row, at in enumerate(places) if row not in unfit]
+            columns = [[value for row, value in enumerate(column) if row not in unfit] for column in columns]
+            arrays, _ = self._arrays(columns)
+        rows, misfits = fit(self._table(arrays, len(places)), self.reading.schema)
+        reasons |= {places[row]: reason for row, reason in misfits.items()}
+        return rows, _rejected(block, lines, reasons)
+
+    def _decode(
+        self, block: Block, lines: list[bytes], places: list[int]
+    ) -> tuple[list[msgspec.Struct], dict[int, str]]:
+        decode = self.decoder.decode
+        try:
+            return [decode(lines[at]) for at in places], {}
+        except _UNDECODED:
+            found, reasons = [], {}
+        for at in places:
+            try:
+                found.append(decode(lines[at]))
+            except _UNDECODED as error:
+                self._refuse_new_column(str(error), block.line + at)
+                reasons[at] = str(error)
+        return found, reasons
+
+    def _refuse_new_column(self, problem: str, line: int) -> None:
+        unknown = _UNKNOWN.fullmatch(problem)
+        if unknown is not None:
+            name = f"{unknown[2]}.{unknown[1]}" if unknown[2] else unknown[1]
+            raise new_column(name, self.reading.schema.names, f"{self.source}, line {line}")
+
+    def _arrays(self, columns: list[Values]) -> tuple[list[AnyArray], dict[int, str]]:
+        """The columns; and why rows are none of the table's, when their values do not convert."""
+        fields = json_fields(self.reading)
+        arrays: list[AnyArray] = []
+        reasons: dict[int, str] = {}
+        for values, field in zip(columns, fields, strict=True):
+            try:
+                arrays.append(_column(values, field))
+            except UNFIT:
+                for row in _unfit_rows(values, field):
+                    value = msgspec.to_builtins(values[row], enc_hook=str)
+                    reasons.setdefault(row, f"column {field.name}: {shown(value)} is no value of type {field.type}")
+        return arrays, reasons
+
+    def _table(self, arrays: list[AnyArray], count: int) -> pa.Table:
+        table = pa.Table.from_arrays(arrays, names=[field.name for field in json_fields(self.reading)])
+        if self.reading.source_column is None:
+            return table
+        return table.append_column(self.reading.source_column, pa.repeat(self.source, count))
+
+
+def _column(values: Values, field: Field) -> AnyArray:
+    """The values of a column, and its default where the key was missing."""
+    default = default_scalar(field)
+    if default is None:
+        return to_array(values, field)
+    unset = is_unset(values)
+    found = to_array([None if missing else value for missing, value in zip(unset, values, strict=True)], field)
+    if not any(unset):
+        return found
+    return _filled(found, default, pa.array(unset))
+
+
+def _filled(found: AnyArray, default: AnyScalar, unset: AnyArray) -> AnyArray:
+    if isinstance(found, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(found.type, _filled(found.storage, default.value, unset))
+    return pc.if_else(unset, default, found)
+
+
+def _unfit_rows(values: Values, field: Field) -> list[int]:
+    found: list[int] = find_bad(len(values), lambda part: _column(values[part], field)).tolist()
+    return found
+
+
+def _rejected(block: Block, lines: list[bytes], reasons: dict[int, str]) -> tuple[Rejected, ...]:
+    if not reasons:
+        return ()
+    begins = np.cumsum([0, *(len(line) + 1 for line in lines)])
+    return tuple(
+        Rejected(
+            line=block.line + at,
+            offset=block.offset + int(begins[at]),
+            reason=reasons[at],
+            raw=lines[at].removesuffix(b"\r")[:RAW_BYTES],
+        )
+        for at in sorted(reasons)
+    )

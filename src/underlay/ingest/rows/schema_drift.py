@@ -1,0 +1,85 @@
+"""What a source's columns are to a table: its own, new, missing, or of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from underlay.errors import NewColumn, SchemaMismatch
+from underlay.ingest.rows.reading import NewColumns, Reading
+from underlay.prune.predicates.operand import format_column
+from underlay.schema.arrow_aliases import AnyField
+from underlay.schema.cast.conform import conform
+from underlay.schema.convert.arrow import to_arrow_type
+from underlay.schema.table_schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """The columns of a source that a table does not take as it is."""
+
+    new: tuple[AnyField, ...]
+    refused: tuple[str, ...]
+    """The table cannot take these: not even widened are their values of the table's type."""
+
+
+def drift(schema: TableSchema, found: pa.Schema) -> Drift:
+    """How the columns of a source differ from the table's. Types that were guessed from text may be refused."""
+    known = {field.name: field for field in schema.fields}
+    shared = [field for field in found if field.name in known]
+    other = [field for field in shared if field.type != to_arrow_type(known[field.name].type)]
+    refused = [field.name for field in other if not _widens(field, schema)]
+    return Drift(
+        new=tuple(field for field in found if field.name not in known),
+        refused=tuple(refused),
+    )
+
+
+def check_names(reading: Reading, found: Sequence[str], place: str) -> None:
+    """Raises SchemaMismatch when a source's columns are not let through. `place` is the source and the line."""
+    known = reading.schema.names
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        raise SchemaMismatch(f"the column {format_column((twice[0],))} is there twice", place=place)
+    new = [name for name in found if name not in known]
+    if new and reading.new_columns is NewColumns.ERROR:
+        raise new_column(new[0], known, place)
+    missing = {name.casefold(): name for name in known if name not in found}
+    if other := next((name for name in new if name.casefold() in missing), None):
+        raise new_column(other, known, place)  # to ignore it would fill a column with nulls that is there
+    if len(new) == len(found):
+        raise SchemaMismatch("no column is one of the table's", place=place, found=", ".join(found[:20]))
+    for field in reading.schema.fields:
+        if field.name in found or field.name == reading.source_column:
+            continue
+        if field.is_required and field.default is None:
+            raise SchemaMismatch(
+                f"the column {format_column((field.name,))} is missing",
+                place=place,
+                found=", ".join(found[:20]),
+                hint="Give it values, or a default.",
+            )
+
+
+def new_column(name: str, known: Sequence[str], place: str) -> NewColumn:
+    """The error for a column that the table does not have."""
+    alike = [other for other in known if other.lower() == name.strip().lower()]
+    hint = (
+        f"Did you mean {alike[0]}?"
+        if alike
+        else "Add it to the table, or choose to ignore or to add new columns; then try failed sources again."
+    )
+    return NewColumn(f"the table has no column {format_column((name,))}", place=place, hint=hint)
+
+
+def _widens(field: AnyField, schema: TableSchema) -> bool:
+    """Whether an empty column of this type is taken."""
+    wanted = schema.column(field.name)
+    alone = TableSchema(fields=(wanted,), last_id=schema.last_id)
+    try:
+        conform(pa.schema([field]).empty_table(), alone)
+    except SchemaMismatch:
+        return False
+    return True

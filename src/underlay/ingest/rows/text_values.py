@@ -1,0 +1,84 @@
+"""Texts as values of a column, strictly: what does not convert is an error, and nothing is guessed.
+
+CSV and JSON have no form of their own for bytes (hexadecimal digits here), UUIDs, dates and times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.errors import SchemaMismatch
+from underlay.ingest.rows.bad_values import find_bad
+from underlay.schema.arrow_aliases import AnyArray
+
+_DAY = "1970-01-01T"
+_SHOWN_CHARS = 80
+
+
+def is_csv_type(kind: pa.DataType) -> bool:
+    """Whether Arrow's CSV reader makes values of this type by our rules."""
+    return _is_number(kind) or pa.types.is_string(kind) or _is_dated(kind) or pa.types.is_time(kind)
+
+
+def is_json_type(kind: pa.DataType) -> bool:
+    """Whether Arrow's JSON reader makes values of this type by our rules. It drops zones of times that have none."""
+    if isinstance(kind, pa.StructType):
+        return all(is_json_type(field.type) for field in kind)
+    if isinstance(kind, pa.ListType):
+        return is_json_type(kind.value_type)
+    return _is_number(kind) or pa.types.is_string(kind)
+
+
+def is_text_type(kind: pa.DataType) -> bool:
+    """Whether `from_text` makes values of this type."""
+    return not pa.types.is_nested(kind)
+
+
+def from_text(column: AnyArray, kind: pa.DataType, rows_before: int = 0) -> AnyArray:
+    """The values that the texts of a column stand for. Raises SchemaMismatch with the first row that has none."""
+    convert = converter(kind)
+    try:
+        return convert(column)
+    except (pa.ArrowInvalid, ValueError):
+        row = int(find_bad(len(column), lambda part: convert(column[part]))[0])
+    raise SchemaMismatch(
+        f"a value in data row {rows_before + row + 1} does not convert",
+        expected=kind,
+        found=repr(column[row].as_py())[:_SHOWN_CHARS],
+    )
+
+
+def converter(kind: pa.DataType) -> Callable[[AnyArray], AnyArray]:
+    """What makes values of a column of texts. It raises ArrowInvalid or ValueError when one of them has none."""
+    if isinstance(kind, pa.UuidType):
+        return lambda column: _each(column, lambda text: UUID(text).bytes, kind.storage_type).cast(kind)
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return lambda column: _each(column, bytes.fromhex, kind)
+    if pa.types.is_time(kind):
+        return lambda column: _times(column, kind)
+    return lambda column: column.cast(kind)
+
+
+def _each(column: AnyArray, convert: Callable[[str], bytes], kind: pa.DataType) -> AnyArray:
+    return pa.array([None if text is None else convert(text) for text in column.to_pylist()], kind)
+
+
+def _times(column: AnyArray, kind: Any) -> AnyArray:  # noqa: ANN401  # one of two types that only Arrow tells apart
+    """Arrow parses times of day as part of an instant only."""
+    texts: AnyArray = pc.call_function("binary_join_element_wise", [pa.scalar(_DAY), column, pa.scalar("")])
+    return texts.cast(pa.timestamp(kind.unit)).cast(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    is_float = types.is_float32(kind) or types.is_float64(kind)
+    return types.is_integer(kind) or is_float or types.is_boolean(kind) or types.is_decimal(kind)
+
+
+def _is_dated(kind: pa.DataType) -> bool:
+    return pa.types.is_date32(kind) or pa.types.is_timestamp(kind)

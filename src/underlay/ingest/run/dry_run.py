@@ -1,0 +1,124 @@
+"""What an ingest would do, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from underlay.errors import SourceEmpty
+from underlay.ingest.exactly_once.ledger import Entry, Ledger, classify, sort_out
+from underlay.ingest.exactly_once.replaced import source_column
+from underlay.ingest.rows.parquet import check_types
+from underlay.ingest.rows.reading import NewColumns, Reading
+from underlay.ingest.rows.schema_drift import check_names, drift, new_column
+from underlay.ingest.run.new_table import SAMPLES, columns_for, exists, look_into, spread
+from underlay.ingest.run.summary import Failure
+from underlay.ingest.source.file_format import Kind, kind_of
+from underlay.ingest.source.find import find_sources
+from underlay.ingest.source.source import Found
+from underlay.ingest.work.execute import FAULTS, reason_of
+from underlay.ingest.work.new_columns import join_columns
+from underlay.ingest.work.settings import Settings
+from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
+from underlay.table.catalog.lake import Lake
+from underlay.table.open_table import OpenTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What an ingest would do now. Columns and problems are those of some sources, which were looked into."""
+
+    table: str
+    is_created: bool
+    """Whether the table would be made."""
+    ledger: Ledger
+    """The sources, by what the table knows of them."""
+    wanted: tuple[Entry, ...]
+    """Those that would be read."""
+    columns: pa.Schema | None = None
+    """Of a table that would be made."""
+    new_columns: pa.Schema
+    """Columns of sources that the table does not have: they would be added, left out, or fail their sources."""
+    problems: tuple[Failure, ...] = ()
+    """Sources that would fail."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the sources that would be read."""
+        return sum(entry.found.size_bytes for entry in self.wanted)
+
+
+def dry_run(lake: Lake, name: str, settings: Settings) -> DryRun:
+    """What `ingest` would do with these settings. Changes nothing; looks into the beginnings of at most 20 sources.
+
+    Raises what `ingest` would raise before it reads: for patterns, changed sources, columns of a new table.
+    """
+    found = find_sources(settings.sources, settings.store_options, may_be_none=settings.may_be_none)
+    if not exists(lake, name):
+        ledger = classify(found, {}, ())
+        made = columns_for(found, settings) if found else None
+        new, problems = _look_into(found, settings, made) if made is not None else (pa.schema([]), [])
+        return DryRun(
+            table=name,
+            is_created=True,
+            ledger=ledger,
+            wanted=ledger.new,
+            columns=to_arrow(made) if made is not None else None,
+            new_columns=new,
+            problems=tuple(problems),
+        )
+    table = OpenTable(lake, name)
+    head = table.head()
+    ledger = sort_out(table, head, found)
+    wanted = ledger.wanted(settings.changed, retry_failed=settings.retry_failed)
+    schema = from_record(head.root.definition.schema)
+    new, problems = _look_into([entry.found for entry in wanted], settings, schema)
+    return DryRun(
+        table=name, is_created=False, ledger=ledger, wanted=tuple(wanted), new_columns=new, problems=tuple(problems)
+    )
+
+
+def _look_into(found: Sequence[Found], settings: Settings, schema: TableSchema) -> tuple[pa.Schema, list[Failure]]:
+    reading = Reading(
+        schema=schema,
+        dialect=settings.dialect,
+        new_columns=NewColumns.ERROR if settings.new_columns == "error" else NewColumns.IGNORE,
+        source_column=source_column(schema),
+    )
+    seen: list[tuple[str, pa.Schema]] = []
+    problems: list[Failure] = []
+    for one in spread(found, SAMPLES):
+        try:
+            kind = settings.kind or kind_of(one.uri)
+            if kind in (Kind.CSV, Kind.TSV) and not settings.dialect.has_header:
+                continue  # its columns are the table's
+            _, _, columns = look_into(one, settings)
+            new = pa.schema(list(drift(schema, columns).new))
+            seen.append((one.uri, new))
+            _check(columns, new, kind, reading, settings, one.uri)
+        except SourceEmpty:
+            continue
+        except FAULTS as error:
+            problems.append(Failure(uri=one.uri, reason=reason_of(error, one.uri)))
+    columns, refused = join_columns(seen, schema)
+    if settings.new_columns == "add":
+        problems += [Failure(uri=uri, reason=reason) for uri, reason in refused.items()]
+    return columns, problems
+
+
+def _check(columns: pa.Schema, new: pa.Schema, kind: Kind, reading: Reading, settings: Settings, uri: str) -> None:
+    """Raise SchemaMismatch for a source that fails by its columns, once those are added that are to be added."""
+    if kind is Kind.JSON:  # what a line lacks is told line by line
+        if len(new) and settings.new_columns == "error":
+            raise new_column(new.names[0], reading.schema.names, uri)
+        return
+    added = new.names if settings.new_columns == "add" else []
+    own = [name for name in columns.names if name != reading.source_column and name not in added]
+    if own or not added:
+        check_names(reading, own, uri)
+    if kind is Kind.PARQUET:
+        check_types(columns, [name for name in own if name in reading.schema.names], reading, uri)

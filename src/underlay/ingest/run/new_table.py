@@ -1,0 +1,105 @@
+"""The table that an ingest fills, made when there is none: its columns are given, or those of the first sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from underlay.change.define.define import define, read_schema
+from underlay.errors import NotFound, TableExists, UnderlayError
+from underlay.index.catalog import check_free, split_name
+from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
+from underlay.ingest.source import file_format as file_kind
+from underlay.ingest.source.pinned import open_pinned
+from underlay.ingest.source.source import Found
+from underlay.ingest.work.execute import FAULTS
+from underlay.ingest.work.infer_schema import combine, infer_one
+from underlay.ingest.work.settings import Settings
+from underlay.runtime.threads import map_in_threads
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field, Kind, Scalar
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import create
+
+SAMPLES = 20
+"""Sources that are looked into."""
+_READERS = 8
+
+Looked = tuple[str, file_kind.Kind, pa.Schema]
+"""A source's name, its kind, and its columns as its beginning shows them."""
+
+
+def exists(lake: Lake, name: str) -> bool:
+    """Whether the lake is there and has such a table. Raises InvalidRequest for a name that no table can have, and
+    TableExists for one that differs from a table's in upper and lower case only."""
+    split_name(name)
+    try:
+        catalog = lake.catalog()
+    except NotFound:
+        return False
+    if name in catalog.tables:
+        return True
+    check_free(catalog, name)
+    return False
+
+
+def make_table(lake: Lake, name: str, found: Sequence[Found], settings: Settings) -> bool:
+    """Make the table; False when another process was first, whose columns then are the table's."""
+    definition = define(columns_for(found, settings))
+    lake.initialise()
+    try:
+        create(lake, name, definition)
+    except TableExists:
+        if name in lake.catalog().tables:
+            return False
+        raise
+    return True
+
+
+def columns_for(found: Sequence[Found], settings: Settings) -> TableSchema:
+    """The columns of a table for these sources, as given or as seen in some of them.
+
+    Sources that cannot be looked into are left out, unless that is so of all: then what is wrong with the first is
+    raised. Raises SchemaMismatch when two have a column that no type holds.
+    """
+    schema = read_schema(settings.columns if settings.columns is not None else _infer(found, settings))
+    if SOURCE_COLUMN in schema.names or not (settings.has_source_column or settings.changed == "replace"):
+        return schema
+    own = Field(id=schema.last_id + 1, name=SOURCE_COLUMN, type=Scalar(Kind.STRING))
+    return TableSchema(fields=(*schema.fields, own), last_id=own.id)
+
+
+def _infer(found: Sequence[Found], settings: Settings) -> pa.Schema:
+    looked = look_into_some(found, settings)
+    seen = [one for one in looked if not isinstance(one, UnderlayError)]
+    problems = [one for one in looked if isinstance(one, UnderlayError)]
+    if not seen and problems:
+        raise problems[0]
+    return combine(seen)
+
+
+def look_into_some(found: Sequence[Found], settings: Settings) -> list[Looked | UnderlayError]:
+    """What some of the sources are, side by side, or what is wrong with them."""
+
+    def look(one: Found) -> Looked | UnderlayError:
+        try:
+            return look_into(one, settings)
+        except FAULTS as error:
+            return error
+
+    return map_in_threads(look, spread(found, SAMPLES), _READERS)
+
+
+def look_into(found: Found, settings: Settings) -> Looked:
+    """A source's name, kind and columns, by its beginning."""
+    kind = settings.kind or file_kind.kind_of(found.uri)
+    with open_pinned(found, settings.store_options) as file:
+        return found.uri, kind, infer_one(found.uri, kind, file, settings.dialect)
+
+
+def spread(found: Sequence[Found], most: int) -> list[Found]:
+    """At most so many of the sources, from the first to the last of them."""
+    if len(found) <= most:
+        return list(found)
+    return [found[at * (len(found) - 1) // (most - 1)] for at in range(most)]

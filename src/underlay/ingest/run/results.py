@@ -1,0 +1,74 @@
+"""What workers made of a batch's sources until now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from underlay.change.rows.staged import Staged
+from underlay.ingest.exactly_once.rejected_table import no_rejected_rows
+from underlay.ingest.work.work_unit import Done, Outcome, unpack_rows
+
+_SHOWN = 3
+
+
+class Harvest:
+    """Works that are done. Each source is in one of them; those that need columns first are in none."""
+
+    def __init__(self) -> None:
+        self.done: list[Done] = []
+        self.first_rejected: list[str] = []
+        """Places and reasons of some rejected rows."""
+        self._unrecorded: list[Done] = []
+
+    def add(self, done: Done) -> None:
+        """Keep what a work made. Its rejected rows are not recorded yet."""
+        self.done.append(done)
+        self._unrecorded.append(done)
+        if not self.first_rejected:
+            self.first_rejected = _describe(done)
+
+    def fail(self, reasons: Iterable[tuple[str, str]]) -> None:
+        """Sources that are not read again, and why."""
+        self.done.append(Done(staged=Staged(), outcomes=tuple(Outcome(uri=uri, error=why) for uri, why in reasons)))
+
+    def drop(self, uris: Collection[str] | None = None) -> list[Done]:
+        """Forget the works that have one of these sources, or all, and return them."""
+        if uris is None:
+            dropped = self.done
+        else:
+            dropped = [done for done in self.done if any(outcome.uri in uris for outcome in done.outcomes)]
+        gone = {id(done) for done in dropped}
+        self.done = [done for done in self.done if id(done) not in gone]
+        self._unrecorded = [done for done in self._unrecorded if id(done) not in gone]
+        return dropped
+
+    def outcomes(self) -> list[Outcome]:
+        """What became of the sources."""
+        return [outcome for done in self.done for outcome in done.outcomes]
+
+    def unrecorded_bytes(self) -> int:
+        """Of rejected rows that are not recorded, compressed."""
+        return sum(len(done.rejected) for done in self._unrecorded)
+
+    def unrecorded(self) -> tuple[set[str], pa.Table]:
+        """The sources that were read and whose rejected rows are not recorded, and these rows."""
+        uris = {outcome.uri for done in self._unrecorded for outcome in done.outcomes if outcome.error is None}
+        tables = [unpack_rows(done.rejected) for done in self._unrecorded]
+        return uris, pa.concat_tables([no_rejected_rows(), *(table for table in tables if table is not None)])
+
+    def recorded(self) -> None:
+        """All rejected rows are recorded now, and need not be kept."""
+        self._unrecorded = []
+        self.done = [replace(done, rejected=b"") for done in self.done]
+
+
+def _describe(done: Done) -> list[str]:
+    rows = unpack_rows(done.rejected)
+    found = rows.slice(0, _SHOWN).to_pylist() if rows is not None else []
+    described = [f"{row['source']}, line {row['line']}: {row['reason']}" for row in found]
+    return described or [
+        f"{one.uri}, {one.error}" for one in done.outcomes if one.error is not None and one.rejected_count
+    ]

@@ -1,0 +1,66 @@
+"""The bytes of a source, decompressed, one piece at a time. A source that is cut short or damaged is an error."""
+
+from __future__ import annotations
+
+from io import BufferedIOBase
+
+import pyarrow as pa
+
+from underlay.errors import SourceUnreadable, UnderlayError, from_os_error
+from underlay.ingest.source.file_format import MAGIC_BYTES, codec_of
+
+
+class Plain:
+    """A source read from its beginning to its end. `file` is seekable and at its beginning."""
+
+    def __init__(self, file: BufferedIOBase, name: str) -> None:
+        self.name = name
+        self.offset = 0
+        """How many plain bytes were read."""
+        self._file = file
+        try:
+            magic = file.read(MAGIC_BYTES)
+            file.seek(0)
+        except OSError as error:
+            raise from_os_error(error, name) from None
+        self.codec = codec_of(name, magic)
+        self._stream: BufferedIOBase | pa.NativeFile = file
+        # Arrow takes a compressed source of no bytes for an empty one.
+        if self.codec is not None:
+            if not magic:
+                raise SourceUnreadable(f"is empty, which no {self.codec} file is", place=name)
+            self._stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), self.codec)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, `size` of them but at the end. Raises SourceUnreadable; what the opener raises passes."""
+        pieces: list[bytes] = []
+        missing = size
+        while missing:
+            piece = self._read_some(missing)
+            if not piece:
+                break
+            pieces.append(piece)
+            missing -= len(piece)
+            self.offset += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def read_bytes(self) -> int:
+        """How many bytes of the source as it is stored were read."""
+        return self._file.tell()
+
+    def _read_some(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: OSError) -> UnderlayError:
+        # What decompression says has no number of the operating system.
+        if self.codec is None or error.errno is not None:
+            return from_os_error(error, self.name)
+        return SourceUnreadable(
+            f"the {self.codec} data cannot be decompressed",
+            place=f"{self.name}, at or before byte {self._file.tell()}, after {self.offset} plain bytes",
+            found=str(error),
+            hint="Fetch the source again: it is cut short or damaged.",
+        )

@@ -1,0 +1,207 @@
+"""Which objects a user means by paths, URLs and patterns, each under one uri, with what tells its content from others.
+
+In a pattern `*` stands for any characters but `/`, `?` for one of them, `[ab]` for one of a set, and `**` for any
+folders; a path of this machine that exists is no pattern. A folder is meant only when its name ends in `/`: it stands
+for all objects below it. Objects whose name, or a folder's name, begins with `_` or `.` are hidden from `*` and from
+folders, unless the pattern itself has a part that begins so.
+
+Symbolic links are followed and not resolved, so a file with two names is two sources; folders that are links are not
+walked into. `s3a://` is `s3://`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from underlay.change.register.find_files import translate
+from underlay.errors import InvalidRequest, NotFound, Unsupported, from_os_error
+from underlay.ingest.source.source import LOCAL, Found, bucket_of, local_identity, store_of
+from underlay.store.open import Option
+from underlay.store.store import Store, StoredObject
+
+_MAGIC = re.compile(r"[*?\[]")
+_HIDDEN = ("_", ".")
+SAME_SCHEME = {"s3a": "s3"}
+"""Schemes that are other names of one."""
+
+
+def find_sources(
+    patterns: Sequence[str],
+    options: Mapping[str, Option] | None = None,
+    *,
+    whole_folders: bool = False,
+    may_be_none: bool = False,
+) -> list[Found]:
+    """The objects of all patterns, each once, ascending by uri. `options` are those of the stores of remote patterns.
+
+    With `whole_folders` a folder needs no `/` at its end. Raises NotFound for a pattern without a match unless
+    `may_be_none`, InvalidRequest for a folder. One listing for each remote pattern, of keys that begin as the pattern
+    does before its first special character; one request for a name without any.
+    """
+    found: dict[str, Found] = {}
+    for pattern in patterns:
+        matches = list(_expand(pattern, options, whole_folders=whole_folders))
+        if not matches and not may_be_none:
+            raise NotFound("no source matches", place=pattern, hint="Patterns may have *, ?, [ab] and **.")
+        found |= {one.uri: one for one in matches}
+    return [found[uri] for uri in sorted(found)]
+
+
+def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Found]:
+    if not pattern:
+        raise InvalidRequest("an empty path names no source")
+    if pattern.endswith("/") and _MAGIC.search(pattern):
+        pattern += "**"
+    scheme, separator, rest = pattern.partition("://")
+    if pattern.startswith(f"{LOCAL}:/"):
+        return _expand_local(_path_of(pattern), whole_folders=whole_folders)
+    if not separator:
+        return _expand_local(os.path.expanduser(pattern), whole_folders=whole_folders)
+    return _expand_remote(f"{SAME_SCHEME.get(scheme, scheme)}://{rest}", options, whole_folders=whole_folders)
+
+
+def _path_of(url: str) -> str:
+    """The path of `file:///path`, or of `file:/path` as Hadoop writes it."""
+    path = url.removeprefix(f"{LOCAL}:").removeprefix("//localhost")
+    if path.startswith("//") and not path.startswith("///"):
+        raise InvalidRequest("a file URL names a path on this machine", found=url, expected="file:///path")
+    return os.fsdecode(unquote_to_bytes(path))
+
+
+def _expand_local(pattern: str, *, whole_folders: bool) -> Iterator[Found]:
+    path = f"/{os.path.abspath(pattern).lstrip('/')}"
+    is_folder = os.path.isdir(path)
+    if is_folder and not (pattern.endswith("/") or whole_folders):
+        raise _is_folder(pattern)
+    if is_folder:
+        yield from _described(_visible(_walk(path, None), path, ""))
+    elif os.path.lexists(path) or _MAGIC.search(path) is None:
+        yield _describe(path)
+    else:
+        folder, rest = _split(path)
+        depth = None if "**" in rest else rest.count("/")
+        wanted = translate(path)
+        names = (name for name in _walk(folder or "/", depth) if wanted.fullmatch(name))
+        yield from _described(_visible(names, folder, rest))
+
+
+def _walk(folder: str, depth: int | None) -> Iterator[str]:
+    """The files in a folder, and in the folders of so many levels below it."""
+    for parent, folders, names in os.walk(folder, onerror=_refuse):
+        below = 0 if parent == folder else os.path.relpath(parent, folder).count("/") + 1
+        if depth is not None and below >= depth:
+            folders.clear()
+        yield from (os.path.join(parent, name) for name in names)
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that cannot be read is no empty one; one that is not there is."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise from_os_error(error, str(error.filename)) from None
+
+
+def _described(paths: Iterable[str]) -> Iterator[Found]:
+    """Those of the files that are there and regular."""
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:  # gone since, or a link to nothing
+            continue
+        except OSError as error:
+            raise from_os_error(error, path) from None
+        if stat.S_ISREG(status.st_mode):
+            yield _found(path, status)
+
+
+def _describe(path: str) -> Found:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise from_os_error(error, path) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidRequest("is not a regular file", place=path)
+    return _found(path, status)
+
+
+def _found(path: str, status: os.stat_result) -> Found:
+    return Found(f"{LOCAL}://{quote_from_bytes(os.fsencode(path))}", local_identity(status), status.st_size)
+
+
+def _expand_remote(url: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Found]:
+    root, _ = bucket_of(url)
+    store, key = store_of(url, options)
+    special = _MAGIC.search(key)
+    if special is not None:
+        folder, rest = _split(key)
+        begins = rest[: special.start() - len(key) + len(rest)]
+        wanted = translate(key)
+        keys = {found.key: found for found in list_beginning(store, folder, begins) if wanted.fullmatch(found.key)}
+    elif not key or key.endswith("/"):
+        folder, rest = key.rstrip("/"), ""
+        keys = {found.key: found for found in store.list_objects(folder)}
+    else:
+        yield from _named(store, root, key, whole_folders=whole_folders)
+        return
+    yield from (_remote(root, keys[name]) for name in _visible(keys, folder, rest))
+
+
+def _named(store: Store, root: str, key: str, *, whole_folders: bool) -> Iterator[Found]:
+    """An object by its name, or all below a folder of that name."""
+    described = store.head(key)
+    if described is not None:
+        yield _remote(root, described)
+        return
+    below = {found.key: found for found in store.list_objects(key)} if whole_folders else {}
+    if not whole_folders and next(iter(store.list_objects(key)), None) is not None:
+        raise _is_folder(f"{root}/{key}")
+    if not below:
+        raise NotFound("no such object", place=f"{root}/{key}")
+    yield from (_remote(root, below[name]) for name in _visible(below, key, ""))
+
+
+def list_beginning(store: Store, folder: str, begins: str) -> Iterator[StoredObject]:
+    """The objects below a folder, of which the rest of the key begins so. Others are not listed, but for a few."""
+    prefix = f"{folder}/" if folder else ""
+    # One character less: some stores sort a folder by its name alone, and would leave out one of just this name.
+    after = f"{prefix}{begins[:-1]}" if len(begins) > 1 else None
+    for found in store.list_objects(folder, after=after):
+        name = found.key[len(prefix) :]
+        if name.startswith(begins):
+            yield found
+        elif name[: len(begins)] > begins:
+            return
+
+
+def _remote(root: str, described: StoredObject) -> Found:
+    uri = f"{root}/{described.key}"
+    if described.etag is None:
+        raise Unsupported("the store gives the object no etag, so that a read could not be pinned", place=uri)
+    return Found(uri, described.etag, described.size_bytes)
+
+
+def _split(pattern: str) -> tuple[str, str]:
+    """The folder before the first special character, and the rest."""
+    special = _MAGIC.search(pattern)
+    folder = pattern[: special.start() if special else None].rpartition("/")[0]
+    return folder, pattern[len(folder) + 1 :] if folder or pattern.startswith("/") else pattern
+
+
+def _visible(names: Iterable[str], folder: str, pattern: str) -> Iterator[str]:
+    """Those of the names below `folder` that the rest of the pattern does not hide."""
+    asked = tuple({part[0] for part in pattern.split("/") if part.startswith(_HIDDEN)})
+    hidden = tuple(set(_HIDDEN).difference(asked))
+    begin = len(folder.rstrip("/")) + 1 if folder.rstrip("/") or pattern.startswith("/") else 0
+    for name in names:
+        parts = name[begin:].lstrip("/").split("/")
+        if not hidden or not any(part.startswith(hidden) for part in parts):
+            yield name
+
+
+def _is_folder(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        "is a folder, and no source", place=name, hint=f"Write {name.rstrip('/')}/ for all that lies below it."
+    )

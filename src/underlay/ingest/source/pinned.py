@@ -1,0 +1,131 @@
+"""Reading an input that must stay the one that was found: an error, and no byte of another, when it does not."""
+
+from __future__ import annotations
+
+import io
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from underlay.errors import InvalidRequest, Replaced, from_os_error
+from underlay.ingest.source.source import Found, local_identity, local_path, store_of
+from underlay.store.open import Option
+from underlay.store.store import Store
+from underlay.values.ranges import ByteRange
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+LOCAL_BYTES = 1 << 20
+REMOTE_BYTES = 8 << 20
+"""What is read at once: a request of a remote store."""
+
+
+def open_pinned(found: Found, options: Mapping[str, Option] | None = None) -> io.BufferedReader:
+    """The bytes of a source, to read and to seek in. Raises NotFound.
+
+    Raises Replaced, here or from any read, when the object is another one than was found or changed since: a local
+    file is read through one descriptor and looked at after each read, and each request of a remote one is conditional.
+    """
+    path = local_path(found.uri)
+    if path is not None:
+        return io.BufferedReader(_LocalFile(found, path), LOCAL_BYTES)
+    store, key = store_of(found.uri, options)
+    return io.BufferedReader(_RemoteObject(found, store, key), REMOTE_BYTES)
+
+
+class _Pinned(io.RawIOBase):
+    """A place in an object of known size."""
+
+    def __init__(self, found: Found) -> None:
+        self._found = found
+        self._at = 0
+
+    @property
+    def name(self) -> str:
+        """The uri."""
+        return self._found.uri
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._found.size_bytes}[whence]
+        if begin + offset < 0:
+            raise InvalidRequest("a place before the beginning", place=self._found.uri, found=begin + offset)
+        self._at = begin + offset
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Fill the buffer as far as there are bytes."""
+        view = memoryview(buffer).cast("B")
+        wanted = ByteRange(self._at, min(self._at + len(view), self._found.size_bytes))
+        if wanted.size_bytes <= 0:
+            return 0
+        count = self._fill(view[: wanted.size_bytes], wanted)
+        self._at += count
+        return count
+
+    @abstractmethod
+    def _fill(self, view: memoryview, wanted: ByteRange) -> int:
+        """Put these bytes into a view of their size; how many there were."""
+
+    def _replaced(self, identity: str | None) -> Replaced:
+        return Replaced(
+            "the source is not the one that was found, or changed while it was read",
+            place=self._found.uri,
+            expected=self._found.identity,
+            found=identity,
+            hint="Look for sources again when nobody writes to it.",
+        )
+
+
+class _LocalFile(_Pinned):
+    def __init__(self, found: Found, path: str) -> None:
+        super().__init__(found)
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise from_os_error(error, found.uri) from None
+        try:
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _fill(self, view: memoryview, wanted: ByteRange) -> int:
+        try:
+            count = os.preadv(self._descriptor, [view], wanted.begin)
+        except OSError as error:
+            raise from_os_error(error, self._found.uri) from None
+        self._check()
+        return count
+
+    def _check(self) -> None:
+        identity = local_identity(os.fstat(self._descriptor))
+        if identity != self._found.identity:
+            raise self._replaced(identity)
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
+class _RemoteObject(_Pinned):
+    def __init__(self, found: Found, store: Store, key: str) -> None:
+        super().__init__(found)
+        self._store, self._key = store, key
+
+    def _fill(self, view: memoryview, wanted: ByteRange) -> int:
+        size, etag = self._found.size_bytes, self._found.identity
+        (data,) = self._store.get_ranges(self._key, [wanted], if_match=etag, size_bytes=size)
+        view[: len(data)] = data
+        return len(data)

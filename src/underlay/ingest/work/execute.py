@@ -1,0 +1,172 @@
+"""Doing a work: from sources to files that no version names yet, rejected rows, and what became of each source.
+
+No row of a source that fails is in a file that is handed back: a source is held until it is read to its end, and one
+that is too large for that is written to files of its own, which are deleted when it fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+
+import pyarrow as pa
+
+from underlay.change.files.rows import RUN_BYTES
+from underlay.change.files.writer import FileWriter
+from underlay.change.rows.staged import Staged, discard
+from underlay.errors import Damaged, InvalidRequest, NewColumn, NotFound, UnderlayError, Unsupported
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.keys import RevisionKeys
+from underlay.ingest.exactly_once.rejected_table import rejected_rows
+from underlay.ingest.rows.reading import NewColumns, Reading
+from underlay.ingest.source.source import Found
+from underlay.ingest.work.new_columns import find_new_columns
+from underlay.ingest.work.source_rows import SourceRows
+from underlay.ingest.work.work_unit import Done, Outcome, Work, pack_rows
+from underlay.schema.record import from_record
+from underlay.store.store import Store
+from underlay.table.commit.commit import put_all
+
+HELD_BYTES = 128 << 20
+"""Arrow memory of one source's rows that may wait for the source's end."""
+FAULTS = (Damaged, InvalidRequest, NotFound, Unsupported)
+"""What reading a source raises when the fault is the source's. Anything else, such as Unavailable, ends the work."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Advance = Callable[[int], None]
+
+
+def do_work(work: Work, store: Store, advance: Advance | None = None, *, held_bytes: int = HELD_BYTES) -> Done:
+    """Read the sources, and put their rows as files into the lake's `store`. When it raises, it leaves none.
+
+    `advance` is told of the bytes of sources as they are read; an error that it raises passes. Raises Unavailable when
+    a store does not answer, which is no fault of a source.
+    """
+    worker = _Worker(work, store, advance, held_bytes)
+    try:
+        return worker.do()
+    except BaseException:
+        worker.discard(worker.staged)
+        raise
+
+
+class _Worker:
+    def __init__(self, work: Work, store: Store, advance: Advance | None, held_bytes: int) -> None:
+        self.staged: list[Staged] = []
+        self._work = work
+        self._store = store
+        self._advance = advance
+        self._held_bytes = held_bytes
+        self._reading = Reading(
+            schema=from_record(work.staging.definition.schema),
+            dialect=work.dialect,
+            new_columns=NewColumns.IGNORE if work.new_columns == "ignore" else NewColumns.ERROR,
+            source_column=work.source_column,
+        )
+        self._outcomes: list[Outcome] = []
+        self._rejected: list[pa.Table] = []
+
+    def do(self) -> Done:
+        self._write(table for found in self._work.sources for table in self._take(found))
+        return Done(
+            staged=Staged(
+                entries=tuple(entry for one in self.staged for entry in one.entries),
+                layouts=tuple({layout.id: layout for one in self.staged for layout in one.layouts}.values()),
+            ),
+            outcomes=tuple(self._outcomes),
+            rejected=pack_rows(self._rejected),
+            told_bytes=self._work.size_bytes if self._advance is not None else 0,
+        )
+
+    def discard(self, staged: Iterable[Staged]) -> None:
+        with suppress(UnderlayError):  # what is left is named by nobody, and swept
+            discard(self._work.staging, self._store, staged)
+
+    def _take(self, found: Found) -> list[pa.Table]:
+        """The rows of a source for files that sources share; none of one that failed, or was large and has its own."""
+        source = SourceRows(found, self._work, self._reading, self._advance)
+        try:
+            held = self._read(source)
+        except FAULTS as error:
+            self._outcomes.append(self._failed(found, source, error))
+            held = []
+        else:
+            self._keep(found, source)
+        source.tell_rest()
+        return held
+
+    def _read(self, source: SourceRows) -> list[pa.Table]:
+        tables = source.tables()
+        held: list[pa.Table] = []
+        size = 0
+        for table in tables:
+            held.append(table)
+            size += table.nbytes
+            if size > self._held_bytes:
+                self._write(chain(held, tables))
+                return []
+        return held
+
+    def _keep(self, found: Found, source: SourceRows) -> None:
+        count = len(source.rejected)
+        self._outcomes.append(Outcome(uri=found.uri, row_count=source.row_count, rejected_count=count))
+        if count:
+            at = _EPOCH + timedelta(microseconds=self._work.at_us)
+            self._rejected.append(rejected_rows(found, source.rejected, self._work.run, at))
+
+    def _failed(self, found: Found, source: SourceRows, error: UnderlayError) -> Outcome:
+        if isinstance(error, NewColumn) and self._work.new_columns == "add":
+            try:
+                columns = find_new_columns(found, self._work, self._reading)
+            except FAULTS as other:
+                return Outcome(uri=found.uri, error=reason_of(other, found.uri))
+            if len(columns):  # none: it is a field within a column, which is not added
+                return Outcome(uri=found.uri, new_columns=columns.serialize().to_pybytes())
+        count = len(source.rejected) if source.has_too_many_rejected else 0
+        return Outcome(uri=found.uri, error=reason_of(error, found.uri), rejected_count=count)
+
+    def _write(self, rows: Iterable[pa.Table]) -> None:
+        """Put these rows as files; when one of their sources fails meanwhile, none."""
+        staging = self._work.staging
+        keys = RevisionKeys(staging.folder)
+        entries: list[FileEntry] = []
+        layouts: dict[str, Layout] = {}
+        try:
+            for file in FileWriter(staging.definition, staging.next_block).write(self._runs(rows)):
+                put_all(self._store, file.objects(keys))
+                entries.append(file.entry)
+                layouts[file.layout.id] = file.layout
+        except BaseException:
+            self.discard([Staged(entries=tuple(entries))])
+            raise
+        self.staged.append(Staged(entries=tuple(entries), layouts=tuple(layouts.values())))
+
+    def _runs(self, rows: Iterable[pa.Table]) -> Iterable[pa.Table]:
+        """What is sorted and split by itself is made large."""
+        definition = self._work.staging.definition
+        return gather(rows, RUN_BYTES) if definition.sort_by or definition.partition_by else rows
+
+
+def gather(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
+    """The same rows in tables of about this size."""
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= size_bytes:
+            yield pa.concat_tables(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def reason_of(error: UnderlayError, uri: str) -> str:
+    """Why a source failed, without its name, in one line."""
+    place = (error.place or "").removeprefix(uri).lstrip(":, ") or None
+    text = str(type(error)(error.problem, place=place, expected=error.expected, found=error.found, hint=error.hint))
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)

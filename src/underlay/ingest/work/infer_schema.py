@@ -1,0 +1,203 @@
+"""The columns of a table that is not there yet, from the beginnings of its first sources.
+
+Integers, floats, booleans, dates, times and instants are told by how they are written; a column without a value is
+text, since nothing is known of it. Parquet says its columns itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BufferedIOBase, BytesIO
+from typing import cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv
+
+from underlay.errors import SchemaMismatch, SourceUnreadable, Unsupported, from_os_error
+from underlay.ingest.csv.blocks import Blocks
+from underlay.ingest.csv.header import read_header
+from underlay.ingest.csv.records import LINES, find_records, last_end
+from underlay.ingest.rows.bad_values import find_bad
+from underlay.ingest.rows.parquet import open_parquet
+from underlay.ingest.rows.reading import RECORD_BYTES, Dialect
+from underlay.ingest.rows.schema_drift import drift
+from underlay.ingest.source.decompressed import Plain
+from underlay.ingest.source.file_format import Kind
+from underlay.schema.arrow_aliases import AnyArray, AnyField, AnyType
+from underlay.schema.convert.arrow import from_arrow
+
+SAMPLE_BYTES = 1 << 20
+
+Sample = tuple[str, Kind, BufferedIOBase]
+"""A source's name, its kind and its bytes, from the beginning."""
+
+
+def combine(found: Sequence[tuple[str, Kind, pa.Schema]]) -> pa.Schema:
+    """The columns of any of the sources, each with the narrowest type that holds what was seen of it.
+
+    That is text for a column of CSV which is written in different ways. Raises SchemaMismatch, naming two sources, when
+    they have no such type.
+    """
+    if not found:
+        raise SchemaMismatch("there is no source to take the columns from", hint="Name one, or give the columns.")
+    texts = _only_text(found)
+    first, together = found[0][0], pa.schema([])
+    for name, _, own in found:
+        together = common(together, _as_text(own, texts), first, name)
+    schema = without_nulls(together)
+    for name, kind, own in found:
+        if kind is Kind.PARQUET:
+            _check_declared(schema, own, name)
+    return schema
+
+
+def _only_text(found: Sequence[tuple[str, Kind, pa.Schema]]) -> set[str]:
+    """The columns that only CSV has, in ways that have no type in common but text."""
+    types: dict[str, list[AnyField]] = {}
+    for _, _, own in found:
+        for field in own:
+            types.setdefault(field.name, []).append(field)
+    others = {name for _, kind, own in found if kind not in (Kind.CSV, Kind.TSV) for name in own.names}
+    return {name for name, fields in types.items() if name not in others and not _go_together(fields)}
+
+
+def _go_together(fields: Sequence[AnyField]) -> bool:
+    try:
+        pa.unify_schemas([pa.schema([field]) for field in fields], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def _as_text(schema: pa.Schema, names: set[str]) -> pa.Schema:
+    return pa.schema([field.with_type(pa.string()) if field.name in names else field for field in schema])
+
+
+def without_nulls(schema: pa.Schema) -> pa.Schema:
+    """The same columns, text where nothing is known of their type."""
+    return pa.schema([field.with_type(_known(field.type)) for field in schema])
+
+
+def infer_one(name: str, kind: Kind, file: BufferedIOBase, dialect: Dialect) -> pa.Schema:
+    """The columns of one source; null is the type of those without a value. Raises SourceUnreadable, Unsupported."""
+    try:
+        match kind:
+            case Kind.PARQUET:
+                return open_parquet(file).schema_arrow.remove_metadata()
+            case Kind.CSV | Kind.TSV:
+                return _guess_csv(Plain(file, name), kind, dialect)
+            case Kind.JSON:
+                return _guess_json(Plain(file, name))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise SourceUnreadable("its columns cannot be told", place=name, found=str(error).strip()) from None
+    except OSError as error:
+        raise from_os_error(error, name) from None
+    raise Unsupported("sources of this kind are not ingested", place=name, found=kind.name, hint="Use Parquet.")
+
+
+def _guess_csv(plain: Plain, kind: Kind, dialect: Dialect) -> pa.Schema:
+    if not dialect.has_header:
+        raise SchemaMismatch("a source without a header does not name its columns", place=plain.name)
+    blocks = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES)
+    marks, names = read_header(blocks, dialect, kind, plain.name, RECORD_BYTES)
+    held = blocks.more()
+    data = held[: last_end(held, marks) or len(held)]
+    if not len(find_records(data, marks).begins):
+        return pa.schema([(name, pa.null()) for name in names])
+    found = pyarrow.csv.read_csv(
+        BytesIO(data),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=names, block_size=len(data)),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=marks.delimiter,
+            quote_char=marks.quote if marks.quote is not None else False,
+            newlines_in_values=True,
+            invalid_row_handler=lambda _: "skip",
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            null_values=["", *dialect.nulls], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    ).schema
+    return pa.schema([field.with_type(_plain(field.type)) for field in found])
+
+
+def _guess_json(plain: Plain) -> pa.Schema:
+    held = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES).begin()
+    lines = held[: last_end(held, LINES) or len(held)].split(b"\n")
+    objects = [found for line in lines if isinstance(found := decode_line(line), dict)]
+    if not objects:
+        raise SourceUnreadable("there is no object to tell columns from", place=plain.name, found=held[:40])
+    names = list(dict.fromkeys(name for found in objects for name in found))
+    return pa.schema([(name, written_type([found.get(name) for found in objects])) for name in names])
+
+
+def decode_line(line: bytes) -> object:
+    """What a line of JSON holds, None when it is none."""
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def written_type(values: list[object]) -> pa.DataType:
+    """The type of decoded values: texts that all are dates or instants are these."""
+    column: AnyArray = pa.array(cast("list[str]", values))
+    if not pa.types.is_string(column.type):
+        found: pa.DataType = column.type
+        return found
+    for type_ in (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        if _converts(column, type_):
+            return type_
+    return pa.string()
+
+
+def _converts(column: AnyArray, type_: pa.DataType) -> bool:
+    return not len(find_bad(1, lambda _: column.cast(type_)))
+
+
+def common(one: pa.Schema, other: pa.Schema, first: str, name: str) -> pa.Schema:
+    """The columns of both, with types that hold both. Raises SchemaMismatch, naming the two."""
+    try:
+        return pa.unify_schemas([one, other], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise SchemaMismatch(
+            "two sources have no columns in common that hold both",
+            place=f"{first} and {name}",
+            found=str(error).strip(),
+            hint="Give the table's columns.",
+        ) from None
+
+
+def _check_declared(schema: pa.Schema, own: pa.Schema, name: str) -> None:
+    """Raises SchemaMismatch for a type that Parquet says itself and that does not widen to the common one."""
+    refused = drift(from_arrow(schema), own).refused
+    if refused:
+        raise SchemaMismatch(
+            f"the column {refused[0]} has another type in another source",
+            place=name,
+            expected=schema.field(refused[0]).type,
+            found=own.field(refused[0]).type,
+            hint="Give the table's columns.",
+        )
+
+
+def _plain(guessed: AnyType) -> pa.DataType:
+    """A guessed type, for rows that were not looked at too: parts of seconds. Text is text even where a record is no
+    UTF-8, which Arrow takes for bytes: that record is rejected, and not all others."""
+    if isinstance(guessed, pa.TimestampType):
+        return pa.timestamp("us", guessed.tz)
+    if pa.types.is_binary(guessed):
+        return pa.string()
+    return pa.time64("us") if pa.types.is_time(guessed) else guessed
+
+
+def _known(type_: AnyType) -> pa.DataType:
+    """The type with text wherever nothing is known."""
+    if pa.types.is_null(type_):
+        return pa.string()
+    if isinstance(type_, pa.StructType):
+        return pa.struct([part.with_type(_known(part.type)) for part in type_])
+    if isinstance(type_, pa.ListType):
+        return pa.list_(_known(type_.value_type))
+    found: pa.DataType = type_
+    return found

@@ -1,0 +1,97 @@
+"""The columns of a source that a table does not have: found by a worker, added by whoever commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from underlay.errors import InvalidRequest, SchemaMismatch, SourceUnreadable, Unsupported
+from underlay.ingest.csv.blocks import Blocks
+from underlay.ingest.csv.records import LINES
+from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
+from underlay.ingest.rows.reading import Reading
+from underlay.ingest.source.decompressed import Plain
+from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.pinned import open_pinned
+from underlay.ingest.source.source import Found
+from underlay.ingest.work.infer_schema import common, decode_line, infer_one, without_nulls, written_type
+from underlay.ingest.work.source_rows import kind_in
+from underlay.ingest.work.work_unit import Work
+from underlay.prune.predicates.operand import format_column
+from underlay.schema.convert.arrow import from_arrow
+from underlay.schema.table_schema import TableSchema
+
+
+def find_new_columns(found: Found, work: Work, reading: Reading) -> pa.Schema:
+    """The columns of a source that the table does not have, with types; null is the type of those without a value.
+
+    Of CSV the types are guessed from its beginning; of JSON from every line, since a key may come late.
+    """
+    kind = kind_in(work, found)
+    with open_pinned(found, work.store_options) as file:
+        if kind is Kind.JSON:
+            return _from_lines(Plain(file, found.uri), reading)
+        every = infer_one(found.uri, kind, file, work.dialect)
+    return pa.schema([field for field in every if field.name not in reading.schema.names])
+
+
+def join_columns(found: Sequence[tuple[str, pa.Schema]], schema: TableSchema) -> tuple[pa.Schema, dict[str, str]]:
+    """The columns that sources want to have added, which may be null, each with a type that holds what all have in it.
+
+    Also why the table cannot have those of some sources, by uri: there is no such type or name, or the type is another
+    than that of sources before it.
+    """
+    columns = pa.schema([])
+    refused: dict[str, str] = {}
+    for uri, own in found:
+        wanted = pa.schema([field.with_nullable(True) for field in own if field.name not in schema.names])
+        try:
+            together = common(columns, wanted, "other sources", "this one")
+            _check_new(together, schema)
+        except (InvalidRequest, Unsupported) as error:
+            refused[uri] = str(error)
+        else:
+            columns = together
+    return without_nulls(columns), refused
+
+
+def _check_new(columns: pa.Schema, schema: TableSchema) -> None:
+    from_arrow(without_nulls(columns))
+    if SOURCE_COLUMN in columns.names:
+        raise SchemaMismatch(
+            f"a column {SOURCE_COLUMN} cannot be added: it would say of rows that are there that no source has them",
+            hint="A table that is created with it has it filled. Rename it in the source, or ignore new columns.",
+        )
+    taken = {name.casefold(): name for name in schema.names}
+    for name in columns.names:
+        other = taken.setdefault(name.casefold(), name)
+        if other != name:
+            raise SchemaMismatch(
+                f"a column {format_column((name,))} cannot be added, since there is {format_column((other,))}",
+                hint="Spark and others take upper and lower case for the same. Rename it in the source.",
+            )
+
+
+def _from_lines(plain: Plain, reading: Reading) -> pa.Schema:
+    columns = pa.schema([])
+    for objects in _objects(plain, reading):
+        names = list(dict.fromkeys(name for found in objects for name in found if name not in reading.schema.names))
+        own = pa.schema([(name, _type_of([found.get(name) for found in objects], plain.name)) for name in names])
+        columns = common(columns, own, plain.name, plain.name)
+    return columns
+
+
+def _objects(plain: Plain, reading: Reading) -> Iterator[list[dict[str, object]]]:
+    blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
+    blocks.begin()
+    for block in blocks.cut(LINES):
+        decoded = (decode_line(line) for line in block.data.split(b"\n"))
+        yield [found for found in decoded if isinstance(found, dict)]
+
+
+def _type_of(values: list[object], name: str) -> pa.DataType:
+    try:
+        return written_type(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise SourceUnreadable("a new column's type cannot be told", place=name, found=str(error).strip()) from None

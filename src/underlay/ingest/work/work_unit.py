@@ -1,0 +1,92 @@
+"""A part of a batch: sources that one worker reads, and what it hands back. Both travel as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pyarrow as pa
+
+from underlay.change.rows.staged import Staged, Staging
+from underlay.ingest.rows.reading import Dialect
+from underlay.ingest.source.source import Found
+from underlay.ingest.work.settings import NewColumnsPolicy
+from underlay.store.open import Option
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """Sources to read, and how. `encode` and `decode` make bytes of it."""
+
+    run: str
+    """The owner of the claims."""
+    at_us: int
+    """When the run read them, for rejected rows."""
+    sources: tuple[Found, ...]
+    kind: str | None = None
+    """The name of a `Kind`; without it each source's name says so."""
+    staging: Staging
+    dialect: Dialect = msgspec.field(default_factory=Dialect)
+    new_columns: NewColumnsPolicy = "error"
+    source_column: str | None = None
+    store_options: dict[str, Option] = {}
+    """Of the sources' stores, credentials included."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the sources as they are stored."""
+        return sum(one.size_bytes for one in self.sources)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a source: its rows; why it could not be read; or columns that the table lacks."""
+
+    uri: str
+    row_count: int = 0
+    rejected_count: int = 0
+    """Of a source that failed, how many were too many, if that is why; they are not recorded."""
+    error: str | None = None
+    new_columns: bytes | None = None
+    """An Arrow schema, when the source has columns that are to be added first; then nothing of it was written."""
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """Files with the rows of all sources that were read, and what became of each source."""
+
+    staged: Staged
+    outcomes: tuple[Outcome, ...]
+    rejected: bytes = b""
+    """Rejected rows, as a compressed Arrow stream; empty when there are none."""
+    told_bytes: int = 0
+    """How many bytes of the sources `advance` was told of."""
+
+
+def encode(value: Work | Done) -> bytes:
+    """The bytes of a work, or of what came of it."""
+    return msgspec.msgpack.encode(value)
+
+
+def decode_work(data: bytes) -> Work:
+    """The work in these bytes."""
+    return msgspec.msgpack.decode(data, type=Work)
+
+
+def decode_done(data: bytes) -> Done:
+    """What came of a work, from these bytes."""
+    return msgspec.msgpack.decode(data, type=Done)
+
+
+def pack_rows(tables: Sequence[pa.Table]) -> bytes:
+    """Tables of one schema as a compressed stream; nothing when there are none."""
+    if not tables:
+        return b""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, tables[0].schema, options=options) as writer:
+        for table in tables:
+            writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def unpack_rows(data: bytes) -> pa.Table | None:
+    """The rows of such a stream, None when there are none."""
+    return pa.ipc.open_stream(data).read_all() if data else None

@@ -1,0 +1,79 @@
+"""Who does the works of a batch: threads of this process, or whatever else can."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from threading import Event
+from typing import Protocol
+
+from underlay.change.rows.staged import discard
+from underlay.errors import UnderlayError
+from underlay.ingest.work.execute import do_work
+from underlay.ingest.work.progress import NoProgress, Progress
+from underlay.ingest.work.work_unit import Done, Work
+from underlay.store.store import Store
+
+
+class Workers(Protocol):
+    """Does works side by side."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many works are done at once."""
+
+    def run(self, works: Sequence[Work]) -> Generator[Done, None, None]:
+        """What comes of each work, each once, in any order, as they are done. An error of one ends all, and so does
+        closing it."""
+
+
+MakeWorkers = Callable[[int, int], Workers]
+"""The workers for so many bytes to read, in so many sources. It is called when there is something to do."""
+
+
+class _Stopped(Exception):
+    """Nobody waits for this work any more. Never leaves this module."""
+
+
+class LocalWorkers:
+    """Threads of this process. Reading CSV and writing Parquet let other threads run; reading JSON lines does not."""
+
+    def __init__(self, store: Store, *, progress: Progress | None = None, parallelism: int | None = None) -> None:
+        self._store = store
+        self._progress = progress or NoProgress()
+        self._parallelism = parallelism or os.cpu_count() or 1
+
+    @property
+    def parallelism(self) -> int:
+        """As many as there are cores, unless told otherwise."""
+        return self._parallelism
+
+    def run(self, works: Sequence[Work]) -> Generator[Done, None, None]:
+        """The works in threads; bytes are told while they are read."""
+        stopped = Event()
+
+        def advance(read_bytes: int) -> None:
+            if stopped.is_set():
+                raise _Stopped
+            self._progress.advanced(read_bytes=read_bytes)
+
+        pool = ThreadPoolExecutor(self._parallelism, thread_name_prefix="underlay-ingest")
+        waiting = {pool.submit(do_work, work, self._store, advance): work for work in works}
+        try:
+            for future in as_completed(list(waiting)):
+                done = future.result()
+                del waiting[future]
+                yield done
+        finally:
+            stopped.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            self._discard(waiting)
+
+    def _discard(self, unwanted: Mapping[Future[Done], Work]) -> None:
+        """Delete the files of works that were done and that nobody took."""
+        for future, work in unwanted.items():
+            if not future.cancelled() and future.exception() is None:
+                with suppress(UnderlayError):  # what is left is named by nobody, and swept
+                    discard(work.staging, self._store, [future.result().staged])

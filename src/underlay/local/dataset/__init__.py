@@ -1,0 +1,1 @@
+"""A snapshot as a pyarrow dataset, into which Arrow, DuckDB and Polars push filters."""

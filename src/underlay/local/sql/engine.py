@@ -1,0 +1,139 @@
+"""DuckDB databases in memory, locked so that SQL reaches nothing of the machine.
+
+Opening one takes tens of milliseconds, so that idle ones are kept. A query has one for itself: its views, and what an
+engine remembers of it, are never there for another query that runs at the same time. What a query leaves behind is
+rolled back before the next one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from threading import RLock
+from uuid import uuid4
+
+import duckdb
+
+from underlay.local.sql.interruptible import Worker
+from underlay.local.sql.statement import HARMLESS_FUNCTIONS, WRITING_FUNCTIONS
+
+MAX_IDLE = 4
+_TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions() where function_type = 'table'"
+_HAS_TIME_ZONE = "select count(*) from duckdb_settings() where name = 'TimeZone'"
+
+
+class Engine:
+    """A database for one query at a time. With `is_pushing` it hands filters to scans.
+
+    `refused_functions` are table functions that reach out of the lake.
+    """
+
+    def __init__(self, *, is_open: bool, is_pushing: bool) -> None:
+        self.is_open = is_open
+        self.is_pushing = is_pushing
+        self.worker = Worker()
+        self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open))
+        if self._database.execute(_HAS_TIME_ZONE).fetchall() == [(1,)]:  # without ICU there is no zone but UTC
+            self._database.execute("SET GLOBAL TimeZone = 'UTC'")
+        if not is_pushing:
+            # the second one hands a join's least and greatest keys to the other side's scan
+            self._database.execute("SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown'")
+        self.refused_functions: frozenset[str] = frozenset()
+        if not is_open:
+            named = frozenset(name for (name,) in self._database.execute(_TABLE_FUNCTIONS).fetchall())
+            self.refused_functions = (named - HARMLESS_FUNCTIONS) | WRITING_FUNCTIONS
+            # after the folder to spill to is set, which it forbids to set
+            self._database.execute("SET enable_external_access = false")
+            self._database.execute("SET lock_configuration = true")
+
+    def begin(self) -> duckdb.DuckDBPyConnection:
+        """A connection in a transaction of its own."""
+        connection = self._database.cursor()
+        connection.begin()
+        return connection
+
+    def close(self) -> None:
+        """Free everything."""
+        self.worker.close()
+        self._database.close()
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self._idle: list[Engine] = []
+        self._taken: set[Engine] = set()
+        self._lock = RLock()  # a result that is collected gives its engine back, in whatever thread, at any time
+        self._process = os.getpid()
+
+    def take(self, *, is_open: bool, is_pushing: bool) -> Engine:
+        with self._lock:
+            if self._process != os.getpid():  # the threads of a database do not survive a fork
+                self._idle, self._taken, self._process = [], set(), os.getpid()
+            found = next((one for one in self._idle if (one.is_open, one.is_pushing) == (is_open, is_pushing)), None)
+            if found is not None:
+                self._idle.remove(found)
+                self._taken.add(found)
+                return found
+        engine = Engine(is_open=is_open, is_pushing=is_pushing)
+        with self._lock:
+            self._taken.add(engine)
+        return engine
+
+    def give_back(self, engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
+        is_clean = _undo(connection)
+        with self._lock:
+            self._taken.discard(engine)
+            if is_clean and not engine.is_open and len(self._idle) < MAX_IDLE:
+                self._idle.append(engine)
+                return
+        engine.close()
+
+    def close(self) -> None:
+        with self._lock:
+            engines = [*self._idle, *self._taken]
+            self._idle.clear()
+            self._taken.clear()
+        for engine in engines:
+            engine.close()
+
+
+def _undo(connection: duckdb.DuckDBPyConnection) -> bool:
+    try:
+        connection.rollback()
+        connection.close()
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _settings(*, is_open: bool) -> dict[str, str | bool | int | float | list[str]]:
+    # each database has a folder of its own to spill to: DuckDB gives its files the same names in all
+    spill = os.path.join(tempfile.gettempdir(), f"underlay-duckdb-{uuid4().hex}")
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": spill,
+        "python_enable_replacements": False,
+        "python_scan_all_frames": False,
+    }
+    if not is_open:
+        settings |= {
+            "autoload_known_extensions": False,
+            "autoinstall_known_extensions": False,
+            "allow_community_extensions": False,
+            "allow_persistent_secrets": False,
+        }
+    return settings
+
+
+_pool = _Pool()
+atexit.register(_pool.close)
+
+
+def take_engine(*, external_access: bool, pushdown: bool) -> Engine:
+    """A database that nobody uses. Give it back."""
+    return _pool.take(is_open=external_access, is_pushing=pushdown)
+
+
+def give_back(engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
+    """The engine may serve another query: what was done on the connection is undone."""
+    _pool.give_back(engine, connection)

@@ -1,0 +1,183 @@
+"""SQL over the tables of a lake, on DuckDB in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+import duckdb
+import pyarrow as pa
+
+from underlay.errors import InvalidRequest
+from underlay.index.catalog import split_name
+from underlay.local.sql.duckdb_errors import from_duckdb
+from underlay.local.sql.engine import Engine, give_back, take_engine
+from underlay.local.sql.result import SqlResult
+from underlay.local.sql.statement import check_statement, is_pushed_right
+from underlay.local.sql.tables import Resolve, Source, Sources
+from underlay.local.sql.time_travel import Rewritten, quoted, rewrite_time_travel
+
+Parameters = Sequence[object] | Mapping[str, object]
+
+_PUSHDOWN = ("Arrow Scan Pushdown Filter", "Arrow Filter Pushdown")
+"""In what DuckDB says when it cannot hand over a filter that it could apply itself, such as some IS DISTINCT FROM."""
+_BATCH_ROWS = 1 << 17
+_IS_DUCKDB_1 = duckdb.__version__.startswith("1.")
+_COUNT = ["select", "count", "(", "*", ")", "from"]
+
+
+def run_sql(
+    text: str,
+    resolve: Resolve,
+    tables: Callable[[], Iterable[str]],
+    parameters: Parameters | None = None,
+    *,
+    external_access: bool = False,
+) -> SqlResult:
+    """Run one statement that reads. Each table is one snapshot, however often it is named.
+
+    Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, which may be
+    later, while rows are read. `external_access` lets SQL reach files and the network as this process can.
+    """
+    _check_given(text, parameters)
+    rewritten = rewrite_time_travel(text)
+    sources = Sources(rewritten, resolve, tables)
+    values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
+
+    def run(*, pushdown: bool) -> SqlResult:
+        engine = take_engine(external_access=external_access, pushdown=pushdown)
+        query = _Query(engine, engine.begin(), rewritten, sources)
+        try:
+            return query.run(parameters)
+        except duckdb.Error as error:
+            translated = query.translate(error)
+            query.close()
+            raise translated from error
+        except BaseException:
+            query.close()
+            raise
+
+    try:
+        return run(pushdown=is_pushed_right(rewritten.tokens, values))
+    except InvalidRequest as error:
+        is_refused = isinstance(error.__cause__, duckdb.NotSupportedError)
+        if not is_refused or not any(words in error.problem for words in _PUSHDOWN):
+            raise
+    return run(pushdown=False)
+
+
+def _check_given(text: object, parameters: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidRequest("a statement is text", found=type(text).__name__)
+    is_list = isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes)
+    if parameters is not None and not is_list and not isinstance(parameters, Mapping):
+        raise InvalidRequest(
+            "parameters are a list, or values by name",
+            found=type(parameters).__name__,
+            hint="Write [value] for one of them.",
+        )
+
+
+def _stream(connection: duckdb.DuckDBPyConnection, text: str, parameters: Parameters | None) -> pa.RecordBatchReader:
+    """Rows as they come: from DuckDB 1 those of a statement, as its relations hang over parameters and our scans; from
+    DuckDB 2 those of a relation, as its statements keep all rows first.
+    """
+    if _IS_DUCKDB_1:
+        return connection.execute(text, parameters).to_arrow_reader(_BATCH_ROWS)
+    try:
+        relation = connection.sql(text, params=parameters)
+    except duckdb.ProgrammingError:
+        connection.execute(text, parameters)  # fails alike, and says where in the text
+        raise
+    return relation.to_arrow_reader(_BATCH_ROWS)
+
+
+class _Query:
+    def __init__(
+        self, engine: Engine, connection: duckdb.DuckDBPyConnection, rewritten: Rewritten, sources: Sources
+    ) -> None:
+        self._engine = engine
+        self._connection = connection
+        self._text = rewritten.text
+        self._tokens = rewritten.tokens
+        self._has_travels = bool(rewritten.travels)
+        self._sources = sources
+        self._failures: list[Exception] = []
+
+    def run(self, parameters: Parameters | None) -> SqlResult:
+        """Begin the query."""
+        check_statement(self._text, self._tokens, self._connection, self._engine.refused_functions)
+        shown = self._shown_tables()
+        if shown is not None:
+            self._connection.register("shown tables", shown)
+            return self._result('SELECT * FROM "shown tables"', None)
+        named = self._sources.named
+        counted = self._count()
+        if counted is not None:
+            self._connection.register("count", counted)
+            return self._result('SELECT * FROM "count"', None)
+        if self._engine.is_pushing and not self._sources.are_pushed_right:
+            self._stop_pushing()
+        for source in named:
+            self._add_view(source)
+        return self._result(self._text, parameters)
+
+    def close(self) -> None:
+        """Free the engine."""
+        give_back(self._engine, self._connection)
+
+    def translate(self, error: Exception) -> Exception:
+        """What a scan raised, or else what DuckDB says."""
+        if self._failures:
+            return self._failures[0]
+        return from_duckdb(error, self._sources.tables, self._sources.pairs)
+
+    def _stop_pushing(self) -> None:
+        """Another engine, before anything was done on this one."""
+        engine = take_engine(external_access=self._engine.is_open, pushdown=False)
+        connection = engine.begin()
+        self.close()
+        self._engine, self._connection = engine, connection
+
+    def _result(self, text: str, parameters: Parameters | None) -> SqlResult:
+        connection = self._connection
+        reader = self._engine.worker.call(lambda: _stream(connection, text, parameters), connection.interrupt)
+        return SqlResult(
+            reader,
+            worker=self._engine.worker,
+            close=partial(give_back, self._engine, connection),
+            translate=self.translate,
+            interrupt=connection.interrupt,
+        )
+
+    def _add_view(self, source: Source) -> None:
+        """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
+        schema = f"memory.{quoted(source.schema)}"
+        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
+        scan = self._connection.from_arrow(source.dataset.watched(self._failures.append))
+        scan.create_view(source.table, replace=False)
+        self._connection.execute("USE memory.main")
+
+    def _count(self) -> pa.Table | None:
+        """What SELECT count(*) FROM dataset.table answers, from metadata: DuckDB would read a column to count it."""
+        words = [token.text for token in self._tokens if token.text != ";"]
+        if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._has_travels:
+            return None
+        source = self._sources.find_named(words[6], words[8])
+        if source is None:
+            return None
+        rows = source.dataset.watched(self._failures.append).count_rows()
+        return pa.table({"count_star()": pa.array([rows], pa.int64())})
+
+    def _shown_tables(self) -> pa.Table | None:
+        """What SHOW TABLES [FROM dataset] answers: names cost nothing, snapshots would."""
+        words = [token.text.lower() for token in self._tokens if token.text != ";"]
+        if words[:2] == ["show", "all"]:
+            words.pop(1)
+        if words[:2] != ["show", "tables"] or len(words) not in (2, 4) or words[2:3] not in ([], ["from"]):
+            return None
+        wanted = words[3] if len(words) == 4 else None
+        pairs = [split_name(name) for name in self._sources.tables]
+        kept = [pair for pair in pairs if wanted is None or pair[0].lower() == wanted]
+        names = [pa.array([pair[at] for pair in kept], pa.string()) for at in (0, 1)]
+        return pa.table(names, names=["dataset", "table"])

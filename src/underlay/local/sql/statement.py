@@ -1,0 +1,118 @@
+"""Which SQL may run: one statement that reads, and no function that reaches out of the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+
+import duckdb
+from sqlglot.tokenizer_core import Token, TokenType
+
+from underlay.errors import InvalidRequest
+from underlay.local.sql.time_travel import is_name
+
+_MAX_INT64 = 2**63 - 1
+_READ_TYPES = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+_READ_WORDS = frozenset((
+    "SELECT", "WITH", "FROM", "VALUES", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE", "TABLE",
+    "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "(",
+))  # fmt: skip
+_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP", "TRUNCATE", "COPY", "REPLACE"))
+_INNER_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY"))
+_CHANGE_HINT = "SQL here reads only. Tables change by append, register and rollback."
+_READ_HINT = "Write SELECT, WITH, FROM, VALUES, EXPLAIN, DESCRIBE, SHOW or SUMMARIZE."
+
+HARMLESS_FUNCTIONS = frozenset((
+    "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "icu_calendar_names",
+    "pg_timezone_names", "pragma_version", "pragma_show", "pragma_table_info", "summary", "test_all_types",
+    "duckdb_columns", "duckdb_functions", "duckdb_keywords", "duckdb_schemas", "duckdb_tables", "duckdb_types",
+    "duckdb_views", "duckdb_databases",
+))  # fmt: skip
+"""Table functions that show nothing but the lake's tables and constants."""
+
+WRITING_FUNCTIONS = frozenset(("write_log",))
+"""Functions that are no table functions and still leave a trace for others."""
+
+
+def check_statement(
+    text: str, words: Sequence[Token], connection: duckdb.DuckDBPyConnection, refused_functions: Collection[str]
+) -> None:
+    """Raise InvalidRequest unless the text is one statement that reads. Raises duckdb.Error for bad syntax."""
+    tokens = list(words)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise InvalidRequest("there is no statement", hint=_READ_HINT)
+    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+        raise InvalidRequest("more than one statement", hint="Run them one by one.")
+    check_functions(tokens, refused_functions)
+    first = _check_first(tokens)
+    _check_inner(tokens)
+    _check_type(tokens, text, connection)
+    if first == "EXPLAIN":
+        _check_explained(tokens, text, connection)
+
+
+def check_functions(tokens: Sequence[Token], refused: Collection[str]) -> None:
+    """Raise InvalidRequest when one of these functions is called."""
+    for token, following in pairwise(tokens):
+        name = token.text.lower()
+        if following.token_type == TokenType.L_PAREN and name in refused and is_name(token):
+            raise InvalidRequest(f"the function {name} is not available: SQL reaches the lake's tables only")
+
+
+def _check_first(tokens: Sequence[Token]) -> str:
+    first = tokens[0].text.upper()
+    if first not in _READ_WORDS:
+        hint = _CHANGE_HINT if first in _CHANGES else _READ_HINT
+        raise InvalidRequest("not a statement that reads", found=first, hint=hint)
+    return first
+
+
+def _check_inner(tokens: Sequence[Token]) -> None:
+    """Raise InvalidRequest for a change before or after the queries of WITH, which DuckDB 2 calls a SELECT or MULTI."""
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        word = token.text.upper()
+        if (
+            before.token_type in (TokenType.L_PAREN, TokenType.R_PAREN)
+            and token.token_type != TokenType.IDENTIFIER
+            and word in _INNER_CHANGES
+            and (is_name(after) or after.token_type == TokenType.L_PAREN)
+        ):
+            hint = f'{_CHANGE_HINT} A column of this name is written as "{token.text}".'
+            raise InvalidRequest("not a statement that reads", found=word, hint=hint)
+
+
+def _check_type(tokens: Sequence[Token], text: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB makes a type of the values that a pivot finds, then the query: two statements, or one of type MULTI."""
+    statements = connection.extract_statements(text)
+    kind = statements[-1].type
+    has_pivot = any(token.text.upper().startswith("PIVOT") for token in tokens)
+    is_read = kind in _READ_TYPES or (has_pivot and kind == duckdb.StatementType.MULTI)
+    if not is_read or (len(statements) > 1 and not has_pivot):
+        raise InvalidRequest("not a statement that reads", found=kind.name, hint=_CHANGE_HINT)
+
+
+def _check_explained(tokens: Sequence[Token], text: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """EXPLAIN ANALYZE runs what it explains."""
+    at = 1
+    while at < len(tokens) and tokens[at].text.upper() in ("ANALYZE", "VERBOSE"):
+        at += 1
+    if at < len(tokens) and tokens[at].token_type == TokenType.L_PAREN:
+        at = next((n for n in range(at, len(tokens)) if tokens[n].token_type == TokenType.R_PAREN), at) + 1
+    if at < len(tokens) and _check_first(tokens[at:]) != "EXPLAIN":
+        _check_type(tokens[at:], text[tokens[at].start :], connection)
+
+
+def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bool:
+    """Whether DuckDB hands its filters to Arrow as it means them.
+
+    It hands over `x <= 'nan'` as true, also for nulls, and fails for a list with numbers above 2^63.
+    """
+    texts = (token.text for token in tokens if token.token_type in (TokenType.STRING, TokenType.NUMBER))
+    return not any(map(_is_misread, (*texts, *parameters)))
+
+
+def _is_misread(value: object) -> bool:
+    text = str(value).strip().lower().lstrip("+-")
+    return text == "nan" or (text.isdecimal() and int(text) > _MAX_INT64)

@@ -1,0 +1,132 @@
+"""The tables that a query names, each resolved once: one snapshot, whichever engine runs the query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+import pyarrow as pa
+
+from underlay.errors import Unsupported
+from underlay.index.catalog import split_name
+from underlay.local.dataset.dataset import TableDataset
+from underlay.local.sql.duckdb_errors import no_table
+from underlay.local.sql.time_travel import Rewritten, Travel, dotted_names
+
+Resolve = Callable[[str, int | None, datetime | None], TableDataset | None]
+"""A table's snapshot by its name: the newest, or a version, or as of a moment. None when there is no such table."""
+
+_CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_columns", "pg_catalog", "duckdb_schemas")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A snapshot and the name that the query has for it."""
+
+    schema: str
+    table: str
+    dataset: TableDataset
+
+
+class Sources:
+    """The tables of one query. Raises TableNotFound, and Unsupported for a table that DuckDB would misread."""
+
+    def __init__(self, rewritten: Rewritten, resolve: Resolve, tables: Callable[[], Iterable[str]]) -> None:
+        self._rewritten = rewritten
+        self._resolve = resolve
+        self._list_tables = tables
+
+    @cached_property
+    def tables(self) -> list[str]:
+        """The names of all tables there are."""
+        return sorted(self._list_tables())
+
+    @cached_property
+    def pairs(self) -> list[str]:
+        """Every `a.b` in the text: tables, and columns of tables."""
+        return [f"{dataset}.{table}" for dataset, table in dotted_names(self._rewritten.tokens)]
+
+    @cached_property
+    def named(self) -> list[Source]:
+        """The tables and versions whose names stand in the text, and all tables when it asks the catalog."""
+        newest = ((name, self._resolve(name, None, None)) for name in self._names())
+        found = [
+            *map(self._version, self._rewritten.travels),
+            *(_source(name, dataset) for name, dataset in newest if dataset is not None),
+        ]
+        written = {pair.lower() for pair in self.pairs}
+        for source in found:
+            if f"{source.schema}.{source.table}".lower() in written:
+                _check_names(source)
+        return found
+
+    @cached_property
+    def are_pushed_right(self) -> bool:
+        """Whether DuckDB compares all columns as Arrow does, so that either may filter.
+
+        DuckDB hands over no nanoseconds of a day, and knows microseconds only of instants with a time zone.
+        """
+        return not any(_has_unlike_type(field.type) for source in self.named for field in source.dataset.schema)
+
+    def find_named(self, dataset: str, table: str) -> Source | None:
+        """The newest version of a table that stands in the text."""
+        name = f"{dataset}.{table}".lower()
+        return next((one for one in self.named if f"{one.schema}.{one.table}".lower() == name), None)
+
+    def _names(self) -> list[str]:
+        """The tables whose newest version is wanted. A few may be columns' names."""
+        words = {token.text.lower() for token in self._rewritten.tokens}
+        if not words.isdisjoint(_CATALOGS):
+            return self.tables
+        pairs = {pair.lower() for pair in self.pairs}
+        return [name for name in self.tables if name.lower() in pairs] if pairs else []
+
+    def _version(self, travel: Travel) -> Source:
+        name = f"{travel.dataset}.{travel.table}"
+        written = next((one for one in self.tables if one.lower() == name.lower()), None)
+        found = None if written is None else self._resolve(written, travel.version, travel.as_of)
+        if found is None:
+            raise no_table(name, self.tables)
+        return Source(schema=travel.schema, table=travel.table, dataset=found)
+
+
+def _source(name: str, dataset: TableDataset) -> Source:
+    schema, table = split_name(name)
+    return Source(schema=schema, table=table, dataset=dataset)
+
+
+def _check_names(source: Source) -> None:
+    """Raise Unsupported for columns, or fields of one struct, that DuckDB takes for the same."""
+    for group in _groups(pa.struct(list(source.dataset.schema)), ()):
+        by_fold: dict[bytes, list[str]] = {}
+        for name in group:
+            by_fold.setdefault(name.encode().lower(), []).append(name)  # of bytes: only A to Z, as DuckDB does
+        alike = next((names for names in by_fold.values() if len(names) > 1), None)
+        if alike is not None:
+            raise Unsupported(
+                "SQL cannot tell columns apart whose names differ in upper and lower case only",
+                place=f"{source.schema}.{source.table}",
+                found=" and ".join(alike),
+                hint="Read the table with scan(), or rename a column.",
+            )
+
+
+def _groups(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[list[str]]:
+    """The names, each with its path, that stand beside each other in a type."""
+    fields = _fields(kind)
+    if isinstance(kind, pa.StructType):
+        yield [".".join((*path, field.name)) for field in fields]
+    for field in fields:
+        yield from _groups(field.type, (*path, field.name))
+
+
+def _has_unlike_type(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.TimestampType):
+        return kind.unit == "ns" and kind.tz is not None
+    return kind == pa.time64("ns") or any(_has_unlike_type(field.type) for field in _fields(kind))
+
+
+def _fields(kind: pa.DataType) -> list[pa.Field[pa.DataType]]:
+    return [kind.field(at) for at in range(kind.num_fields)]

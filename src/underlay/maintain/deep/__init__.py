@@ -1,0 +1,1 @@
+"""Files checked byte by byte: their footers and rows against what the index says of them."""

@@ -1,0 +1,132 @@
+"""Data files and their sidecars: there, with the size, etag and identity that the index names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from underlay.errors import Damaged, InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
+from underlay.index.keys import is_own
+from underlay.maintain.verify.finding import Finding, Kind, Severity
+from underlay.maintain.verify.history import FileFacts, History
+from underlay.maintain.verify.runner import Work
+from underlay.pm.format.checksum import identity
+from underlay.pm.format.sidecar import Sidecar, decode
+from underlay.pm.verify import check_structure
+from underlay.scan.read.file_stores import Place
+from underlay.store.store import Store, StoredObject
+
+Listed = Mapping[str, StoredObject]
+"""What is in the revision's folder, by key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesCheck:
+    """What was found, and which files can be read."""
+
+    findings: tuple[Finding, ...]
+    whole: tuple[FileFacts, ...]
+
+
+def verify_files(work: Work, history: History, listed: Listed) -> FilesCheck:
+    """Every file by the listing of its revision's folder; files elsewhere by a request each."""
+    findings: list[Finding] = []
+    whole: list[FileFacts] = []
+    files = list(history.files.values())
+    problems = work.each(lambda facts: _file_problem(work, history, facts, listed), files)
+    for facts, problem in zip(files, problems, strict=True):
+        if problem is None:
+            whole.append(facts)
+        else:
+            findings.append(file_finding(history, facts.location, problem))
+    return FilesCheck(findings=tuple(findings), whole=tuple(whole))
+
+
+def file_finding(history: History, location: str, problem: UnderlayError) -> Finding:
+    """The loss of a file."""
+    versions = history.with_file(location)
+    is_missing = isinstance(problem, NotFound)
+    kind = Kind.MISSING if is_missing else Kind.INCONSISTENT if isinstance(problem, Replaced) else Kind.DAMAGED
+    hint = "Its rows are lost unless there is a copy: put the same bytes back under the same name."
+    return Finding(
+        kind=kind,
+        severity=Severity.LOST,
+        place=history.keys.file(location) or location,
+        problem="the file is missing" if is_missing else _words(problem),
+        versions=versions,
+        hint=hint,
+    )
+
+
+def _words(problem: UnderlayError) -> str:
+    """The problem without its hint: the finding has its own."""
+    plain = UnderlayError(problem.problem, expected=problem.expected, found=problem.found)
+    return str(plain)
+
+
+def _file_problem(work: Work, history: History, facts: FileFacts, listed: Listed) -> UnderlayError | None:
+    key = history.keys.file(facts.location)
+    if is_own(facts.location) and key is not None:
+        # What is not in the listing may have come while it was made.
+        found = listed.get(key) or work.store.head(key)
+    else:
+        try:
+            place = work.stores.locate(history.keys, facts.location)
+            found = place.store.head(place.key)
+        except (Unavailable, InvalidRequest) as error:
+            return error
+    if found is None:
+        return NotFound("the file is missing")
+    if found.size_bytes != facts.size_bytes:
+        return Damaged("the file has another size", expected=facts.size_bytes, found=found.size_bytes)
+    if facts.etag is not None and found.etag != facts.etag:
+        return Replaced("the file was replaced since it was registered", expected=facts.etag, found=found.etag)
+    return None
+
+
+def verify_sidecars(work: Work, history: History) -> Iterator[tuple[FileFacts, UnderlayError]]:
+    """The files whose sidecars are missing or not what they should be, with the reason. One request for each."""
+    files = [facts for facts in history.files.values() if facts.sidecar_bytes]
+    problems = work.each(lambda facts: _sidecar_problem(work.store, history, facts), files)
+    for facts, problem in zip(files, problems, strict=True):
+        if problem is not None:
+            yield facts, problem
+
+
+def _sidecar_problem(store: Store, history: History, facts: FileFacts) -> UnderlayError | None:
+    try:
+        sidecar = read_sidecar(Place(store, history.keys.sidecar(facts.location)), facts)
+    except (NotFound, Damaged) as error:
+        return error
+    return next(check_structure(sidecar), None)
+
+
+def read_sidecar(place: Place, facts: FileFacts) -> Sidecar:
+    """The sidecar of a file. Raises NotFound, or Damaged when it is not the one that was written."""
+    data = place.store.get(place.key)[0]
+    if len(data) != facts.sidecar_bytes:
+        raise Damaged("the sidecar has another size", expected=facts.sidecar_bytes, found=len(data))
+    if (found := identity(data)) != facts.sidecar_crc:
+        raise Damaged(
+            "the sidecar is another one, or damaged", expected=f"{facts.sidecar_crc:#010x}", found=f"{found:#010x}"
+        )
+    return decode(data, check=False, parquet_size=facts.size_bytes)
+
+
+def sidecar_finding(history: History, facts: FileFacts, problem: UnderlayError, *, repaired: bool | None) -> Finding:
+    """A sidecar that is wrong; `repaired` says whether that was mended, None when nobody tried."""
+    is_missing = isinstance(problem, NotFound)
+    words = "the sidecar is missing" if is_missing else _words(problem)
+    hint = 'Run "underlay verify --repair"; readers build it again from its file as well.'
+    if repaired is False:
+        words = f"{words}, and its file does not give the one that was written"
+        hint = "Its file is damaged, or was written by another release. Queries read without it."
+    return Finding(
+        kind=Kind.SIDECAR,
+        severity=Severity.DERIVED,
+        place=history.keys.sidecar(facts.location),
+        problem=words,
+        versions=history.with_file(facts.location),
+        hint=None if repaired else hint,
+        is_repaired=bool(repaired),
+    )

@@ -1,0 +1,136 @@
+"""What the versions of a revision consist of, in few words: enough to say which of them need an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import Definition, PageRef, Root, SegmentRef
+from underlay.maintain.verify.finding import Finding, VersionRange, ranges_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """A file as every entry of it must say, whatever became of its rows since."""
+
+    location: str
+    size_bytes: int
+    etag: str | None
+    footer_bytes: int
+    footer_crc: int
+    layout: str
+    row_count: int
+    sidecar_bytes: int
+    sidecar_crc: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFile:
+    """A file in one version: what it is, and which of its rows are deleted."""
+
+    facts: FileFacts
+    deletes: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFacts:
+    """One version. Values that it shares with others are the same objects."""
+
+    version: int
+    row_count: int
+    file_count: int
+    data_bytes: int
+    segments: tuple[str, ...]
+    tail: Mapping[str, LiveFile]
+    removed: frozenset[str]
+    deletes: Mapping[str, bytes]
+    tree: PageRef | None
+    layouts: frozenset[str]
+    definition: Definition
+    added: frozenset[str]
+    """Files that the version added in its tail."""
+    added_segments: tuple[str, ...]
+    gone: frozenset[str]
+    newly_deleted: Mapping[str, bytes]
+    restored: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """All versions of a revision that can be read, and what they name."""
+
+    keys: RevisionKeys
+    versions: dict[int, VersionFacts] = field(default_factory=dict)
+    refs: dict[str, SegmentRef] = field(default_factory=dict)
+    layouts: dict[str, Layout] = field(default_factory=dict)
+    files: dict[str, FileFacts] = field(default_factory=dict)
+    contents: dict[str, SegmentContent] = field(default_factory=dict)
+    """Of the segments that are whole."""
+    newest: Root | None = None
+    newest_version: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+    def forget_strangers(self) -> None:
+        """Leave out what only roots name that are not of this chain."""
+        used = {segment for facts in self.versions.values() for segment in facts.segments}
+        live = {location for facts in self.versions.values() for location in facts.tail}
+        live = live.union(*(content.files for content in self.contents.values()))
+        self.refs = {name: ref for name, ref in self.refs.items() if name in used}
+        self.files = {location: facts for location, facts in self.files.items() if location in live}
+
+    def with_segment(self, segment_id: str) -> tuple[VersionRange, ...]:
+        """The versions that name a segment."""
+        return ranges_of(facts.version for facts in self.versions.values() if segment_id in facts.segments)
+
+    def with_file(self, location: str) -> tuple[VersionRange, ...]:
+        """The versions that a file is part of, as far as segments can be read."""
+        holders = {name for name, content in self.contents.items() if location in content.files}
+        return ranges_of(
+            facts.version
+            for facts in self.versions.values()
+            if location in facts.tail or (location not in facts.removed and not holders.isdisjoint(facts.segments))
+        )
+
+    def with_tail(self, location: str, first: int) -> tuple[VersionRange, ...]:
+        """The versions from `first` on that have a file in their tail without a break."""
+        end = first
+        while end in self.versions and location in self.versions[end].tail:
+            end += 1
+        return (VersionRange(first, end),)
+
+    def with_trees(self, page_ids: Iterable[str]) -> tuple[VersionRange, ...]:
+        """The versions whose source tree has one of these pages on top."""
+        wanted = set(page_ids)
+        return ranges_of(
+            facts.version for facts in self.versions.values() if facts.tree is not None and facts.tree.id in wanted
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentContent:
+    """The files of a segment."""
+
+    files: Mapping[str, LiveFile]
+    layouts: frozenset[str]
+    row_count: int
+    data_bytes: int
+    deleted_rows: int
+
+
+def facts_of(entry: FileEntry) -> FileFacts:
+    """What of an entry never changes."""
+    return FileFacts(
+        location=entry.location,
+        size_bytes=entry.size_bytes,
+        etag=entry.etag,
+        footer_bytes=entry.footer_bytes,
+        footer_crc=entry.footer_crc,
+        layout=entry.layout,
+        row_count=int(np.frombuffer(entry.block_rows, "<i8").sum()),
+        sidecar_bytes=entry.sidecar_bytes,
+        sidecar_crc=entry.sidecar_crc,
+    )

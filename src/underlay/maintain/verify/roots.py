@@ -1,0 +1,204 @@
+"""The roots of a revision: whole, contiguous, each made from the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar
+
+from underlay.errors import Damaged, Inconsistent, NotFound, UnderlayError, Unsupported
+from underlay.index import deletion_vectors as bitmaps
+from underlay.index.entry import FileEntry
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import Root, Sources, decode_root
+from underlay.maintain.verify.finding import Finding, Kind, Severity, VersionRange
+from underlay.maintain.verify.history import History, LiveFile, VersionFacts, facts_of
+from underlay.maintain.verify.links import Link, find_backward, find_numbers, find_strangers
+from underlay.maintain.verify.runner import Work
+from underlay.schema.record import from_record
+from underlay.store.store import Store
+
+T = TypeVar("T")
+
+
+def verify_roots(work: Work, keys: RevisionKeys, listed: Collection[str]) -> History:
+    """Read every root, in order. What is found so far is in the history."""
+    history = History(keys=keys)
+    folder = keys.root(0).rpartition("/")[0]
+    roots = {key for key in listed if key.endswith(".root") and key.rpartition("/")[0] == folder}
+    numbers = find_numbers(roots, keys.root)
+    history.newest_version = numbers[-1] if numbers else None
+    walk = _Walk(history)
+    for number, found in zip(numbers, work.each(lambda n: _read(work.store, keys, n), numbers), strict=True):
+        if isinstance(found, NotFound):
+            history.findings.append(_lost(keys, number, "the root is missing", Kind.MISSING))
+        elif isinstance(found, UnderlayError):
+            history.findings.append(_lost(keys, number, str(found), Kind.DAMAGED))
+        else:
+            walk.take(found)
+    walk.end()
+    return history
+
+
+def _read(store: Store, keys: RevisionKeys, version: int) -> Root | UnderlayError:
+    try:
+        root = decode_root(store.get(keys.root(version))[0])
+        from_record(root.definition.schema)
+    except (Damaged, NotFound, Unsupported) as error:
+        return error
+    if root.version != version:
+        return Inconsistent("the root has another version than its key", expected=version, found=root.version)
+    return root
+
+
+def _lost(keys: RevisionKeys, version: int, problem: str, kind: Kind) -> Finding:
+    return Finding(
+        kind=kind,
+        severity=Severity.LOST,
+        place=keys.root(version),
+        problem=problem,
+        versions=(VersionRange(version, version + 1),),
+        hint="Bring it back from a copy, under the same key.",
+    )
+
+
+class _Walk:
+    """Takes roots in order and keeps of each what is needed later; what two neighbours share is kept once."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._links: dict[int, Link] = {}
+        self._parent: Root | None = None
+        self._tail: dict[tuple[str, bytes | None], LiveFile] = {}
+
+    def take(self, root: Root) -> None:
+        """One more root."""
+        history, before = self._history, self._parent
+        self._links[root.version] = Link(
+            commit_id=root.commit_id, parent_id=root.parent_id, committed_us=root.committed_us
+        )
+        problems, broken = list(_in_itself(root)), list[str]()
+        if before is not None and before.version == root.version - 1 and before.commit_id == root.parent_id:
+            problems += _after(before, root)
+        for ref in root.segments:
+            if history.refs.setdefault(ref.id, ref) != ref:
+                problems.append(f"segment {ref.id} is described in another way than in the versions before")
+        history.layouts |= {layout.id: layout for layout in root.layouts}
+        self._tail = {(file.location, file.deletes): self._live(file, problems, broken) for file in root.tail}
+        self._note(root.version, problems, Severity.ANSWERS)
+        self._note(root.version, broken, Severity.LOST)
+        history.versions[root.version] = self._facts(root)
+        self._parent = history.newest = root
+
+    def end(self) -> None:
+        """After the last root: which of them are of another chain."""
+        history = self._history
+        for version in sorted(find_strangers(self._links)):
+            history.versions.pop(version)
+            problem = "the root does not follow the one before, or the one after does not follow it"
+            history.findings.append(_lost(history.keys, version, problem, Kind.INCONSISTENT))
+        for version in find_backward(self._links):
+            self._note(version, ["the version is not newer than the one before"], Severity.ANSWERS)
+
+    def _note(self, version: int, problems: list[str], severity: Severity) -> None:
+        if problems:
+            self._history.findings.append(
+                Finding(
+                    kind=Kind.INCONSISTENT,
+                    severity=severity,
+                    place=self._history.keys.root(version),
+                    problem="; ".join(dict.fromkeys(problems)),
+                    versions=(VersionRange(version, version + 1),),
+                )
+            )
+
+    def _live(self, file: FileEntry, problems: list[str], broken: list[str]) -> LiveFile:
+        known = self._tail.get((file.location, file.deletes))
+        facts = facts_of(file) if known is None else known.facts
+        if self._history.files.setdefault(file.location, facts) != facts:
+            problems.append(f"file {file.location} is described in another way than in the versions before")
+        if known is not None:
+            return known
+        broken += delete_problems(file.location, file.deletes, facts.row_count, file.deleted_rows)
+        return LiveFile(facts=facts, deletes=file.deletes)
+
+    def _facts(self, root: Root) -> VersionFacts:
+        before = self._history.versions.get(root.version - 1)
+        tail = {file.location: self._tail[file.location, file.deletes] for file in root.tail}
+        names = list(tail)
+        return VersionFacts(
+            version=root.version,
+            row_count=root.row_count,
+            file_count=root.file_count,
+            data_bytes=root.data_bytes,
+            segments=tuple(ref.id for ref in root.segments),
+            tail=tail,
+            removed=_shared(frozenset(root.removed), before.removed if before else None),
+            deletes=_shared(root.deletes, before.deletes if before else None),
+            tree=root.sources.tree,
+            layouts=_shared(frozenset(layout.id for layout in root.layouts), before.layouts if before else None),
+            definition=_shared(root.definition, before.definition if before else None),
+            added=frozenset(names[len(names) - root.delta.added_in_tail :]),
+            added_segments=root.delta.added_segments,
+            gone=frozenset(root.delta.removed),
+            newly_deleted=root.delta.deletes,
+            restored=root.delta.restored,
+        )
+
+
+def _shared(new: T, old: T | None) -> T:
+    return old if old is not None and old == new else new
+
+
+def delete_problems(location: str, bits: bytes | None, row_count: int, deleted_rows: int | None) -> Iterator[str]:
+    """Why a deletion vector is not one of a file with so many rows, `deleted_rows` of which are said to be deleted."""
+    try:
+        if bits is not None:
+            bitmaps.check(bits, row_count)
+        found = 0 if bits is None else bitmaps.count(bits)
+    except Damaged as error:
+        yield f"the deletion vector of {location}: {error}"
+        return
+    if deleted_rows is not None and found != deleted_rows:
+        yield f"{location} has {found} deleted rows, and its entry says {deleted_rows}"
+
+
+def _in_itself(root: Root) -> Iterator[str]:
+    names = [file.location for file in root.tail]
+    if len(set(names)) != len(names):
+        yield "a file is in the tail twice"
+    if len(set(root.removed)) != len(root.removed):
+        yield "a file is removed twice"
+    if root.delta.added_in_tail > len(names):
+        yield "more files were added than there are"
+    if not {ref.id for ref in root.segments}.issuperset(root.delta.added_segments):
+        yield "a segment was added that is not there"
+    if root.terminal != root.delta.terminal:
+        yield "the end of the revision is not in the delta"
+    if any(record.version != root.version for record in root.delta.sources):
+        yield "a source was brought by another version"
+
+
+def _after(before: Root, root: Root) -> Iterator[str]:
+    """Why a root is not what its delta makes of the one before, apart from its files."""
+    delta = root.delta
+    if before.terminal is not None:
+        yield "it follows a version that nothing may follow"
+    if root.fences != before.fences | delta.fences or any(
+        root.fences[job] < epoch for job, epoch in before.fences.items()
+    ):
+        yield "the epochs of jobs are not those before with those of the delta"
+    if delta.restored is not None:
+        return
+    if root.definition != (delta.definition or before.definition):
+        yield "the definition is not the one before, and not in the delta"
+    if not _follows(before.sources, root.sources, {record.uri: record for record in delta.sources}):
+        yield "the sources are not those before with those of the delta"
+
+
+def _follows(before: Sources, after: Sources, added: Mapping[str, object]) -> bool:
+    """Whether a journal is the one before with more. One that went into the tree, which may have known it all, is
+    checked there."""
+    if before.tree != after.tree or not after.journal:
+        return True
+    expected = {record.uri: record for record in before.journal} | dict(added)
+    return {record.uri: record for record in after.journal} == expected

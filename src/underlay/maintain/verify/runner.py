@@ -1,0 +1,86 @@
+"""How `verify` works: many requests side by side, few of them waiting, and somebody told how far it is."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TypeVar
+
+from underlay.scan.read.file_stores import FileStores
+from underlay.store.store import Store
+
+THREADS = 16
+DECODERS = 4
+"""Files whose rows are decoded at a time: each holds a block in memory."""
+_WAITING = 4
+"""Results for each thread that may wait to be taken."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress = Callable[[int, int], None]
+"""Told how many of how many objects were looked at; the second number grows as more are found."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts objects."""
+
+    progress: Progress | None
+    _done: int = 0
+    _total: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def expect(self, count: int) -> None:
+        """More objects will be looked at."""
+        with self._lock:
+            self._total += count
+
+    def tick(self) -> None:
+        """One more was."""
+        with self._lock:
+            self._done += 1
+            if self.progress is not None:
+                self.progress(self._done, max(self._total, self._done))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Where to look, and with whose help."""
+
+    store: Store
+    stores: FileStores
+    pool: ThreadPoolExecutor
+    tally: Tally
+
+    def each(self, look: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """What `look` returns for each item, in order; each is an object of the tally."""
+        found = list(items)
+        self.tally.expect(len(found))
+        return self._run(look, found, THREADS * _WAITING)
+
+    def decode(self, look: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """The same for items that come one by one and take much memory each: few of them at a time."""
+
+        def counted() -> Iterator[Item]:
+            for item in items:
+                self.tally.expect(1)
+                yield item
+
+        return self._run(look, counted(), DECODERS)
+
+    def _run(self, look: Callable[[Item], Result], items: Iterable[Item], limit: int) -> Iterator[Result]:
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(self.pool.submit(look, item))
+            if len(waiting) >= limit:
+                yield self._taken(waiting)
+        while waiting:
+            yield self._taken(waiting)
+
+    def _taken(self, waiting: deque[Future[Result]]) -> Result:
+        result = waiting.popleft().result()
+        self.tally.tick()
+        return result

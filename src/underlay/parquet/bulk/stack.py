@@ -1,0 +1,153 @@
+"""The row groups of one or many files with equal schemas as one: what is the same for all files is worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from underlay.errors import Malformed, SchemaMismatch, UnderlayError
+from underlay.parquet.footer.chunks import CHUNKS, Chunks, chunks_of
+from underlay.parquet.footer.footer import ROW_GROUPS, ColumnOrder, Footer, KeyValue
+from underlay.parquet.footer.schema import ELEMENTS, Schema
+from underlay.parquet.records.records import Integers
+from underlay.parquet.records.stacked import StackedRecords
+from underlay.parquet.records.walk import StackedStructs, stack_alike
+from underlay.parquet.thrift.tree import ITEM, Kind
+
+NUM_ROWS, KEY_VALUES, CREATED_BY = 3, 5, 6
+"""Fields of FileMetaData."""
+
+FOOTERS_AT_ONCE = 512
+"""Enough to make the cost of a step of numpy small, few enough to stay in memory that is near."""
+
+MAX_LEADS = 8
+"""How many forms of footers are looked for among so many; what is left is read one by one."""
+
+
+class Origin(NamedTuple):
+    """What one file says of itself as a whole. `raw` is its Thrift footer."""
+
+    raw: bytes
+    created_by: str | None
+    column_orders: tuple[ColumnOrder, ...] | None
+    key_values: tuple[KeyValue, ...]
+    row_group_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Files with equal schemas, one after the other; rows of `chunks` are their row groups.
+
+    Spans of the chunks are positions in `data`.
+    """
+
+    schema: Schema
+    data: bytes
+    origins: tuple[Origin, ...]
+    row_counts: Integers
+    chunks: Chunks
+
+    @property
+    def begins(self) -> list[int]:
+        """Where each file's row groups begin, and, last, how many there are."""
+        ends = np.cumsum([origin.row_group_count for origin in self.origins])
+        return [0, *ends.tolist()]
+
+
+def stack_of(footer: Footer) -> Stack:
+    """One file. Refused unless its row groups have as many rows as the file."""
+    rows = footer.row_groups.num_rows
+    if (rows < 0).any() or int(rows.sum()) != footer.num_rows:
+        raise Malformed("the row groups have other rows than the file", expected=footer.num_rows, found=int(rows.sum()))
+    origin = Origin(footer.data, footer.created_by, footer.column_orders, footer.key_values, footer.row_group_count)
+    return Stack(schema=footer.schema, data=footer.data, origins=(origin,), row_counts=rows, chunks=footer.chunks)
+
+
+def read_stacks(footers: Sequence[bytes]) -> list[tuple[Stack, list[int]]]:
+    """Many footers as stacks, each with the positions of its files in `footers`; every footer is in one stack.
+
+    Files of one writer and schema come out together, and cost little more than one of them. Raises what the first
+    damaged footer raises, its position in `footers` for a place.
+    """
+    found = []
+    for begin in range(0, len(footers), FOOTERS_AT_ONCE):
+        pending = list(range(begin, min(begin + FOOTERS_AT_ONCE, len(footers))))
+        for _ in range(MAX_LEADS):
+            if pending:
+                stack, taken = _stack_like_first(footers, pending)
+                found.append((stack, taken))
+                pending = sorted(set(pending) - set(taken))
+        found += [(_stack_one(_parse(footers, index), index), [index]) for index in pending]
+    return found
+
+
+def _parse(footers: Sequence[bytes], index: int) -> Footer:
+    try:
+        return Footer.parse(footers[index])
+    except UnderlayError as error:
+        raise error.at(f"footer {index}") from None
+
+
+def _stack_one(footer: Footer, index: int) -> Stack:
+    try:
+        return stack_of(footer)
+    except UnderlayError as error:
+        raise error.at(f"footer {index}") from None
+
+
+def _stack_like_first(footers: Sequence[bytes], pending: list[int]) -> tuple[Stack, list[int]]:
+    """The first pending footer, with all others that are like it."""
+    first = pending[0]
+    lead = _parse(footers, first)
+    beginning = lead.data[: int(lead.tree.end[lead.tree.fields(0)[ELEMENTS]])]
+    others = [index for index in pending[1:] if footers[index].startswith(beginning)]
+    if not others or lead.is_encrypted:
+        return _stack_one(lead, first), [first]
+    try:
+        stacked, is_alike = stack_alike(lead.tree, len(beginning), [footers[index] for index in others])
+        taken = [first, *(index for index, alike in zip(others, is_alike.tolist(), strict=True) if alike)]
+        return _stacked(lead, stacked, [footers[index] for index in taken]), taken
+    except UnderlayError:  # one of them is damaged: which one, reading them one by one tells
+        return _stack_one(lead, first), [first]
+
+
+def _stacked(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) -> Stack:
+    """The stack of footers that are alike. Raises Malformed when one has other rows than its row groups."""
+    if (lead.row_groups.column_count != lead.column_count).any():
+        raise SchemaMismatch("a row group has another number of columns than the schema")
+    rows = StackedRecords(stacked, (ROW_GROUPS, ITEM)).integers(3, kind=Kind.I64)[0]
+    totals = StackedRecords(stacked, ()).integers(NUM_ROWS, kind=Kind.I64)[0]
+    if (rows < 0).any() or not np.array_equal(rows.reshape(stacked.count, -1).sum(axis=1), totals):
+        raise Malformed("the row groups have other rows than the file")
+    return Stack(
+        schema=lead.schema,
+        data=stacked.data,
+        origins=tuple(_origins(lead, stacked, footers)),
+        row_counts=rows,
+        chunks=chunks_of(StackedRecords(stacked, CHUNKS), rows.size, lead.column_count),
+    )
+
+
+def _origins(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) -> Iterator[Origin]:
+    data = stacked.data
+    records = StackedRecords(stacked, (KEY_VALUES, ITEM))
+    keys, values = records.spans(1), records.spans(2)
+    columns = [column.tolist() for column in (keys.begin, keys.length, values.begin, values.length)]
+    pairs = [
+        KeyValue(data[key : key + length], data[value : value + size] if value >= 0 else None)
+        for key, length, value, size in zip(*columns, strict=True)
+    ]
+    each = records.count // stacked.count
+    writers = StackedRecords(stacked, ()).spans(CREATED_BY)
+    names = zip(footers, writers.begin.tolist(), writers.length.tolist(), strict=True)
+    for rank, (raw, begin, length) in enumerate(names):
+        yield Origin(
+            raw,
+            None if lead.created_by is None else data[begin : begin + length].decode(errors="replace"),
+            lead.column_orders,
+            tuple(pairs[rank * each : (rank + 1) * each]),
+            lead.row_group_count,
+        )

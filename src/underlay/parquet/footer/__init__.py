@@ -1,0 +1,1 @@
+"""Footers as typed values: the schema, the column chunks, checks, minimal footers and spliced ones."""

@@ -1,0 +1,207 @@
+"""A Parquet footer (FileMetaData) as typed values, over the Thrift tree that it came from.
+
+Parsing takes any footer whose Thrift is sound, also one with logical types, column orders or codecs that nobody knows.
+What a reader of the file needs beyond that is checked in `checks`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from underlay.errors import Malformed, SchemaMismatch, Unsupported
+from underlay.parquet.footer.chunks import CHUNKS, Chunks, read_chunks
+from underlay.parquet.footer.schema import Schema, read_schema
+from underlay.parquet.records.records import Flags, Integers, Records, Spans
+from underlay.parquet.thrift.tree import ITEM, Kind, Tree, parse
+
+ROW_GROUPS = 4
+"""Field id of the row groups in FileMetaData."""
+
+SIGNATURE_BYTES = 28
+"""Nonce and tag after a footer that is in plain text while columns are encrypted."""
+
+MAX_ROW_GROUPS = 1_000_000
+MAX_KEY_VALUES = 100_000
+"""More than any file has: they bound what hostile input can make of a few bytes each."""
+
+
+class ColumnOrder(Enum):
+    """How the bounds of a column are to be compared."""
+
+    TYPE_ORDER = "type order"
+    IEEE_754 = "IEEE 754 total order"
+    UNKNOWN = "unknown"
+
+
+_ORDERS = {1: ColumnOrder.TYPE_ORDER, 2: ColumnOrder.IEEE_754}
+
+
+class SortingColumn(NamedTuple):
+    """One column that the rows of a row group are sorted by."""
+
+    column_index: int
+    is_descending: bool
+    is_nulls_first: bool
+
+
+class KeyValue(NamedTuple):
+    """A key of the file's own metadata; the value may be missing."""
+
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroups:
+    """Numbers for each row group, as stored. `sorting_columns` is None for a group that does not say."""
+
+    num_rows: Integers
+    total_byte_size: Integers
+    file_offset: Integers
+    has_file_offset: Flags
+    ordinal: Integers
+    has_ordinal: Flags
+    column_count: Integers
+    sorting_columns: tuple[tuple[SortingColumn, ...] | None, ...]
+
+
+class Footer:
+    """The footer of one file. `data` are its Thrift bytes, without the length and magic that follow them."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.data = tree.data
+        self._fields = tree.fields(0)
+        self.schema: Schema = read_schema(tree)
+        self.version = self._integer(1, Kind.I32)
+        self.num_rows = self._integer(3, Kind.I64)
+        self.created_by = self._text(6)
+        self.key_values = self._key_values()
+        self.column_orders = self._column_orders()
+        self.is_encrypted = 8 in self._fields
+        self.row_groups = self._row_groups()
+
+    @classmethod
+    def parse(cls, data: bytes) -> Footer:
+        """The footer in `data`, which is all of it and nothing else.
+
+        The footer of a file with encrypted columns ends with a signature, which is not looked at.
+        """
+        tree = parse(data, trailing=True)
+        footer = cls(tree)
+        extra = len(data) - tree.size_bytes
+        if extra != (SIGNATURE_BYTES if footer.is_encrypted else 0) and extra:
+            raise Malformed("bytes follow the footer", place=f"byte {tree.size_bytes}", found=f"{extra} bytes")
+        return footer
+
+    @property
+    def row_group_count(self) -> int:
+        """How many row groups the file has."""
+        return self.row_groups.num_rows.size
+
+    @property
+    def column_count(self) -> int:
+        """How many leaf columns the schema has."""
+        return len(self.schema.leaves)
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        """The column chunks. Refused if a row group does not have one chunk for each column of the schema."""
+        wrong = np.flatnonzero(self.row_groups.column_count != self.column_count)
+        if wrong.size:
+            raise SchemaMismatch(
+                "a row group has another number of columns than the schema",
+                place=f"row group {int(wrong[0])}",
+                expected=self.column_count,
+                found=int(self.row_groups.column_count[wrong[0]]),
+            )
+        found = len(self.tree.select(CHUNKS, (Kind.STRUCT,)))
+        if found != self.row_group_count * self.column_count:
+            raise Malformed("a row group's columns are not column chunks", place="footer", found=f"{found} chunks")
+        return read_chunks(self.tree, self.row_group_count, self.column_count)
+
+    def span_bytes(self, spans: Spans, row_group: int, column: int) -> bytes | None:
+        """The bytes of one chunk's span, None if it is absent."""
+        begin, length = int(spans.begin[row_group, column]), int(spans.length[row_group, column])
+        return None if begin < 0 else self.data[begin : begin + length]
+
+    def _find(self, field: int, kind: Kind) -> int | None:
+        """The field of FileMetaData with this id; one of another kind counts as absent, as for Thrift."""
+        entry = self._fields.get(field)
+        return entry if entry is not None and self.tree.kind(entry) is kind else None
+
+    def _integer(self, field: int, kind: Kind) -> int:
+        entry = self._find(field, kind)
+        return 0 if entry is None else self.tree.integer(entry)
+
+    def _text(self, field: int) -> str | None:
+        entry = self._find(field, Kind.BINARY)
+        return None if entry is None else self.tree.binary(entry).decode(errors="replace")
+
+    def _key_values(self) -> tuple[KeyValue, ...]:
+        """The pairs in order, duplicates among them."""
+        records = Records(self.tree, (5, ITEM))
+        _check_count("keys", records.count, MAX_KEY_VALUES)
+        keys, values = records.spans(1), records.spans(2)
+        columns = (column.tolist() for column in (keys.begin, keys.length, values.begin, values.length))
+        return tuple(
+            KeyValue(self.data[key : key + key_length], self.data[value : value + length] if value >= 0 else None)
+            for key, key_length, value, length in zip(*columns, strict=True)
+        )
+
+    def _column_orders(self) -> tuple[ColumnOrder, ...] | None:
+        """One for each leaf, as stored: the list may be shorter or longer than the schema."""
+        entry = self._find(7, Kind.LIST)
+        if entry is None:
+            return None
+        members = [self.tree.children(order) for order in self.tree.children(entry)]
+        return tuple(
+            _ORDERS.get(self.tree.field_id(member[0]), ColumnOrder.UNKNOWN) if len(member) == 1 else ColumnOrder.UNKNOWN
+            for member in members
+        )
+
+    def _row_groups(self) -> RowGroups:
+        if self._find(ROW_GROUPS, Kind.LIST) is None:
+            raise Malformed("the footer has no list of row groups", place="footer")
+        groups = Records(self.tree, (ROW_GROUPS, ITEM))
+        _check_count("row groups", groups.count, MAX_ROW_GROUPS)
+        file_offset, has_file_offset = groups.integers(5, kind=Kind.I64)
+        ordinal, has_ordinal = groups.integers(7, kind=Kind.I16)
+        return RowGroups(
+            num_rows=groups.integers(3, kind=Kind.I64)[0],
+            total_byte_size=groups.integers(2, kind=Kind.I64)[0],
+            file_offset=file_offset,
+            has_file_offset=has_file_offset,
+            ordinal=ordinal,
+            has_ordinal=has_ordinal,
+            column_count=groups.integers(1, kind=Kind.LIST)[0],
+            sorting_columns=self._sorting_columns(groups),
+        )
+
+    def _sorting_columns(self, groups: Records) -> tuple[tuple[SortingColumn, ...] | None, ...]:
+        counts, present = groups.integers(4, kind=Kind.LIST)
+        if not present.any():
+            return (None,) * groups.count
+        columns = Records(self.tree, (ROW_GROUPS, ITEM, 4, ITEM))
+        index = columns.integers(1, kind=Kind.I32)[0].tolist()
+        descending = columns.integers(2, kind=Kind.TRUE)[0].tolist()
+        nulls_first = columns.integers(3, kind=Kind.TRUE)[0].tolist()
+        sorting = [
+            SortingColumn(column, bool(down), bool(nulls))
+            for column, down, nulls in zip(index, descending, nulls_first, strict=True)
+        ]
+        ends = np.cumsum(counts).tolist()
+        return tuple(
+            tuple(sorting[end - count : end]) if is_there else None
+            for end, count, is_there in zip(ends, counts.tolist(), present.tolist(), strict=True)
+        )
+
+
+def _check_count(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise Unsupported(f"the footer has too many {what}", place="footer", expected=f"at most {most}", found=count)

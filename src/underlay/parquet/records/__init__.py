@@ -1,0 +1,1 @@
+"""One field of many Thrift structs as one numpy array."""

@@ -1,0 +1,218 @@
+"""Many Thrift structs of the same form, read as fast as one: all at once, value by value.
+
+Footers of one writer differ in numbers and bounds and hardly ever in form. One of them, the lead, is scanned; its bytes
+are then known to be *fixed* (field headers, list headers, ends of structs) or of *varying* length (integers, binaries).
+Every other footer is walked along the same values, all of them in one step of numpy. A footer is like the lead if all
+of its fixed bytes are the lead's and the walk ends where the footer does: then a scan of it would have given the same
+tape, at other positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from underlay.parquet.records.records import Flags, Integers
+from underlay.parquet.thrift.scanner import read_list_header
+from underlay.parquet.thrift.tape import Octets, decode_integers, ragged_ranges
+from underlay.parquet.thrift.tree import Kind, Tree
+from underlay.parquet.thrift.wire import INTEGER_BITS, decode_varints, varint_lengths
+
+_MAX_LENGTH_BYTES = 4
+"""Bytes of a binary's length that the walk reads; a footer with a longer one is not like any other."""
+
+_ALWAYS_FITS_BYTES = {Kind.I16: 2, Kind.I32: 4, Kind.I64: 9}
+"""A varint of at most so many bytes holds no number that is too large for its field."""
+
+_AT_ONCE = 256
+"""Fixed bytes that are compared in one step: few enough for memory that is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of varying length in the lead after its common beginning, in order."""
+
+    begin: Integers
+    end: Integers
+    kind: NDArray[np.uint8]
+
+    @property
+    def is_binary(self) -> Flags:
+        found: Flags = self.kind == Kind.BINARY
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Where the structs, their common beginning and every value end.
+
+    The end at `rank` is at `known[rank]` in the lead, and at `variable[rank] + fixed[rank]` in each struct: bytes of
+    varying length before it, and fixed ones.
+    """
+
+    known: Integers
+    variable: Integers
+    fixed: Integers
+
+    def moved(self, lead_positions: NDArray[np.integer]) -> Integers:
+        """Positions of the lead in every struct: a fixed distance after the last value that ends before them."""
+        at = lead_positions.astype(np.int64)
+        rank = np.searchsorted(self.known, at, side="right") - 1
+        found: Integers = self.variable.take(rank, axis=0)
+        found += (at - self.known[rank] + self.fixed[rank])[:, None]
+        return found
+
+
+class StackedStructs:
+    """Structs that are alike: values of theirs by the entries of the lead, as arrays [entries, structs]."""
+
+    def __init__(self, lead: Tree, data: bytes, walk: _Walk) -> None:
+        self.lead = lead
+        self.data = data
+        self.octets: Octets = np.frombuffer(data, np.uint8)
+        self.count = walk.variable.shape[1]
+        self._walk = walk
+
+    def ends(self, entries: Integers) -> Integers:
+        """Positions in `data` after these values."""
+        return self._walk.moved(self.lead.end[entries])
+
+    def numbers(self, entries: Integers, kind: Kind) -> Integers:
+        """The integers, flags, lengths or counts of these values, which are of one kind."""
+        if kind in INTEGER_BITS:
+            return self.integers_at(self.lead.begin[entries], kind)
+        if kind is Kind.BINARY:
+            begins = self._walk.moved(self.lead.begin[entries])
+            return decode_varints(self.octets, begins.ravel()).view(np.int64).reshape(begins.shape)
+        return np.broadcast_to(self.lead.number[entries][:, None], (len(entries), self.count))
+
+    def integers_at(self, lead_positions: NDArray[np.integer], kind: Kind) -> Integers:
+        """The integers that begin at positions of the lead."""
+        begins = self._walk.moved(lead_positions)
+        return decode_integers(self.octets, kind, begins.ravel()).reshape(begins.shape)
+
+
+def stack_alike(lead: Tree, common_bytes: int, others: Sequence[bytes]) -> tuple[StackedStructs, Flags]:
+    """The lead and those of `others` that are like it, and which those are.
+
+    All begin with the same `common_bytes` bytes, which hold whole values only. Raises Malformed when a number is too
+    large for its field.
+    """
+    data = b"".join((lead.data[: lead.size_bytes], *others))
+    sizes = np.array([lead.size_bytes, *map(len, others)], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    values = _varying(lead, common_bytes)
+    walk, is_alike, sizes_read = _walk(lead, values, common_bytes, data, starts, starts + sizes)
+    if not is_alike.all():
+        walk = _Walk(walk.known, walk.variable[:, is_alike], walk.fixed)
+        sizes_read = sizes_read[:, is_alike]
+    _check_integers(values, walk, sizes_read, np.frombuffer(data, np.uint8))
+    return StackedStructs(lead, data, walk), is_alike[1:]
+
+
+def _check_integers(values: _Values, walk: _Walk, sizes: NDArray[np.uint8], octets: Octets) -> None:
+    """Refuse numbers that are too large for their field; only long ones can be."""
+    for kind, limit in _ALWAYS_FITS_BYTES.items():
+        rows = np.flatnonzero(values.kind == kind)
+        row, struct = np.nonzero(sizes[rows] > limit)
+        if row.size:
+            ends = walk.variable[rows[row] + 2, struct] + walk.fixed[rows[row] + 2]
+            decode_integers(octets, kind, ends - sizes[rows[row], struct])
+
+
+def _varying(lead: Tree, common_bytes: int) -> _Values:
+    kinds = np.array([place.kind for place in lead.places.table], np.uint8)[lead.place]
+    is_after = lead.begin >= common_bytes
+    entries = np.flatnonzero(np.isin(kinds, [*INTEGER_BITS, Kind.BINARY]) & is_after)
+    items = integers_in_lists(lead, np.flatnonzero(np.isin(kinds, (Kind.LIST, Kind.SET)) & is_after))
+    begin = np.concatenate((lead.begin[entries].astype(np.int64), items[0]))
+    end = np.concatenate((lead.end[entries].astype(np.int64), items[1]))
+    kind = np.concatenate((kinds[entries], np.full(items[0].size, Kind.STOP, np.uint8)))
+    order = np.argsort(begin)
+    return _Values(begin[order], end[order], kind[order])
+
+
+def integers_in_lists(lead: Tree, lists: Integers) -> tuple[Integers, Integers]:
+    """Where items of lists of integers begin and end; lists of other plain values count as fixed bytes."""
+    heads = [(read_list_header(lead.data, int(lead.begin[entry])), int(lead.end[entry])) for entry in lists.tolist()]
+    spans = [(begin, end) for (_, kind, begin), end in heads if kind in INTEGER_BITS and end > begin]
+    first = np.array([begin for begin, _ in spans], np.int64)
+    size = np.array([end - begin for begin, end in spans], np.int64)
+    octets = ragged_ranges(first, size)
+    end = octets[lead.octets[octets] < 0x80] + 1
+    begin = octets[np.concatenate(([True], lead.octets[octets[:-1]] < 0x80))] if octets.size else octets
+    return begin, end
+
+
+def _walk(
+    lead: Tree, values: _Values, common_bytes: int, data: bytes, starts: Integers, stops: Integers
+) -> tuple[_Walk, Flags, NDArray[np.uint8]]:
+    """Where everything ends in each struct, which structs are like the lead, and how many bytes each integer takes.
+
+    Positions of a struct that is not alike mean nothing; they are kept inside `data` only where it is read.
+    """
+    octets: Octets = np.frombuffer(data, np.uint8)
+    known = np.concatenate(([0, common_bytes], values.end))
+    fixed = np.zeros(known.size, np.int64)
+    np.cumsum(values.begin - known[1:-1], out=fixed[2:])
+    variable = np.empty((known.size, starts.size), np.int64)
+    variable[0], variable[1] = starts, starts + common_bytes
+    # Most binaries are short: those of the lead that are tell where, and if one of another struct is not, none is.
+    is_long = values.is_binary & (lead.octets[values.begin] >= 0x80)
+    is_alike = np.ones(starts.size, np.bool_)
+    sizes = _step(values, is_long, octets, variable, fixed, is_alike)
+    if (sizes[values.is_binary & ~is_long] - np.uint8(1) >= 0x80).any():
+        is_alike[:] = True
+        sizes = _step(values, values.is_binary, octets, variable, fixed, is_alike)
+    walk = _Walk(known, variable, fixed)
+    _compare_fixed(lead, values, walk, octets, is_alike)
+    is_alike &= variable[-1] + fixed[-1] + (lead.size_bytes - known[-1]) == stops
+    return walk, is_alike, sizes
+
+
+def _step(
+    values: _Values, is_long: Flags, octets: Octets, variable: Integers, fixed: Integers, is_alike: Flags
+) -> NDArray[np.uint8]:
+    """Fill in `variable`, value by value. Returns the bytes of each: of integers, and of binaries that are not long."""
+    lengths, wholes = varint_lengths(octets), octets + np.uint8(1)
+    sizes = np.zeros((values.begin.size, variable.shape[1]), np.uint8)
+    steps = zip(fixed[2:].tolist(), values.is_binary.tolist(), is_long.tolist(), strict=True)
+    for at, (before, is_binary, long) in enumerate(steps):
+        here = variable[at + 1]
+        if long:
+            begin = here + before
+            variable[at + 2] = here + _long_sizes(octets, lengths, begin, is_alike)
+            continue
+        table = wholes if is_binary else lengths
+        size = table[before:].take(here, mode="clip", out=sizes[at])
+        np.add(here, size, out=variable[at + 2])
+    return sizes
+
+
+def _long_sizes(octets: Octets, lengths: NDArray[np.uint8], begin: Integers, is_alike: Flags) -> Integers:
+    """Bytes of binaries, those of their lengths included; a length of more than four rules its struct out."""
+    sizes = lengths.take(begin, mode="clip").astype(np.int64)
+    is_alike &= sizes <= _MAX_LENGTH_BYTES
+    found = sizes.copy()
+    for index in range(_MAX_LENGTH_BYTES):
+        octet = octets.take(begin + index, mode="clip").astype(np.int64)
+        found += np.where(index < sizes, (octet & 0x7F) << (7 * index), 0)
+    return found
+
+
+def _compare_fixed(lead: Tree, values: _Values, walk: _Walk, octets: Octets, is_alike: Flags) -> None:
+    """Rule out structs with another fixed byte than the lead: between values, and after the last."""
+    ends = walk.known[1:]
+    gaps = np.concatenate((values.begin, [lead.size_bytes])) - ends
+    fixed = ragged_ranges(ends, gaps)
+    rank = np.repeat(np.arange(1, gaps.size + 1), gaps)
+    offset = fixed - walk.known[rank] + walk.fixed[rank]
+    wanted = lead.octets[fixed][:, None]
+    for begin in range(0, fixed.size, _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        places = walk.variable.take(rank[part], axis=0)
+        places += offset[part][:, None]
+        is_alike &= (octets.take(places, mode="clip") == wanted[part]).all(axis=0)

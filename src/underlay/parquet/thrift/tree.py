@@ -1,0 +1,223 @@
+"""A lossless reader of Thrift's compact protocol that needs no schema and makes no object for a value.
+
+`parse` checks every byte once and returns a `Tree`: numpy arrays with one entry for each value, in the order of the
+input. Entry 0 is the root struct. A list of plain values is one entry, and so is a map; `numbers_in` reads a list's
+numbers.
+
+| array | dtype | what it holds |
+|---|---|---|
+| place | u16 | number of the value's place (`Tree.places`): kind, field id and the same of everything around it |
+| begin | u32 | position of the value, after its field header |
+| end | u32 | position after the value |
+| next | u32 | the entry after the value and everything inside it |
+| number | i64 | the integer; 0 or 1 of a flag; length of a binary; count of a list; 0 of everything else |
+
+A field id that occurs twice in a struct stays on the tape; whoever looks a field up by id is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from underlay.errors import InvalidRequest, Malformed
+from underlay.parquet.thrift import encode
+from underlay.parquet.thrift.places import ITEM, Places
+from underlay.parquet.thrift.scanner import Scanner, read_list_header
+from underlay.parquet.thrift.skip import skip_map
+from underlay.parquet.thrift.tape import Octets, decode_integers, measure, ragged_ranges
+from underlay.parquet.thrift.wire import (
+    CONTAINERS,
+    FIXED_BYTES,
+    INTEGER_BITS,
+    MAX_INPUT_BYTES,
+    Kind,
+    read_integer,
+    read_varint,
+)
+
+__all__ = ["ITEM", "Kind", "Tree", "parse"]
+
+Entries = npt.NDArray[np.int64]
+
+_FLAGS = (Kind.TRUE, Kind.FALSE)
+_INTEGER_TYPES: dict[Kind, type[encode.I8 | encode.I16 | encode.I32 | encode.I64]] = {
+    Kind.I8: encode.I8,
+    Kind.I16: encode.I16,
+    Kind.I32: encode.I32,
+    Kind.I64: encode.I64,
+}
+
+
+def parse(data: bytes, *, trailing: bool = False) -> Tree:
+    """The tree of the struct at the start of `data`. Bytes after the struct are refused unless `trailing`.
+
+    Costs time and memory in proportion to the input: at most some 50 bytes for each byte, for lists of empty lists.
+    """
+    if len(data) > MAX_INPUT_BYTES:
+        raise Malformed("the input is too long", expected=f"at most {MAX_INPUT_BYTES} bytes", found=len(data))
+    scanner = Scanner(data, Places())
+    end = scanner.run()
+    if end != len(data) and not trailing:
+        raise Malformed("bytes follow the end of the struct", place=f"byte {end}", found=f"{len(data) - end} bytes")
+    return Tree(data, scanner)
+
+
+class Tree:
+    """The values of a Thrift struct. Entries are plain integers; the module's table says what the arrays hold."""
+
+    def __init__(self, data: bytes, scanner: Scanner) -> None:
+        self.data = data
+        self.places = scanner.places
+        self.octets: Octets = np.frombuffer(data, np.uint8)
+        measures = measure(self.octets, scanner)
+        self.place = measures.place
+        self.begin = measures.begin
+        self.end = measures.end
+        self.next = measures.next
+        self.number = measures.number
+
+    def __len__(self) -> int:
+        """How many entries the tape has."""
+        return self.place.size
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes the root struct takes; what follows is not part of it."""
+        return int(self.end[0])
+
+    def kind(self, entry: int) -> Kind:
+        """The kind of a value."""
+        return self.places.table[int(self.place[entry])].kind
+
+    def field_id(self, entry: int) -> int:
+        """The field id of a value, ITEM for items of a list, 0 for the root."""
+        return self.places.table[int(self.place[entry])].field
+
+    def children(self, entry: int) -> list[int]:
+        """The fields of a struct, or the items of a list of structs or lists; none for anything else."""
+        found, child, after = [], entry + 1, int(self.next[entry])
+        while child < after:
+            found.append(child)
+            child = int(self.next[child])
+        return found
+
+    def fields(self, entry: int) -> dict[int, int]:
+        """The fields of a struct by id. A struct in which an id occurs twice is refused."""
+        children = self.children(entry)
+        found = {self.field_id(child): child for child in children}
+        if len(found) != len(children):
+            raise Malformed("a struct has the same field twice", place=f"byte {int(self.begin[entry])}")
+        return found
+
+    def field(self, entry: int, field: int) -> int | None:
+        """The field of a struct with the given id, if it is there."""
+        return self.fields(entry).get(field)
+
+    def integer(self, entry: int) -> int:
+        """The integer, flag, length or count of a value."""
+        return int(self.number[entry])
+
+    def binary(self, entry: int) -> bytes:
+        """The bytes of a binary, without its length."""
+        end = int(self.end[entry])
+        return self.data[end - int(self.number[entry]) : end]
+
+    def raw(self, entry: int) -> bytes:
+        """The bytes of a value as they are stored, without its field header."""
+        return self.data[int(self.begin[entry]) : int(self.end[entry])]
+
+    def select(self, path: tuple[int, ...], kinds: tuple[Kind, ...] = ()) -> Entries:
+        """Every value at the end of a path of field ids and ITEMs, of some kinds or any, in the order of the input."""
+        numbers = self.places.find(path)
+        if kinds:
+            numbers = tuple(number for number in numbers if self.places.table[number].kind in kinds)
+        if not numbers:
+            return np.empty(0, np.int64)
+        hits = self.place == numbers[0]
+        for number in numbers[1:]:
+            hits |= self.place == number
+        return np.flatnonzero(hits)
+
+    def numbers_in(self, entries: Entries) -> tuple[Entries, npt.NDArray[np.int64]]:
+        """The items of many lists of I16, I32 or I64: for each item the rank of its list, and the number.
+
+        Lists of another kind are refused. Costs memory in proportion to the bytes of the lists.
+        """
+        headers = self.octets[self.begin[entries]]
+        wrong = np.flatnonzero(((headers & 15) < Kind.I16) | ((headers & 15) > Kind.I64))
+        if wrong.size:
+            place = int(self.begin[entries[wrong[0]]])
+            raise Malformed("a list does not hold integers", place=f"byte {place}", expected="I16, I32 or I64")
+        begin = self.begin[entries].astype(np.int64) + 1
+        for index in np.flatnonzero(headers >> 4 == 15).tolist():
+            begin[index] = read_varint(self.data, int(begin[index]))[1]
+        size = self.end[entries] - begin
+        positions = ragged_ranges(begin, size)
+        is_last = self.octets[positions] < 0x80
+        starts = positions[np.concatenate(([True], is_last[:-1]))] if positions.size else positions
+        rank = np.repeat(np.arange(entries.size), self.number[entries])
+        return rank, decode_integers(self.octets, Kind.I64, starts)
+
+    def value(self, entry: int) -> encode.Value:
+        """The value as a Python value. `encode.encode` gives the same bytes back if they were canonical."""
+        kind = self.kind(entry)
+        if kind is Kind.STRUCT:
+            return encode.Struct({field: self.value(child) for field, child in self.fields(entry).items()})
+        if kind in (Kind.LIST, Kind.SET):
+            return self._list(entry)
+        if kind in _FLAGS:
+            return encode.Bool(kind is Kind.TRUE)
+        if kind is Kind.MAP:
+            return encode.Raw(kind, self.raw(entry))
+        return _plain_value(self.data, kind, int(self.begin[entry]))[0]
+
+    def _list(self, entry: int) -> encode.List:
+        count, number, position = read_list_header(self.data, int(self.begin[entry]))
+        kind = Kind(number)
+        is_set = self.kind(entry) is Kind.SET
+        if kind in CONTAINERS:
+            return encode.List(kind, tuple(self.value(child) for child in self.children(entry)), is_set)
+        items: list[encode.Value] = []
+        for _ in range(count):
+            item, position = _plain_value(self.data, kind, position)
+            items.append(item)
+        return encode.List(kind, tuple(items), is_set)
+
+    def write(self, replacements: Mapping[int, bytes], *, entry: int = 0) -> bytes:
+        """The bytes of a value with those of some values inside it replaced; everything else is copied.
+
+        A replacement is the new bytes of a value without its field header, of the same kind. Flags in structs
+        cannot be replaced, and neither can a value inside another one that is replaced.
+        """
+        position, end = int(self.begin[entry]), int(self.end[entry])
+        parts: list[bytes] = []
+        for child in sorted(replacements):
+            begin = int(self.begin[child])
+            if not position <= begin < end or self.kind(child) in _FLAGS:
+                raise InvalidRequest("a value cannot be replaced", place=f"byte {begin}", found=self.kind(child).name)
+            parts += (self.data[position:begin], replacements[child])
+            position = int(self.end[child])
+        parts.append(self.data[position:end])
+        return b"".join(parts)
+
+
+def _plain_value(data: bytes, kind: Kind, position: int) -> tuple[encode.Value, int]:
+    """The plain value at a position that was checked before, and the position after it."""
+    if kind in INTEGER_BITS:
+        number, after = read_integer(data, position, kind)
+        return _INTEGER_TYPES[kind](number), after
+    if kind is Kind.BINARY:
+        length, begin = read_varint(data, position)
+        return encode.Binary(data[begin : begin + length]), begin + length
+    if kind is Kind.MAP:
+        after = skip_map(data, position)
+        return encode.Raw(kind, data[position:after]), after
+    if kind in _FLAGS:
+        return encode.Bool(data[position] == 1), position + 1
+    after = position + FIXED_BYTES[kind]
+    if kind is Kind.I8:
+        return encode.I8(int.from_bytes(data[position:after], signed=True)), after
+    return (encode.Double if kind is Kind.DOUBLE else encode.Uuid)(data[position:after]), after

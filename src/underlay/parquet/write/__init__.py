@@ -1,0 +1,1 @@
+"""Parquet files that mislead no reader, and bloom filters."""

@@ -1,0 +1,1 @@
+"""From a Parquet file to its sidecar, byte for byte as QuestDB does it."""

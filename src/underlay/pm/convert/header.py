@@ -1,0 +1,85 @@
+"""The header half of a conversion: columns with their ids and flags, sorting, the designated timestamp."""
+
+from __future__ import annotations
+
+from underlay.errors import SchemaMismatch, Unsupported
+from underlay.parquet.footer.footer import Footer, SortingColumn
+from underlay.parquet.footer.logical import LogicalKind
+from underlay.parquet.footer.schema import Leaf
+from underlay.pm.convert.infer_type import infer_type
+from underlay.pm.convert.questdb_key import QuestDBKey
+from underlay.pm.format.layout import REPETITION_SHIFT, ColumnFlag
+from underlay.pm.format.types import Tag, tag_of
+from underlay.pm.format.values import Column, Generation, Header
+from underlay.values.physical import PhysicalType, Repetition
+
+_MAX_LEVEL = 255
+
+
+def header_of(footer: Footer, key: QuestDBKey | None, generation: Generation) -> Header:
+    """The header of the sidecar, without bloom columns: those depend on what becomes of the file's filters."""
+    leaves = footer.schema.leaves
+    sorting = _sorting(footer, key)
+    is_descending = dict(reversed(sorting))  # of a column that is named twice the first counts
+    return Header(
+        columns=tuple(_column(leaf, key, generation, is_descending.get(leaf.index, False)) for leaf in leaves),
+        designated_timestamp=_designated(leaves, sorting, key),
+        sorting=tuple(column for column, _ in sorting),
+        squash_tracker=key.squash_tracker if key and key.squash_tracker != -1 else None,
+    )
+
+
+def _column(leaf: Leaf, key: QuestDBKey | None, generation: Generation, is_descending: bool) -> Column:
+    if max(leaf.max_def_level, leaf.max_rep_level) > _MAX_LEVEL:
+        raise Unsupported("the column is nested too deep for a sidecar", place=".".join(leaf.path))
+    told = key.schema[leaf.index] if key else None
+    flags = int(leaf.top.repetition) << REPETITION_SHIFT
+    ident = -1 if leaf.top.field_id is None else leaf.top.field_id
+    if told is not None:
+        flags |= ColumnFlag.LOCAL_KEY_IS_GLOBAL if told.format == 1 else 0
+        flags |= ColumnFlag.IS_ASCII if told.ascii else 0
+        if generation != "9.4" and told.id is not None and told.id >= 0:
+            ident = told.id
+    return Column(
+        name=leaf.top.name,
+        id=ident,
+        type=told.column_type if told else infer_type(leaf),
+        flags=flags | (ColumnFlag.DESCENDING if is_descending else 0),
+        fixed_byte_length=leaf.node.type_length or 0 if leaf.physical_type is PhysicalType.FIXED_LEN_BYTE_ARRAY else 0,
+        physical_type=leaf.physical_type,
+        max_rep_level=leaf.max_rep_level,
+        max_def_level=leaf.max_def_level,
+    )
+
+
+def _sorting(footer: Footer, key: QuestDBKey | None) -> list[tuple[int, bool]]:
+    """(leaf index, descending) of what the file is sorted by."""
+    designated = key.designated() if key else None
+    if designated is not None:
+        return [designated]
+    declared = [columns for columns in footer.row_groups.sorting_columns if columns]
+    if not declared:
+        return []
+    wanted = _order(declared[0])
+    for columns in declared[1:]:
+        if _order(columns) != wanted:
+            raise SchemaMismatch("row groups are sorted in different ways", expected=wanted, found=_order(columns))
+    return wanted
+
+
+def _order(columns: tuple[SortingColumn, ...]) -> list[tuple[int, bool]]:
+    return [(column.column_index, column.is_descending) for column in columns]
+
+
+def _designated(leaves: tuple[Leaf, ...], sorting: list[tuple[int, bool]], key: QuestDBKey | None) -> int:
+    told = key.designated() if key else None
+    if told is not None:
+        return told[0]
+    if not sorting or sorting[0][1] or not 0 <= sorting[0][0] < len(leaves):
+        return -1
+    leaf = leaves[sorting[0][0]]
+    if key is not None:
+        is_timestamp = tag_of(key.schema[leaf.index].column_type) is Tag.TIMESTAMP
+    else:
+        is_timestamp = leaf.node.logical.kind is LogicalKind.TIMESTAMP and not leaf.node.is_logical_from_converted
+    return leaf.index if is_timestamp and leaf.node.repetition is Repetition.REQUIRED else -1

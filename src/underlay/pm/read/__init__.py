@@ -1,0 +1,1 @@
+"""Rows of a Parquet file decoded through its sidecar alone."""

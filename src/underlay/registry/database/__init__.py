@@ -1,0 +1,1 @@
+"""The database itself: where it is, SQLite or PostgreSQL, its tables, migrations and errors."""

@@ -1,0 +1,144 @@
+"""How each kind of database is connected to: SQLAlchemy engines that give up soon when something is in the way.
+
+Transactions are begun by a statement of ours at the moment when they are asked for, never by the driver, so that a dead
+connection shows before anything was done, and costs no round trip more than the driver's own BEGIN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from sqlalchemy import URL, Engine, QueuePool, create_engine, event
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
+
+from underlay.registry.database.sqlite_file import FileConnection, SqliteFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long what is in the way is waited for. 0 is for ever, but for locks and the pool."""
+
+    connect_s: int
+    lock_ms: int
+    statement_ms: int
+    pool_s: float
+
+
+QUICK = Timeouts(connect_s=2, lock_ms=250, statement_ms=2_000, pool_s=0.25)
+"""For work that goes on without the registry."""
+
+PATIENT = Timeouts(connect_s=10, lock_ms=60_000, statement_ms=0, pool_s=60.0)
+"""For work that is about the registry."""
+
+
+class Source(Protocol):
+    """A kind of database, and where it is."""
+
+    is_shared: ClassVar[bool]
+    begin_write: ClassVar[str]
+    begin_read: ClassVar[str]
+
+    @property
+    def shown(self) -> str:
+        """The URL without anything secret."""
+
+    def engine(self, timeouts: Timeouts) -> Engine:
+        """A new engine. Connects to nothing yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteSource:
+    """A file on this machine."""
+
+    path: Path
+
+    is_shared: ClassVar[bool] = False
+    begin_write: ClassVar[str] = "BEGIN IMMEDIATE"
+    begin_read: ClassVar[str] = "BEGIN"
+
+    @property
+    def shown(self) -> str:
+        """The URL."""
+        return f"sqlite:///{self.path}"
+
+    def engine(self, timeouts: Timeouts) -> Engine:
+        """A new engine, whose connections are dropped when their file is no longer at the path."""
+        file = SqliteFile(path=self.path, lock_ms=timeouts.lock_ms)
+        engine = create_engine(
+            "sqlite+pysqlite://",
+            creator=file.connect,
+            poolclass=QueuePool,
+            pool_size=4,
+            max_overflow=28,
+            pool_timeout=timeouts.pool_s,
+            pool_use_lifo=True,
+            hide_parameters=True,
+        )
+
+        @event.listens_for(engine, "checkout")
+        def drop_if_replaced(
+            connection: FileConnection, record: ConnectionPoolEntry, proxy: PoolProxiedConnection
+        ) -> None:
+            if connection.identity != file.identity():
+                raise DisconnectionError("the file was deleted or replaced")
+
+        return engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresqlSource:
+    """A database on a server, for many machines."""
+
+    url: URL
+
+    is_shared: ClassVar[bool] = True
+    begin_write: ClassVar[str] = "BEGIN"
+    begin_read: ClassVar[str] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+    @property
+    def shown(self) -> str:
+        """The URL without passwords."""
+        bare = self.url.difference_update_query(["password", "sslpassword"])
+        bare = URL.create("postgresql", bare.username, None, bare.host, bare.port, bare.database, bare.query)
+        return bare.render_as_string(hide_password=False)
+
+    def __repr__(self) -> str:
+        return f"PostgresqlSource({self.shown!r})"
+
+    def engine(self, timeouts: Timeouts) -> Engine:
+        """A new engine. What the URL says of the connection goes before what is said here."""
+        query: dict[str, str | Sequence[str]] = {**_connection(timeouts), **self.url.query}
+        query["options"] = self._options(timeouts)
+        query["client_encoding"] = "utf8"  # whatever the database's is: texts are any that the store holds
+        return create_engine(
+            self.url.set(query=query),
+            connect_args={"autocommit": True},
+            pool_size=2,
+            max_overflow=2,
+            pool_timeout=timeouts.pool_s,
+            pool_use_lifo=True,
+            use_native_hstore=False,
+            hide_parameters=True,
+        )
+
+    def _options(self, timeouts: Timeouts) -> str:
+        """Settings of the session. The server takes the last of those that contradict each other."""
+        ours = f"-c lock_timeout={timeouts.lock_ms} -c statement_timeout={timeouts.statement_ms}"
+        theirs = self.url.query.get("options", "")
+        return " ".join([ours, theirs] if isinstance(theirs, str) else [ours, *theirs]).strip()
+
+
+def _connection(timeouts: Timeouts) -> dict[str, str]:
+    return {
+        "application_name": "underlay",
+        "connect_timeout": str(timeouts.connect_s),
+        "keepalives": "1",
+        "keepalives_idle": "30",
+        "keepalives_interval": "5",
+        "keepalives_count": "3",
+        "tcp_user_timeout": "10000",
+    }

@@ -1,0 +1,212 @@
+"""From an empty or older database to this release's schema.
+
+An empty database gets the newest tables in one transaction; Alembic, which takes long to import, is there only for
+those that hold something. Whoever prepares or migrates is alone at it: on SQLite by the transaction, on PostgreSQL by
+an advisory lock that ends with it.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
+
+from underlay.errors import Inconsistent, RegistryRefused, UnderlayError, Unsupported
+from underlay.registry.database.database import UNCOUNTED, Database
+from underlay.registry.database.database_errors import RESTORE_HINT, patiently
+from underlay.registry.database.engine import Timeouts
+from underlay.registry.database.schema import METADATA
+
+REVISIONS = ("0001", "0002", "0003", "0004")
+"""Every schema there was, oldest first. The folder `migrations/versions` has one step for each."""
+
+NEWEST = REVISIONS[-1]
+
+SCHEMA_VERSION = Table(
+    "registry_schema",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="registry_schema_pkc"),
+)
+"""Alembic's own table, under a name that no other program's Alembic uses. One row: the revision of the schema."""
+
+_PREPARING = Timeouts(connect_s=2, lock_ms=5_000, statement_ms=10_000, pool_s=0.25)
+"""Creating tables is short, and another process that does so is worth waiting for."""
+_ADVISORY_LOCK = 0x756E6465726C6179
+"""The number of the advisory lock: the letters "underlay"."""
+_SCRIPTS = Path(__file__).parent / "migrations"
+
+_alembic = Lock()
+"""Alembic's `op` is one for the whole process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaState:
+    """The schema that a database has, None if it has none, and the one that this release needs."""
+
+    current: str | None
+    newest: str
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer release made it."""
+        return self.current is not None and self.current not in REVISIONS
+
+
+def prepare(database: Database) -> None:
+    """Make sure that the database has this release's tables: one statement when it has them.
+
+    An empty database gets them, also beside tables of others; an older SQLite file is migrated. Unsupported for an
+    older PostgreSQL database, which other machines may be using, and for a newer one; RegistryRefused when a table of
+    somebody else has a name that is needed.
+    """
+    if _recorded(database) == NEWEST:
+        return
+    database.close()  # in a file that somebody has emptied, no tables can be made while a connection has it open
+    with closing(database.waiting(_PREPARING)) as preparing, preparing.write() as connection:
+        current = _current(connection, database)
+        if current is None:
+            _create(connection, database)
+        elif current != NEWEST and database.is_shared:
+            hint = 'Run "underlay registry migrate" when every machine has this release.'
+            raise Unsupported("the registry has an older schema", place=database.shown, **_both(current), hint=hint)
+        elif current != NEWEST:
+            _upgrade(connection, current)
+
+
+def migrate(database: Database) -> tuple[str | None, str]:
+    """Bring the schema to this release's: what it was, None for an empty database, and what it is."""
+    with closing(database.patient()) as patient:
+        return patiently(lambda: _migrate(patient)), NEWEST
+
+
+def _migrate(database: Database) -> str | None:
+    with database.write() as connection:
+        current = _current(connection, database)
+        if current is None:
+            _create(connection, database)
+        elif current != NEWEST:
+            _upgrade(connection, current)
+        return current
+
+
+def recreate(database: Database) -> None:
+    """Drop the registry's tables, as many as are left, and make them anew and empty, in one transaction.
+
+    They are dropped where a schema is recorded, or a table is there for each of them: others may be somebody else's.
+    Otherwise as `prepare`.
+    """
+    with closing(database.patient()) as patient:
+        patiently(lambda: _recreate(patient))
+
+
+def _recreate(database: Database) -> None:
+    with database.write() as connection:
+        _current(connection, database)
+        names = set(inspect(connection).get_table_names())
+        if SCHEMA_VERSION.name in names or names.issuperset(METADATA.tables):
+            METADATA.drop_all(connection)
+            SCHEMA_VERSION.drop(connection, checkfirst=True)
+        _create(connection, database)
+
+
+def check_shape(database: Database) -> None:
+    """Raise Inconsistent unless each table has the columns and the key that it should have."""
+    with database.read() as connection:
+        inspector = inspect(connection)
+        for table in METADATA.sorted_tables:
+            columns = [column["name"] for column in inspector.get_columns(table.name)]
+            key = inspector.get_pk_constraint(table.name)["constrained_columns"]
+            expected = [column.name for column in table.c], [column.name for column in table.primary_key]
+            if (columns, key) != expected:
+                raise Inconsistent(
+                    f"the table {table.name} has another shape",
+                    place=database.shown,
+                    expected=expected,
+                    found=(columns, key),
+                    hint=RESTORE_HINT,
+                )
+
+
+def schema_state(database: Database) -> SchemaState:
+    """What schema the database has, and what it should have. Changes nothing."""
+    return SchemaState(current=_recorded(database), newest=NEWEST)
+
+
+def _recorded(database: Database) -> str | None:
+    """The revision in the database, None without one: a single statement, that may find no table."""
+    try:
+        with database.read() as connection:
+            return connection.scalar(select(SCHEMA_VERSION.c.version_num))
+    except Inconsistent:
+        return None
+
+
+def _current(connection: Connection, database: Database) -> str | None:
+    """The revision in the database, once no other process is changing it. Unsupported if this release is too old."""
+    _wait_for_others(connection)
+    if not inspect(connection).has_table(SCHEMA_VERSION.name):
+        return None
+    current = connection.scalar(select(SCHEMA_VERSION.c.version_num))
+    if current is not None and current not in REVISIONS:
+        problem = "the registry was made by a newer release"
+        raise Unsupported(problem, place=database.shown, **_both(current), hint="Update Underlay.")
+    return current
+
+
+def _wait_for_others(connection: Connection) -> None:
+    connection.execution_options(**{UNCOUNTED: True})
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+
+
+def _create(connection: Connection, database: Database) -> None:
+    inspector = inspect(connection)
+    names = {*inspector.get_table_names(), *inspector.get_view_names()}
+    taken = sorted(names.intersection(METADATA.tables))
+    if taken:
+        raise _taken(taken, database)
+    METADATA.create_all(connection, checkfirst=False)
+    SCHEMA_VERSION.create(connection, checkfirst=True)
+    connection.execute(insert(SCHEMA_VERSION).values(version_num=NEWEST))
+
+
+def _taken(names: list[str], database: Database) -> UnderlayError:
+    return RegistryRefused(
+        "the database has tables of the registry's names, but they are not a registry's",
+        place=database.shown,
+        found=", ".join(names),
+        hint="Name an empty database, or one whose tables are called otherwise.",
+    )
+
+
+def _upgrade(connection: Connection, current: str) -> None:
+    """Run the steps after `current`. Not by `alembic.command`, which needs an env.py and configures logging."""
+    from alembic.migration import MigrationContext  # imports 0.4 s of libraries, for what happens once in a release
+    from alembic.operations import Operations
+    from alembic.script import ScriptDirectory
+
+    newest_first = ScriptDirectory(str(_SCRIPTS)).iterate_revisions(NEWEST, current)
+    with _alembic, Operations.context(MigrationContext.configure(connection)):
+        for script in reversed(list(newest_first)):
+            script.module.upgrade()
+    connection.execute(update(SCHEMA_VERSION).values(version_num=NEWEST))
+
+
+def _both(current: str) -> dict[str, str]:
+    return {"expected": NEWEST, "found": current}

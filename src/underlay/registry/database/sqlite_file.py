@@ -1,0 +1,147 @@
+"""The file of a SQLite registry: opened by many processes at once, and perhaps deleted or replaced under them.
+
+A connection knows which file it opened, so that one whose file is no longer at the path can be told by a stat. The log
+and its index (`-wal`, `-shm`) belong to the file they were made for: those left by a file that is gone are deleted
+before another takes its name. The folder is locked (flock) meanwhile, since two processes may be at it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from weakref import WeakSet
+
+from underlay.errors import Unavailable
+from underlay.registry.database.database_errors import retryable
+
+Identity = tuple[int, int]
+"""Device and inode: no two files that exist, or are open, have the same."""
+
+_LOGS = ("-wal", "-shm")
+_POLL_SECONDS = 0.005
+
+
+class FileConnection(sqlite3.Connection):
+    """A connection that knows which file it opened, and which log and index with it."""
+
+    identity: Identity | None = None
+    logs: frozenset[Identity] = frozenset()
+
+    def close(self) -> None:
+        """Close it: its log and index may now be anybody's."""
+        _open.discard(self)
+        super().close()
+
+
+_open: WeakSet[FileConnection] = WeakSet()
+"""The connections that this process has open: what they have open keeps its inode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteFile:
+    """The file at `path`. Locks of others are waited for up to `lock_ms`."""
+
+    path: Path
+    lock_ms: int
+
+    def connect(self) -> FileConnection:
+        """A connection in WAL mode that starts no transaction by itself. Makes the folder and the file if absent."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._locked_folder():
+            identity = self.identity() or self._create()
+            self._delete_logs_of_replaced(identity)
+            connection = sqlite3.connect(
+                self.path,
+                timeout=self.lock_ms / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+                factory=FileConnection,
+            )
+            try:
+                connection.execute("PRAGMA synchronous=OFF")  # no sync of a new file while others wait for the folder
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # opens the log and its index
+            except (sqlite3.Error, UnicodeError):  # the latter when the text of an error is not UTF-8
+                connection.close()
+                raise
+            connection.identity = identity
+            connection.logs = frozenset(found for log in self._logs() if (found := _identity(log)))
+            _open.add(connection)
+        return connection
+
+    def identity(self) -> Identity | None:
+        """The file that is at the path now. It is never opened here: closing it would drop SQLite's locks on it."""
+        return _identity(self.path)
+
+    def delete(self) -> None:
+        """Delete the file with its log. Connections that have it open go on with a file that nobody else sees."""
+        if self.path.parent.is_dir():
+            with self._locked_folder():
+                self.path.unlink(missing_ok=True)
+                self._delete_log()
+
+    def _create(self) -> Identity:
+        self._delete_log()
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            made = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        return made.st_dev, made.st_ino
+
+    def _delete_logs_of_replaced(self, identity: Identity) -> None:
+        """Delete a log or index that this process has open for another file than `identity`.
+
+        SQLite, which does not see its own process's locks, would cut the mapped index short for the new file: a bus
+        error. A log that came with the new file stays.
+        """
+        replaced = {log for one in list(_open) if one.identity != identity for log in one.logs}
+        for log in self._logs():
+            if _identity(log) in replaced:
+                log.unlink(missing_ok=True)
+
+    def _delete_log(self) -> None:
+        for log in self._logs():
+            log.unlink(missing_ok=True)
+
+    def _logs(self) -> list[Path]:
+        return [self.path.with_name(f"{self.path.name}{suffix}") for suffix in _LOGS]
+
+    @contextmanager
+    def _locked_folder(self) -> Iterator[None]:
+        descriptor = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._lock(descriptor)
+            try:
+                yield
+            finally:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough when a fork has copied the descriptor
+        finally:
+            os.close(descriptor)
+
+    def _lock(self, descriptor: int) -> None:
+        deadline = time.monotonic() + self.lock_ms / 1000
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise retryable(
+                        Unavailable("another process is opening the registry", place=str(self.path), hint="Try again.")
+                    ) from None
+            time.sleep(_POLL_SECONDS)
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,110 @@
+"""What was seen in the store, applied to the registry: one transaction, unless the registry lacks older versions."""
+
+from __future__ import annotations
+
+from underlay.errors import Inconsistent, RegistryRefused
+from underlay.index.catalog import Catalog
+from underlay.index.keys import RevisionKeys
+from underlay.index.outline import outline_of
+from underlay.registry.database.database import Database
+from underlay.registry.database.migration import prepare
+from underlay.registry.follow.follower import Pending, Seen
+from underlay.registry.mirror.apply import mirrored
+from underlay.registry.mirror.apply_catalog import apply_catalog
+from underlay.registry.mirror.check_history import check_head, check_history
+from underlay.registry.mirror.fold import Step
+from underlay.registry.mirror.read_versions import complete
+from underlay.registry.mirror.roll_forward import apply_steps, roll_forward
+from underlay.store.store import Store
+from underlay.table.catalog.lake import Lake
+
+
+class Application:
+    """Applies to one database what one store says. For one thread."""
+
+    def __init__(self, database: Database, store: Store) -> None:
+        self._database = database
+        self._store = store
+        self._is_ready = False
+        self._catalog: Catalog | None = None
+        self._proven: set[str] = set()
+
+    def apply(self, pending: Pending) -> dict[str, Seen]:
+        """Apply it, but for what the registry or the catalog lacks something before the first time: that is returned.
+
+        Raises RegistryRefused when the registry tells of another history.
+        """
+        was_ready = self._is_ready
+        try:
+            return self._apply(pending)
+        except RegistryRefused:
+            raise
+        except Inconsistent:
+            if not was_ready:
+                raise
+        self._is_ready = False  # somebody deleted the file, or dropped the tables: they are made again
+        return self._apply(pending)
+
+    def _apply(self, pending: Pending) -> dict[str, Seen]:
+        if not self._is_ready:
+            prepare(self._database)
+            check_history(self._database, self._store)
+            self._is_ready = True
+        seen, unnamed, catalog = self._sort(pending)
+        steps = {one.revision: self._steps(one) for one in seen}
+        writes = [read() for read in pending.extras]
+        with self._database.write() as connection:
+            # Also when the entry is known: the file may be another lake's since it was looked at last.
+            apply_catalog(connection, catalog, self._store.url)
+            heads = {
+                one.revision: apply_steps(connection, one.folder, one.revision, steps[one.revision]) for one in seen
+            }
+            for write in writes:
+                write(connection)
+        self._catalog = catalog
+        behind = [one for one in seen if not self._catch_up(one, heads[one.revision])]
+        return {one.revision: one for one in (*behind, *unnamed)}
+
+    def _sort(self, pending: Pending) -> tuple[list[Seen], list[Seen], Catalog]:
+        """What can be applied, what may be named by an entry of the catalog that comes, and the newest entry.
+
+        A revision that the newest entry does not name the second time was never made part of a table.
+        """
+        catalog = pending.catalog or self._catalog
+        late = {one.revision for one in pending.seen.values() if one.is_late}
+        if catalog is None or not late <= _revisions_of(catalog):
+            catalog = Lake(self._store).catalog()
+        named = _revisions_of(catalog)
+        unnamed = [one for one in pending.seen.values() if one.revision not in named and not one.is_late]
+        for one in unnamed:
+            one.is_late = True
+        named_ones = (one for one in pending.seen.values() if one.revision in named)
+        # In one order everywhere, so that two followers do not lock rows against each other.
+        return sorted(named_ones, key=lambda one: one.revision), unnamed, catalog
+
+    def _steps(self, seen: Seen) -> list[Step]:
+        keys = RevisionKeys.of(seen.folder, seen.revision)
+        return [complete(self._store, keys, outline_of(root)) for root in seen.roots]
+
+    def _catch_up(self, seen: Seen, head: int) -> bool:
+        """Whether the registry, which has this head, has what was seen; the second time it is brought there."""
+        newest = seen.roots[-1].version
+        if head < newest:
+            if not seen.is_late:
+                seen.is_late = True
+                return False
+            roll_forward(self._database, self._store, seen.folder, seen.revision, newest)
+        elif head > newest and seen.revision not in self._proven:
+            self._prove_head(seen)
+        self._proven.add(seen.revision)
+        return True
+
+    def _prove_head(self, seen: Seen) -> None:
+        with self._database.read() as connection:
+            known = mirrored(connection, seen.revision)
+        check_head(self._store, seen.folder, seen.revision, known.head, known.head_id)
+
+
+def _revisions_of(catalog: Catalog) -> frozenset[str]:
+    living = (name for table in catalog.tables.values() for name in table.revisions)
+    return frozenset([*living, *(name for table in catalog.dropped.values() for name in table.revisions)])

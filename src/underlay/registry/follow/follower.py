@@ -1,0 +1,238 @@
+"""Applies to the registry what this process saw in the store, in a thread of its own: nobody waits for a registry.
+
+What cannot be applied now is tried again later, what another process applied first is done, and what is lost when the
+process ends is applied by whoever sees the table next. The thread ends, and closes its connections, when there was
+nothing to do for a while.
+"""
+
+from __future__ import annotations
+
+import atexit
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from random import random
+from threading import Condition, Thread
+from typing import TYPE_CHECKING
+
+from underlay.errors import Unavailable, UnderlayError
+from underlay.index.catalog import Catalog
+from underlay.index.root import Root
+from underlay.registry.follow.ask import Asking
+from underlay.runtime.fork import start_afresh_after_fork
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from underlay.registry.follow.apply_seen import Application
+
+Write = Callable[["Connection"], None]
+"""Statements in somebody else's transaction."""
+Work = Callable[[], Write]
+"""What is read from the store before that transaction begins."""
+
+READER_DELAY_SECONDS = 1.0
+"""What was only read is applied later than what was written: most processes that read are gone by then."""
+LATE_SECONDS = 5.0
+"""How long those who committed older versions have to apply them, at most."""
+IDLE_SECONDS = 5.0
+EXIT_SECONDS = 0.5
+"""How long a process that ends waits for its followers."""
+_FIRST_RETRY_SECONDS = 0.05
+_LAST_RETRY_SECONDS = 30.0
+_QUIET_FAILURES = 3
+"""So many times in a row a transaction may meet another one, or a server that starts again, before that is said."""
+_LOOK_SECONDS = 0.1
+_MOST_EXTRAS = 1000
+_MOST_ROOTS = 16
+"""Of one revision that are kept to be applied; earlier ones are read from the store."""
+_living: weakref.WeakSet[Follower] = weakref.WeakSet()
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """Roots of one revision, each the next of the one before."""
+
+    folder: str
+    revision: str
+    roots: list[Root]
+    is_late: bool = False
+    """Whether the registry was found to lack versions before them, some time ago."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Pending:
+    """What was seen and is not applied."""
+
+    catalog: Catalog | None = None
+    seen: dict[str, Seen] = field(default_factory=dict)
+    extras: deque[Work] = field(default_factory=lambda: deque(maxlen=_MOST_EXTRAS))
+    due_at: float = inf
+    """When it is to be applied; inf when there is nothing."""
+
+
+class Follower:
+    """Follows one lake. Safe for many threads; a forked child starts with nothing to do."""
+
+    def __init__(
+        self,
+        application: Callable[[], Application],
+        asking: Asking,
+        close: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._application = application
+        self._close = close
+        self._asking = asking
+        self._clock = clock
+        self.start_afresh()
+        start_afresh_after_fork(self)
+        _living.add(self)
+
+    def start_afresh(self) -> None:
+        """Nothing seen, and no thread."""
+        self._changed = Condition()
+        self._pending = Pending()
+        self._thread: Thread | None = None
+        self._is_busy = False
+        self._retry_at = -inf
+        self._failures = 0
+
+    def saw_catalog(self, catalog: Catalog, *, is_own: bool) -> None:
+        """Apply this entry, unless a newer one was seen."""
+        with self._changed:
+            known = self._pending.catalog
+            if known is None or known.number < catalog.number:
+                self._pending.catalog = catalog
+            self._start(is_own)
+
+    def saw_root(self, folder: str, revision: str, root: Root, *, is_own: bool) -> None:
+        """Apply this version of a revision, and those before it that the registry lacks."""
+        with self._changed:
+            known = self._pending.seen.get(revision)
+            if known is None:
+                self._pending.seen[revision] = Seen(folder=folder, revision=revision, roots=[root])
+            elif known.roots[-1].version < root.version:
+                is_next = root.parent_id == known.roots[-1].commit_id
+                known.roots = [*known.roots[-_MOST_ROOTS:], root] if is_next else [root]
+            self._start(is_own and (known is None or not known.is_late))
+
+    def add(self, work: Work) -> None:
+        """Do this in the next transaction. It may be done twice, or never."""
+        with self._changed:
+            self._pending.extras.append(work)
+            self._start(True)
+
+    def wait(self, timeout_seconds: float | None = None, *, also_seen: bool = True, also_resting: bool = True) -> bool:
+        """Wait until what is to be done is done, with `also_seen` also what is to be done later; whether it was.
+
+        Without `also_resting`, not for a registry that does not answer.
+        """
+        end = inf if timeout_seconds is None else self._clock() + timeout_seconds
+        with self._changed:
+            while not self._asking.is_refused and self._has_work(also_seen):
+                left = end - self._clock()
+                if left <= 0 or (self._asking.is_resting and not also_resting):
+                    return False
+                self._changed.wait(min(left, _LOOK_SECONDS))
+            return not self._asking.is_refused
+
+    def _has_work(self, also_later: bool) -> bool:
+        """Whether something is to be done; with `also_later` what is due later becomes due. The lock is held."""
+        if also_later and self._pending.due_at < inf:
+            self._pending.due_at = -inf
+            self._changed.notify_all()
+        return self._is_busy or self._pending.due_at <= self._clock()
+
+    def poke(self) -> None:
+        """Have a thread, which closes connections that nobody uses."""
+        with self._changed:
+            self._start_thread()
+
+    def _start(self, is_own: bool) -> None:
+        """Something is to be done. The caller holds the lock."""
+        if self._asking.is_refused:
+            self._pending = Pending()
+            return
+        due_at = self._clock() + (0.0 if is_own else READER_DELAY_SECONDS)
+        self._pending.due_at = min(self._pending.due_at, due_at)
+        self._start_thread()
+
+    def _start_thread(self) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._run, daemon=True, name="underlay-registry")
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        while (taken := self._next()) is not None:
+            self._apply(taken)
+        self._close()
+
+    def _next(self) -> Pending | None:
+        """What is to be done, when it is due; None after nothing was for a while."""
+        idle_until = self._clock() + IDLE_SECONDS
+        with self._changed:
+            while (wait := max(self._pending.due_at, self._retry_at) - self._clock()) > 0:
+                left = idle_until - self._clock()
+                if left <= 0 and self._pending.due_at == inf:
+                    self._thread = None
+                    return None
+                self._changed.wait(min(wait, max(left, _LOOK_SECONDS)))
+            taken, self._pending = self._pending, Pending()
+            self._is_busy = True
+            return taken
+
+    def _apply(self, taken: Pending) -> None:
+        failed: UnderlayError | None = UnderlayError("a fault in Underlay: see the traceback")
+        behind: dict[str, Seen] = {}
+        try:
+            behind = self._application().apply(taken)
+            failed = None
+        except UnderlayError as error:
+            failed = error
+        finally:
+            self._settle(taken, behind, failed)
+
+    def _settle(self, taken: Pending, behind: dict[str, Seen], failed: UnderlayError | None) -> None:
+        if failed is None:
+            self._asking.wake()
+        elif not isinstance(failed, Unavailable):
+            self._asking.refuse(failed)
+        elif self._failures >= _QUIET_FAILURES:
+            self._asking.rest(str(failed))
+        with self._changed:
+            self._is_busy = False
+            self._failures = self._failures + 1 if failed is not None else 0
+            if isinstance(failed, Unavailable):
+                self._put_back(taken)
+                self._retry_at = self._clock() + min(_FIRST_RETRY_SECONDS * 2**self._failures, _LAST_RETRY_SECONDS)
+            else:
+                self._retry_at = -inf
+            if self._asking.is_refused:
+                self._pending = Pending()
+            if behind:
+                # Most of what the registry lacks is about to be applied by those who committed it.
+                self._put_back(Pending(seen=behind, due_at=self._clock() + random() * LATE_SECONDS))
+            self._changed.notify_all()
+
+    def _put_back(self, taken: Pending) -> None:
+        """Try again later. The caller holds the lock."""
+        newer = self._pending
+        self._pending = Pending(
+            catalog=newer.catalog or taken.catalog, seen=taken.seen | newer.seen, due_at=min(taken.due_at, newer.due_at)
+        )
+        self._pending.extras.extend([*taken.extras, *newer.extras])
+
+
+def _wait_for_all() -> None:
+    """Give what this process wrote a moment to be applied."""
+    end = time.monotonic() + EXIT_SECONDS
+    for follower in list(_living):
+        follower.wait(max(end - time.monotonic(), 0.0), also_seen=False)
+
+
+atexit.register(_wait_for_all)

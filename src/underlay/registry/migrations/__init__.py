@@ -1,1 +1,0 @@
-"""The registry's schema, one step for each release that changed it. `underlay.registry.migration` runs them."""

@@ -1,0 +1,1 @@
+"""Versions, the catalog, jobs and leases of the store as rows of the registry."""

@@ -1,0 +1,173 @@
+"""Versions into the registry: one transaction, guarded by the head that it follows.
+
+Nothing here begins or ends a transaction: `connection` is in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Table, Update, and_, bindparam, delete, insert, select, update
+
+from underlay.errors import RegistryRefused
+from underlay.index.outline import FileFacts
+from underlay.registry.database.database_errors import RESTORE_HINT
+from underlay.registry.database.schema import FILE_METADATA, NONE, REVISIONS, SEGMENTS, SOURCES, VERSIONS
+from underlay.registry.mirror.fold import Batch, Mirrored, Row, no_files
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+PREPARED = "prepared"
+"""State of a revision that no catalog entry names yet."""
+
+
+def mirrored(connection: Connection, revision: str) -> Mirrored:
+    """What the registry holds of a revision. One statement; files are read when they are asked for."""
+    live = and_(SEGMENTS.c.revision == REVISIONS.c.revision, SEGMENTS.c.removed.is_(None))
+    found = connection.execute(
+        select(REVISIONS.c.head, REVISIONS.c.head_id, REVISIONS.c.file_count, SEGMENTS.c.segment)
+        .select_from(REVISIONS.outerjoin(SEGMENTS, live))
+        .where(REVISIONS.c.revision == revision)
+    ).all()
+    if not found or found[0].head == NONE:
+        return Mirrored()
+    return Mirrored(
+        head=found[0].head,
+        head_id=found[0].head_id,
+        file_count=found[0].file_count,
+        segments=frozenset(row.segment for row in found if row.segment is not None),
+        live_files=lambda: live_files(connection, revision) if found[0].file_count else no_files(),
+    )
+
+
+def hold(connection: Connection, revision: str) -> None:
+    """Let nobody else move this revision until the transaction ends, so that several statements see one state of it.
+
+    A statement of its own: on PostgreSQL one that waited for a lock gives the row that it locked as it is then, and
+    rows that it joined as they were before.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(REVISIONS.c.head).where(REVISIONS.c.revision == revision).with_for_update())
+
+
+def live_files(connection: Connection, revision: str) -> Mapping[str, FileFacts]:
+    """The files of the newest version that was applied, by location."""
+    columns = [FILE_METADATA.c[name] for name in FileFacts._fields]
+    wanted = select(*columns).where(FILE_METADATA.c.revision == revision, FILE_METADATA.c.removed.is_(None))
+    return {row[0]: FileFacts(*row) for row in connection.execute(wanted)}
+
+
+def apply_batch(connection: Connection, folder: str, batch: Batch) -> bool:
+    """Move a revision of the table in `folder` forward; False, and nothing is written, when its head has moved since.
+
+    Raises RegistryRefused when the registry lacks what the batch ends.
+    """
+    is_applied = _move_head(connection, batch) or (batch.before.head == NONE and _begin(connection, folder, batch))
+    if is_applied:
+        write_batches(connection, [batch])
+    return is_applied
+
+
+def write_batches(connection: Connection, batches: Sequence[Batch]) -> None:
+    """Write the rows of batches of different revisions, whose heads have been moved."""
+    _end(connection, SEGMENTS, "segment", [(b.revision, b.ended_segments) for b in batches])
+    _end(connection, FILE_METADATA, "location", [(b.revision, b.ended_files) for b in batches])
+    replaced = [{"of_revision": batch.revision} for batch in batches if batch.replaces_sources]
+    if replaced:
+        connection.execute(delete(SOURCES).where(SOURCES.c.revision == bindparam("of_revision")), replaced)
+    insert_rows(connection, VERSIONS, [row for batch in batches for row in batch.versions])
+    insert_rows(connection, SEGMENTS, [row for batch in batches for row in batch.segments])
+    insert_rows(connection, FILE_METADATA, [row for batch in batches for row in batch.files])
+    upsert_rows(connection, SOURCES, [row for batch in batches for row in batch.sources])
+
+
+def move_heads(connection: Connection, batches: Sequence[Batch]) -> None:
+    """Say that batches of different revisions, whose rows are there, were applied, whatever was applied before."""
+    is_it = REVISIONS.c.revision == bindparam("of_revision")
+    values = [{"of_revision": batch.revision, **head_values(batch)} for batch in batches]
+    for names in {tuple(row) for row in values}:
+        statement = update(REVISIONS).where(is_it).values({name: bindparam(name) for name in names[1:]})
+        connection.execute(statement, [row for row in values if tuple(row) == names])
+
+
+def head_values(batch: Batch) -> Row:
+    """The columns of `revisions` that a batch sets."""
+    last = batch.last
+    values: Row = {
+        "head": last.version,
+        "head_id": last.commit_id,
+        "row_count": last.row_count,
+        "file_count": last.file_count,
+        "data_bytes": last.data_bytes,
+    }
+    return values if batch.created_us is None else values | {"created_us": batch.created_us}
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert rows that are not there."""
+    if rows:
+        connection.execute(insert(table), rows)
+
+
+def upsert_rows(connection: Connection, table: Table, rows: Sequence[Row], changed: Collection[str] = ()) -> None:
+    """Insert rows; where one with the same key is, set these columns of it, or all."""
+    if not rows:
+        return
+    statement = _insert_into(connection, table)
+    names = changed or [column.name for column in table.c if not column.primary_key]
+    values = {name: statement.excluded[name] for name in names}
+    connection.execute(statement.on_conflict_do_update(index_elements=table.primary_key, set_=values), rows)
+
+
+def insert_new(connection: Connection, table: Table, row: Row) -> bool:
+    """Insert a row unless one with its key is there; whether it was inserted."""
+    # Drivers do not agree on how many rows an insert says that it touched.
+    statement = _insert_into(connection, table).on_conflict_do_nothing().returning(*table.primary_key)
+    return connection.execute(statement, row).first() is not None
+
+
+def _insert_into(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """An insert that can say what becomes of rows that are there."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # 40 ms, which those on SQLite need not wait for
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
+
+
+def _move_head(connection: Connection, batch: Batch) -> bool:
+    before, columns = batch.before, REVISIONS.c
+    is_same = columns.head_id.is_(None) if before.head_id is None else columns.head_id == before.head_id
+    guarded = update(REVISIONS).where(columns.revision == batch.revision, columns.head == before.head, is_same)
+    return connection.execute(guarded.values(head_values(batch))).rowcount == 1
+
+
+def _begin(connection: Connection, folder: str, batch: Batch) -> bool:
+    """The row of a revision that no catalog entry named yet."""
+    row = {"revision": batch.revision, "folder": folder, "state": PREPARED, **head_values(batch)}
+    return insert_new(connection, REVISIONS, row)
+
+
+def _end(connection: Connection, table: Table, key: str, ended: Sequence[tuple[str, Mapping[str, int]]]) -> None:
+    """Rows that were true are no longer. Comes before new rows, which may have the same key."""
+    rows = [{"of_revision": r, "of": k, "since": v} for r, versions in ended for k, v in versions.items()]
+    if not rows:
+        return
+    statement: Update = (
+        update(table)
+        .where(table.c.revision == bindparam("of_revision"), table.c[key] == bindparam("of"), table.c.removed.is_(None))
+        .values(removed=bindparam("since"))
+    )
+    found = connection.execute(statement, rows).rowcount
+    if found != len(rows):
+        raise RegistryRefused(
+            f"the registry lacks rows of {table.name} that the store's versions end",
+            place=", ".join(revision for revision, versions in ended if versions),
+            expected=len(rows),
+            found=found,
+            hint=RESTORE_HINT,
+        )

@@ -1,0 +1,58 @@
+"""Whether a registry tells of this store's history, or of another one."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from underlay.errors import Damaged, NotFound, RegistryRefused
+from underlay.index.catalog import decode_catalog
+from underlay.index.keys import RevisionKeys, catalog_key
+from underlay.index.outline import decode_outline
+from underlay.registry.database.database import Database
+from underlay.registry.database.database_errors import RESTORE_HINT
+from underlay.registry.database.schema import LAKE
+from underlay.store.store import Store
+
+
+def check_history(database: Database, store: Store) -> None:
+    """Refuse a registry whose entry of the catalog is not in the store. One statement, one request."""
+    with database.read() as connection:
+        known = connection.execute(select(LAKE)).one_or_none()
+    if known is None:
+        return
+    key = catalog_key(known.number)
+    try:
+        found = decode_catalog(store.get(key)[0]).commit_id
+    except NotFound:
+        found = None
+    except Damaged as error:
+        raise error.at(store.place_of(key)) from None
+    if found != known.commit_id:
+        raise _ahead(store.place_of(key), known.commit_id, found)
+
+
+def check_head(store: Store, folder: str, revision: str, head: int, head_id: str | None) -> None:
+    """Refuse a registry whose newest version of a revision is not in the store. One request.
+
+    The registry is ahead of a store that was brought back from an older copy, which may have grown again since.
+    """
+    key = RevisionKeys.of(folder, revision).root(head)
+    try:
+        found = decode_outline(store.get(key)[0]).commit_id
+    except NotFound:
+        found = None
+    except Damaged as error:
+        raise error.at(store.place_of(key)) from None
+    if found != head_id:
+        raise _ahead(store.place_of(key), head_id, found)
+
+
+def _ahead(place: str, known: str | None, found: str | None) -> RegistryRefused:
+    return RegistryRefused(
+        "the registry knows a commit that the store does not have",
+        place=place,
+        expected=known,
+        found=found or "nothing",
+        hint="It belongs to another lake, or the store was brought back from an older copy. Look at the lake, then: "
+        + RESTORE_HINT,
+    )

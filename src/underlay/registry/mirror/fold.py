@@ -1,0 +1,292 @@
+"""From versions to the rows of the registry. Pure: however versions are split into batches, the rows are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from underlay.errors import Inconsistent, RegistryRefused
+from underlay.index.outline import FileFacts, Outline, SegmentFacts
+from underlay.index.root import SourceRecord
+from underlay.registry.database.column_types import key_text, plain_text
+from underlay.registry.database.database_errors import RESTORE_HINT
+from underlay.registry.database.schema import NONE
+
+Row = dict[str, object]
+"""A row of a table, by the names of its columns."""
+_COUNTS = msgspec.json.Encoder(order="sorted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything:
+    """All files and sources of a version."""
+
+    files: tuple[FileFacts, ...]
+    sources: tuple[SourceRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A version, with what its root only points to."""
+
+    outline: Outline
+    added: tuple[FileFacts, ...]
+    """Every file that it added."""
+    everything: Everything | None = None
+    """What it consists of, when it went back to an older version."""
+
+
+def no_files() -> Mapping[str, FileFacts]:
+    """The files of a revision without versions."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored:
+    """What the registry holds of one revision."""
+
+    head: int = NONE
+    head_id: str | None = None
+    file_count: int = 0
+    segments: frozenset[str] = frozenset()
+    """Ids of the head's."""
+    live_files: Callable[[], Mapping[str, FileFacts]] = no_files
+    """The head's files by location; asked for only when a version goes back to an older one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What some versions of one revision, each the next of the one before, change in the registry.
+
+    `versions`, `segments` and `files` are rows to insert, `sources` rows to insert or to replace.
+    """
+
+    revision: str
+    before: Mirrored
+    last: Outline
+    """The new head."""
+    created_us: int | None
+    """When the revision began, if that is among the versions."""
+    versions: list[Row] = field(default_factory=list)
+    segments: list[Row] = field(default_factory=list)
+    ended_segments: dict[str, int] = field(default_factory=dict)
+    """Rows that were there, by id, with the version from which on they are no longer true."""
+    files: list[Row] = field(default_factory=list)
+    ended_files: dict[str, int] = field(default_factory=dict)
+    """The same by location."""
+    sources: list[Row] = field(default_factory=list)
+    replaces_sources: bool = False
+    """Whether all sources that were there go first."""
+
+    @property
+    def row_count(self) -> int:
+        """How many rows it writes."""
+        ended = len(self.ended_segments) + len(self.ended_files)
+        return len(self.versions) + len(self.segments) + len(self.files) + len(self.sources) + ended
+
+    def after(self, live_files: Callable[[], Mapping[str, FileFacts]]) -> Mirrored:
+        """What the registry holds when the batch was applied; it then has the files that `live_files` gives."""
+        return Mirrored(
+            head=self.last.version,
+            head_id=self.last.commit_id,
+            file_count=self.last.file_count,
+            segments=frozenset(segment.id for segment in self.last.segments),
+            live_files=live_files,
+        )
+
+
+def fold(revision: str, before: Mirrored, steps: Sequence[Step]) -> Batch:
+    """What `steps`, at least one, change in a registry that holds `before` of the revision.
+
+    Raises RegistryRefused when the first does not follow what the registry holds, Inconsistent when another does not
+    follow the one before it, or says of its files what is not so.
+    """
+    check_follows(revision, before, steps[0].outline)
+    folding = _Folding(revision, before)
+    for step in steps:
+        folding.take(step)
+    return folding.batch(steps)
+
+
+def check_follows(revision: str, before: Mirrored, outline: Outline) -> None:
+    """Raise RegistryRefused unless `outline` comes next after what the registry holds."""
+    if (outline.version, outline.parent_id) != (before.head + 1, before.head_id):
+        raise RegistryRefused(
+            f"version {outline.version} does not follow the version {before.head} that the registry holds",
+            place=revision,
+            expected=f"version {before.head + 1} after commit {before.head_id}",
+            found=f"version {outline.version} after commit {outline.parent_id}",
+            hint=f"The registry or the store was brought back from a copy. {RESTORE_HINT}",
+        )
+
+
+class _Folding:
+    """Rows in the making, version by version."""
+
+    def __init__(self, revision: str, before: Mirrored) -> None:
+        self._revision, self._before = revision, before
+        self._head, self._head_id = before.head, before.head_id
+        self._file_count = before.file_count
+        self._versions: list[Row] = []
+        self._segment_ids: frozenset[str] = before.segments
+        self._segments: list[Row] = []
+        self._new_segments: dict[str, Row] = {}
+        self._ended_segments: dict[str, int] = {}
+        self._files: list[Row] = []
+        self._new_files: dict[str, Row] = {}
+        """Rows that are made here and still true."""
+        self._ended_files: dict[str, int] = {}
+        self._sources: dict[str, Row] = {}
+        self._replaces_sources = False
+
+    def take(self, step: Step) -> None:
+        """One version more."""
+        outline = step.outline
+        if (outline.version, outline.parent_id) != (self._head + 1, self._head_id):
+            raise self._wrong(outline, "it does not follow the version before", self._head_id, outline.parent_id)
+        self._versions.append(_version_row(self._revision, outline))
+        self._take_segments(outline)
+        if outline.restored is not None:
+            self._take_everything(outline, step.everything)
+        else:
+            self._remove(outline, outline.removed)
+            self._add(outline, step.added)
+            self._sources |= self._source_rows(outline.changed_sources)
+        if self._file_count != outline.file_count:
+            raise self._wrong(outline, "its changes give another number of files", outline.file_count, self._file_count)
+        self._head, self._head_id = outline.version, outline.commit_id
+
+    def batch(self, steps: Sequence[Step]) -> Batch:
+        """What was taken."""
+        first = steps[0].outline
+        return Batch(
+            revision=self._revision,
+            before=self._before,
+            last=steps[-1].outline,
+            created_us=first.committed_us if first.version == 0 else None,
+            versions=self._versions,
+            segments=self._segments,
+            ended_segments=self._ended_segments,
+            files=self._files,
+            ended_files=self._ended_files,
+            sources=list(self._sources.values()),
+            replaces_sources=self._replaces_sources,
+        )
+
+    def _take_segments(self, outline: Outline) -> None:
+        after = frozenset([segment.id for segment in outline.segments])
+        if after == self._segment_ids:
+            return
+        for gone in self._segment_ids - after:
+            row = self._new_segments.pop(gone, None)
+            if row is None:
+                self._ended_segments[gone] = outline.version
+            else:
+                row["removed"] = outline.version
+        for segment in outline.segments:
+            if segment.id not in self._segment_ids:
+                self._new_segments[segment.id] = row = _segment_row(self._revision, segment, outline.version)
+                self._segments.append(row)
+        self._segment_ids = after
+
+    def _take_everything(self, outline: Outline, everything: Everything | None) -> None:
+        if everything is None:
+            raise self._wrong(outline, "it goes back, and what it consists of was not read", outline.restored, None)
+        wanted = {file.location: file for file in map(_as_stored, everything.files)}
+        live = self._live
+        self._remove(outline, [location for location, file in live.items() if wanted.get(location) != file])
+        self._add(outline, [file for location, file in wanted.items() if live.get(location) != file])
+        self._sources = self._source_rows(everything.sources)
+        self._replaces_sources = True
+
+    def _source_rows(self, records: Iterable[SourceRecord]) -> dict[str, Row]:
+        return {
+            key_text(record.uri): {"revision": self._revision, **msgspec.structs.asdict(record)} for record in records
+        }
+
+    @cached_property
+    def _files_before(self) -> Mapping[str, FileFacts]:
+        return self._before.live_files()
+
+    @property
+    def _live(self) -> dict[str, FileFacts]:
+        """The files of the version that was taken last."""
+        old = {name: file for name, file in self._files_before.items() if name not in self._ended_files}
+        return old | {name: _facts_of(row) for name, row in self._new_files.items()}
+
+    def _remove(self, outline: Outline, locations: Iterable[str]) -> None:
+        for location in map(key_text, locations):
+            row = self._new_files.pop(location, None)
+            if row is not None:
+                row["removed"] = outline.version
+            elif location in self._ended_files:
+                raise self._wrong(outline, "it removes a file that was removed before", None, location)
+            else:
+                self._ended_files[location] = outline.version
+            self._file_count -= 1
+
+    def _add(self, outline: Outline, files: Iterable[FileFacts]) -> None:
+        for file in map(_as_stored, files):
+            if file.location in self._new_files:
+                raise self._wrong(outline, "it adds a file that is there", None, file.location)
+            self._new_files[file.location] = row = _file_row(self._revision, file, outline.version)
+            self._files.append(row)
+            self._file_count += 1
+
+    def _wrong(self, outline: Outline, problem: str, expected: object, found: object) -> Inconsistent:
+        return Inconsistent(
+            f"version {outline.version} ({outline.commit_id}): {problem}",
+            place=self._revision,
+            expected=expected,
+            found=found,
+        )
+
+
+def _version_row(revision: str, outline: Outline) -> Row:
+    return {
+        "revision": revision,
+        "version": outline.version,
+        "commit_id": outline.commit_id,
+        "parent_id": outline.parent_id,
+        "committed_us": outline.committed_us,
+        "operation": outline.operation,
+        "writer": outline.writer,
+        "counts": _COUNTS.encode(outline.counts).decode(),
+        "restored": outline.restored,
+        "row_count": outline.row_count,
+        "file_count": outline.file_count,
+        "data_bytes": outline.data_bytes,
+    }
+
+
+def _segment_row(revision: str, segment: SegmentFacts, version: int) -> Row:
+    row = msgspec.structs.asdict(segment)
+    row["segment"] = row.pop("id")
+    return {"revision": revision, **row, "added": version, "removed": None}
+
+
+def _file_row(revision: str, file: FileFacts, version: int) -> Row:
+    return {
+        "revision": revision,
+        "location": file.location,
+        "added": version,
+        "removed": None,
+        "etag": file.etag,
+        "size_bytes": file.size_bytes,
+        "row_count": file.row_count,
+        "block_count": file.block_count,
+    }
+
+
+def _as_stored(file: FileFacts) -> FileFacts:
+    """The file as the registry gives it back."""
+    location, etag = key_text(file.location), file.etag and plain_text(file.etag)
+    is_same = location is file.location and etag is file.etag
+    return file if is_same else file._replace(location=location, etag=etag)
+
+
+def _facts_of(row: Row) -> FileFacts:
+    return FileFacts(*(row[name] for name in FileFacts._fields))  # type: ignore[arg-type]  # as `_file_row` put them

@@ -1,0 +1,1 @@
+"""The registry restored, brought up to date, and compared with the store."""

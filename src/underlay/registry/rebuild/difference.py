@@ -1,0 +1,125 @@
+"""Where two registries differ, or a registry and the store: row by row, over all that mirrors the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, Table, collate, select
+
+from underlay.registry.database.database import Database, open_database
+from underlay.registry.database.schema import COMPARED, LAKE, METADATA
+from underlay.registry.rebuild.restore import OnProgress, rebuild
+from underlay.store.store import Store
+
+_FETCHED_AT_ONCE = 1000
+_FOUND, _EXPECTED = 0, 1
+_LOOKS = 3
+_NOT_COMPARED = {LAKE.c.url}
+"""Machines may reach the same lake by different URLs, and a lake may be moved."""
+Key = tuple[str | int, ...]
+Row = tuple[object, ...]
+_Look = dict[tuple[str, Key, Row | None], "Difference"]
+"""Differences by table, key and what was found."""
+
+
+class Kind(StrEnum):
+    """What is wrong with a row of the registry that was looked at."""
+
+    MISSING = "missing"
+    SURPLUS = "surplus"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One row. `fields` holds the columns that differ, each with what was found and what was expected."""
+
+    table: str
+    key: Key
+    kind: Kind
+    fields: dict[str, tuple[object, object]] = field(default_factory=dict)
+
+
+def compare(database: Database, store: Store, *, progress: OnProgress | None = None) -> list[Difference]:
+    """Where the registry differs from what a restore would make of it, but for what passes: jobs and leases.
+
+    Changes nothing; reads what a restore reads, and that again when there are differences: while somebody writes, the
+    registry is ahead or behind for moments. A row that was found to be the same before and after the store was read,
+    and is not as the store says, differs.
+    """
+    found = _look(database, store, progress)
+    for _ in range(_LOOKS - 1):
+        if found:
+            again = _look(database, store, progress)
+            found = {place: difference for place, difference in again.items() if place in found}
+    return list(found.values())
+
+
+def _look(database: Database, store: Store, progress: OnProgress | None) -> _Look:
+    with TemporaryDirectory(prefix="underlay-registry-") as folder:
+        truth = open_database(f"sqlite:///{Path(folder) / 'truth.sqlite'}")
+        try:
+            with truth.write() as connection:
+                METADATA.create_all(connection)
+                rebuild(connection, store, progress=progress)
+            with truth.read() as expected, database.read() as found:
+                return _all_differences(found, expected)
+        finally:
+            truth.close()
+
+
+def differences(found: Connection, expected: Connection) -> list[Difference]:
+    """What must be done to `found` to make it `expected`. Reads both in the order of keys, some rows at a time."""
+    return list(_all_differences(found, expected).values())
+
+
+def _all_differences(found: Connection, expected: Connection) -> _Look:
+    return {
+        (table.name, difference.key, row): difference
+        for table in COMPARED
+        for difference, row in _differences(table, found, expected)
+    }
+
+
+def _differences(table: Table, found: Connection, expected: Connection) -> Iterator[tuple[Difference, Row | None]]:
+    names = [column.name for column in _columns(table)]
+    both = merge(_rows(table, found, _FOUND), _rows(table, expected, _EXPECTED), key=itemgetter(0))
+    for key, group in groupby(both, key=itemgetter(0)):
+        rows = {side: row for _, side, row in group}
+        if len(rows) == 1:
+            kind = Kind.SURPLUS if _FOUND in rows else Kind.MISSING
+            yield Difference(table=table.name, key=key, kind=kind), rows.get(_FOUND)
+        elif rows[_FOUND] != rows[_EXPECTED]:
+            pairs = zip(names, rows[_FOUND], rows[_EXPECTED], strict=True)
+            fields = {name: (ours, theirs) for name, ours, theirs in pairs if ours != theirs}
+            yield Difference(table=table.name, key=key, kind=Kind.DIFFERENT, fields=fields), rows[_FOUND]
+
+
+def _columns(table: Table) -> list[Column[Any]]:  # of any type
+    return [column for column in table.c if column not in _NOT_COMPARED]
+
+
+def _rows(table: Table, connection: Connection, side: int) -> Iterator[tuple[Key, int, Row]]:
+    """The rows with their keys, ascending as Python compares keys, and the side that they are of."""
+    columns = _columns(table)
+    names = [column.name for column in columns]
+    places = [names.index(column.name) for column in table.primary_key]
+    order = [_ordered(column, connection) for column in table.primary_key]
+    options = {"yield_per": _FETCHED_AT_ONCE}
+    for row in connection.execute(select(*columns).order_by(*order), execution_options=options):
+        yield tuple(row[place] for place in places), side, tuple(row)
+
+
+def _ordered(column: Column[Any], connection: Connection) -> ColumnElement[Any]:  # of any type
+    """By bytes, which is by code points; PostgreSQL would order text by the language of the database."""
+    if column.type.python_type is str and connection.dialect.name == "postgresql":
+        return collate(column, "C")
+    return column

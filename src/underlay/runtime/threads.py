@@ -1,0 +1,50 @@
+"""Threads for requests that run side by side, kept from use to use: to start one takes longer than a small request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from underlay.runtime.fork import start_afresh_after_fork
+
+P = ParamSpec("P")
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+class Threads:
+    """At most `count` threads."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._count = count
+        self._name = name
+        self.start_afresh()
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
+        """Start with no thread: none outlives a fork."""
+        self._pool = ThreadPoolExecutor(self._count, thread_name_prefix=self._name)
+
+    def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Have a thread do it."""
+        return self._pool.submit(work, *args, **kwargs)
+
+
+def map_in_threads(work: Callable[[A], T], items: Sequence[A], count: int) -> list[T]:
+    """What `work` makes of each item, in order, by `count` threads at most.
+
+    By this thread alone when one is enough, and while the interpreter ends: it starts no more threads then.
+    """
+    if min(count, len(items)) > 1:
+        with ThreadPoolExecutor(min(count, len(items))) as pool:
+            try:
+                results = pool.map(work, items)
+            except RuntimeError:
+                pass
+            else:
+                return list(results)
+    return [work(item) for item in items]
+
+
+REQUESTS = Threads(32, "underlay-request")

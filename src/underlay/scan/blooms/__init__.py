@@ -1,0 +1,1 @@
+"""Bloom filters, from sidecars and from files, and plans with fewer blocks by them."""

@@ -1,0 +1,1 @@
+"""What was added to a table between two versions."""

@@ -1,0 +1,225 @@
+"""What was added to a table between two places in its history: files, as the versions that brought them had them.
+
+A place says which version is to be read next, and how many of its files were read: those that it added, or, where a
+reader begins with the whole table, all that it has. A version's files are numbered by its root, which never changes, so
+the same two places always mean the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from underlay.errors import Inconsistent, InvalidRequest, Unsupported, VersionNotFound
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.root import Definition, Root
+from underlay.runtime.threads import map_in_threads
+from underlay.scan.changes.numbered_files import NumberedFiles
+from underlay.table.open_table import Head
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import SegmentLoader, Snapshot
+
+ADDING = ("append", "ingest", "register", "stream")
+"""Operations whose new files hold new rows, whatever else they did."""
+KEEPING = ("compact",)
+"""Operations that rewrite files, and change no row."""
+_FETCHERS = 8
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """The next file to read: the one of this number in this version."""
+
+    revision: str
+    version: int
+    file: int = 0
+    whole: bool = False
+    """Whether all files of the version are meant, and not those that it added."""
+    parent: str | None
+    """The id of the commit before, by which the history is known to be the same one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How much is read at once, at least one file: so many files, or bytes of files."""
+
+    files: int | None = None
+    size_bytes: int | None = None
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether nothing is left of it."""
+        return self.files == 0 or self.size_bytes == 0
+
+
+def whole_table(head: Head) -> Position:
+    """Where a reader begins that reads the whole table, then what is added."""
+    root = head.root
+    return Position(revision=head.revision.id, version=root.version, whole=True, parent=root.parent_id)
+
+
+def after(revision: Revision, root: Root) -> Position:
+    """Where a reader begins that reads what is added after this version."""
+    return Position(revision=revision.id, version=root.version + 1, parent=root.commit_id)
+
+
+def at_version(revision: Revision, version: int) -> Position:
+    """Where a reader begins that reads what this version, and those after it, added. Raises VersionNotFound."""
+    if version == 0:
+        return Position(revision=revision.id, version=0, parent=None)
+    return after(revision, revision.root(version - 1))
+
+
+class Appends:
+    """The history of one revision as a reader of what is added sees it.
+
+    With `skips_changes` versions that removed or changed rows are passed over, but for rows that they added as appends
+    do; without, they raise Unsupported.
+    """
+
+    def __init__(self, revision: Revision, load_segment: SegmentLoader, *, skips_changes: bool = False) -> None:
+        self._revision = revision
+        self._load_segment = load_segment
+        self._skips_changes = skips_changes
+        self._roots: dict[int, Root] = {}
+
+    def newest(self) -> Root:
+        """The newest version. One request when nothing came."""
+        return self._revision.head()
+
+    def advance(self, begin: Position, until: Root, limit: Limit) -> Position:
+        """How far a reader comes from `begin` by this limit, and not past `until`. Raises as `between` does."""
+        self._check(begin)
+        if begin.version > until.version:
+            if begin != after(self._revision, until):
+                raise _other_history(self._revision, begin.version, expected=begin.parent, found=until.commit_id)
+            return begin
+        place, left = begin, limit
+        for root in self._roots_from(begin, until.version):
+            files = self._files(root, is_whole=place.whole)
+            count = files.count if files is not None else 0
+            end, left = (count, left) if files is None else _cut(files, place.file, left, is_first=place == begin)
+            if end < count:
+                return replace(place, file=end)
+            place = after(self._revision, root)
+            if left.is_reached:
+                break
+        return place
+
+    def between(self, begin: Position, end: Position, definition: Definition) -> Snapshot | None:
+        """The files from one place to another as a snapshot of a table that is defined so, None when there are none.
+
+        Raises Unsupported for a version that removed or changed rows, InvalidRequest when the table was dropped or
+        replaced, VersionNotFound when a version is gone, Inconsistent when it is not the one that was read before.
+        """
+        self._check(end)
+        entries: list[FileEntry] = []
+        layouts: dict[str, Layout] = {}
+        newest: Root | None = None
+        for root in self._roots_from(begin, end.version if end.file else end.version - 1):
+            files = self._files(root, is_whole=begin.whole and root.version == begin.version)
+            if files is not None:
+                first = begin.file if root.version == begin.version else 0
+                last = end.file if root.version == end.version else files.count
+                entries += (file for file in files.entries(first, last) if file is not None)
+            layouts |= {layout.id: layout for layout in root.layouts}
+            newest = root
+        if newest is None or not entries:
+            return None
+        only = replace(
+            newest,
+            definition=definition,
+            layouts=tuple(layouts.values()),
+            segments=(),
+            tail=tuple(entries),
+            removed=(),
+            deletes={},
+        )
+        return self._snapshot(only)
+
+    def _roots_from(self, begin: Position, last: int) -> Iterator[Root]:
+        """The roots from a place up to the last one, read some at a time."""
+        self._check(begin)
+        parent = begin.parent
+        for first in range(begin.version, last + 1, _FETCHERS):
+            for root in self._fetch(range(first, min(first + _FETCHERS, last + 1))):
+                if root.parent_id != parent:
+                    raise _other_history(self._revision, root.version, expected=parent, found=root.parent_id)
+                if root.terminal is not None:
+                    raise _ended(self._revision, root)
+                yield root
+                parent = root.commit_id
+
+    def _fetch(self, versions: Sequence[int]) -> list[Root]:
+        missing = [version for version in versions if version not in self._roots]
+        try:
+            found = map_in_threads(self._revision.root, missing, _FETCHERS)
+        except VersionNotFound as error:
+            error.hint = "What it added cannot be known any more. Begin anew, with another checkpoint."
+            raise
+        if len(self._roots) > _FETCHERS * _FETCHERS:
+            self._roots = {version: self._roots[version] for version in versions if version in self._roots}
+        self._roots |= {root.version: root for root in found}
+        return [self._roots[version] for version in versions]
+
+    def _check(self, place: Position) -> None:
+        if place.revision != self._revision.id:
+            raise InvalidRequest(
+                "the table was replaced by another one of the same name",
+                place=self._revision.place,
+                expected=place.revision,
+                found=self._revision.id,
+                hint="Begin anew, with another checkpoint.",
+            )
+
+    def _files(self, root: Root, *, is_whole: bool) -> NumberedFiles | None:
+        """The files of a version that hold new rows; None when it has no such files. Raises Unsupported."""
+        if is_whole or self._is_read(root):
+            return NumberedFiles(snapshot=self._snapshot(root), is_whole=is_whole)
+        return None
+
+    def _snapshot(self, root: Root) -> Snapshot:
+        return Snapshot(self._revision.store, self._revision.keys, root, self._load_segment)
+
+    def _is_read(self, root: Root) -> bool:
+        """Whether the files that a version added hold new rows. Raises Unsupported."""
+        delta = root.delta
+        if root.operation in KEEPING:
+            return False
+        is_change = bool(delta.removed or delta.deletes) or delta.restored is not None
+        if is_change and not self._skips_changes:
+            raise Unsupported(
+                f"version {root.version} removed or changed rows, which a stream of appends cannot tell",
+                place=self._revision.place,
+                found=root.operation,
+                hint="Set the option skipChanges to true to pass over it, or begin anew with another checkpoint.",
+            )
+        return root.operation in ADDING if is_change else True
+
+
+def _cut(files: NumberedFiles, begin: int, left: Limit, *, is_first: bool) -> tuple[int, Limit]:
+    """Where to end in a version, and what is left of the limit. The first file is taken whatever its size."""
+    end = files.count if left.files is None else min(files.count, begin + left.files)
+    if left.size_bytes is None:
+        return end, Limit(files=None if left.files is None else left.files - (end - begin))
+    sizes = list(files.fitting(begin, end, left.size_bytes))
+    if not sizes and is_first and begin < end:
+        return begin + 1, Limit(size_bytes=0)
+    return begin + len(sizes), Limit(size_bytes=left.size_bytes - sum(sizes))
+
+
+def _other_history(revision: Revision, version: int, *, expected: str | None, found: str | None) -> Inconsistent:
+    return Inconsistent(
+        f"what comes before version {version} is not what was read before",
+        place=revision.place,
+        expected=expected,
+        found=found,
+        hint="The lake was replaced by another one, or brought back from a copy. Begin anew, with another checkpoint.",
+    )
+
+
+def _ended(revision: Revision, root: Root) -> InvalidRequest:
+    reason = "dropped" if root.terminal is not None and root.terminal.successor is None else "replaced by another one"
+    return InvalidRequest(f"the table was {reason}", place=revision.place, hint="Begin anew, with another checkpoint.")

@@ -1,0 +1,171 @@
+"""A query over one snapshot: some columns, the rows that match; planned from metadata and read by exact ranges.
+
+How many rows match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.cache.objects import DecodedCache
+from underlay.cache.pieces import is_remote
+from underlay.errors import BadPredicate
+from underlay.plan import answers
+from underlay.plan.plan import Plan
+from underlay.prune import TRUE, Predicate, columns_of, matches
+from underlay.scan.blooms.refine import BloomLoader
+from underlay.scan.blooms.sidecars import Sidecars
+from underlay.scan.plan_snapshot import plan_snapshot
+from underlay.scan.read.file_shape import FileShape
+from underlay.scan.read.file_stores import FileStores, Place
+from underlay.scan.read.pipeline import DEFAULT_BUDGET_BYTES, Task, default_workers, run_in_order
+from underlay.scan.slabs import RowFilter, SlabRead, slab_reads
+from underlay.schema.convert.arrow import to_arrow_field
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field, ListOf, MapOf, StructOf
+from underlay.table.versions.snapshot import Snapshot
+
+SPREAD = 6
+"""How much more memory decoded rows take than their chunks, about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """What to read of a snapshot.
+
+    `columns` are top-level columns in the order of the answer. `rest` is a condition beside `predicate` that only
+    Arrow can apply, and `rest_columns` are the columns that it names: all of them when it names one by its number.
+    Without a `cache` no bloom filter is asked.
+    """
+
+    snapshot: Snapshot
+    columns: tuple[str, ...]
+    stores: FileStores
+    cache: DecodedCache | None = None
+    predicate: Predicate = TRUE
+    rest: pc.Expression | None = None
+    rest_columns: tuple[str, ...] = ()
+    workers: int | None = None
+    budget_bytes: int = DEFAULT_BUDGET_BYTES
+    _shapes: dict[str, FileShape] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """All columns of the table."""
+        return self.snapshot.schema
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        return answer_schema(self.table_schema, self.columns)
+
+    @cached_property
+    def read_columns(self) -> tuple[Field, ...]:
+        """The columns of the answer, then those that only the conditions name."""
+        named = dict.fromkeys((*self.columns, *(path[0] for path in columns_of(self.predicate)), *self.rest_columns))
+        return tuple(self.table_schema.column(name) for name in named)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is read, and why the rest is not."""
+        leaves = [leaf for column in self.read_columns for leaf in leaf_ids(column)]
+        plan = plan_snapshot(self.snapshot, self.predicate, leaves)
+        if self.cache is None:
+            return plan
+        sidecars = Sidecars(cache=self.cache, keys=self.snapshot.keys)
+        return BloomLoader(sidecars=sidecars, shape_of=self._shape, locate=self._locate).refine(plan)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows that match, in the order of the table's files."""
+        workers = self.workers or default_workers(is_far=is_remote(self.snapshot.store))
+        for table in run_in_order(self._tasks(), workers=workers, budget_bytes=self.budget_bytes):
+            yield from answer(table, self.schema).to_batches()
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows that match, as they come."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def table(self) -> pa.Table:
+        """The rows that match, all at once."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def slabs(self) -> Iterator[SlabRead]:
+        """The plan as pieces of work, in its order."""
+        is_far = is_remote(self.snapshot.store)
+        return slab_reads(self.plan, self._shape, self._locate, self.cache, is_far=is_far)
+
+    def _tasks(self) -> Iterator[Task[pa.Table]]:
+        row_filter = row_filter_of(self.predicate)
+        for slab in self.slabs():
+            yield Task(slab.size_bytes * SPREAD, partial(self._rows, slab, row_filter))
+
+    def _rows(self, slab: SlabRead, row_filter: RowFilter | None) -> pa.Table:
+        rows = slab.rows(row_filter)
+        if self.rest is None:
+            return rows
+        # in the table's order: a condition may name a column by its number
+        named = [column.name for column in self.table_schema.fields if column.name in self.rest_columns]
+        return _keep(rows, self.rest, named)
+
+    def _shape(self, layout: str) -> FileShape:
+        if layout not in self._shapes:
+            self._shapes[layout] = FileShape.of(self.snapshot.layout(layout), self.table_schema, self.read_columns)
+        return self._shapes[layout]
+
+    def _locate(self, location: str) -> Place:
+        return self.stores.locate(self.snapshot.keys, location)
+
+
+@lru_cache(maxsize=256)
+def answer_schema(schema: TableSchema, columns: tuple[str, ...]) -> pa.Schema:
+    """The columns of an answer."""
+    return pa.schema([to_arrow_field(schema.column(name)).remove_metadata() for name in columns])
+
+
+def answer(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the answer. A table without columns still has rows, unless it is made from arrays."""
+    chosen = table.select(schema.names)
+    return pa.Table.from_arrays(chosen.columns, schema=schema) if schema.names else chosen
+
+
+def row_filter_of(predicate: Predicate) -> RowFilter | None:
+    """Which rows the predicate is true for; None when it is for all."""
+    if predicate == TRUE:
+        return None
+    return lambda table: matches(predicate, table).to_numpy(zero_copy_only=False)
+
+
+def leaf_ids(column: Field) -> Sequence[int]:
+    """The field ids of a column's leaves, in order."""
+    match column.type:
+        case StructOf(fields):
+            return [leaf for part in fields for leaf in leaf_ids(part)]
+        case ListOf(element):
+            return leaf_ids(element)
+        case MapOf(key, value):
+            return [*leaf_ids(key), *leaf_ids(value)]
+    return [column.id]
+
+
+def _keep(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> pa.Table:
+    """The rows that Arrow finds the condition on these columns true for. Raises BadPredicate."""
+    import pyarrow.dataset as ds  # loads pandas where there is one, which takes long; few conditions come here
+
+    try:
+        found = ds.dataset(rows.select(columns)).to_table(columns={"is_match": condition}, use_threads=False)
+        return rows.filter(found.column("is_match"))
+    except pa.ArrowException as error:
+        raise BadPredicate(f"Arrow cannot apply the condition: {error}", found=str(condition)) from error
+
+
+def count_rows(query: Query) -> int:
+    """The number of rows that match: without a request when every kept block matches in full."""
+    exact = answers.count_rows(query.plan) if query.rest is None else None
+    if exact is not None:
+        return exact
+    return sum(batch.num_rows for batch in replace(query, columns=()).batches())

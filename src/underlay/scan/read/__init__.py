@@ -1,0 +1,1 @@
+"""Byte ranges of files to Arrow columns of the table."""

@@ -1,0 +1,161 @@
+"""Some blocks of one file: the bytes they need, fetched at once, and the table's columns out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from underlay.errors import Damaged, UnderlayError, Unsupported
+from underlay.parquet.footer.minimal import Chunk
+from underlay.parquet.footer.tail import MAGIC, seal
+from underlay.scan.read.byte_ranges import Fetch, plan_fetch
+from underlay.scan.read.file_shape import FileShape
+from underlay.scan.read.file_stores import Place
+from underlay.values.ranges import ByteRange
+
+Int96Unit = Literal["ns", "ms"]
+_SMALL_BYTES = 256 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockChunks:
+    """The chunks of one block: for each leaf of the file that is wanted, by its position, where it lies.
+
+    A leaf whose values are all null is not among `chunks`; `null_leaves` names it.
+    """
+
+    row_count: int
+    chunks: dict[int, Chunk]
+    null_leaves: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """Some blocks of one file. `etag` is given for a file that is not ours, and then must be the file's own."""
+
+    place: Place
+    size_bytes: int
+    etag: str | None
+    shape: FileShape
+    blocks: tuple[BlockChunks, ...]
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all blocks."""
+        return sum(block.row_count for block in self.blocks)
+
+    @property
+    def ranges(self) -> Fetch:
+        """The byte ranges to fetch."""
+        chunks = (chunk for block in self.blocks for chunk in block.chunks.values())
+        return plan_fetch(
+            (ByteRange(chunk.begin, chunk.begin + chunk.size) for chunk in chunks), gap_bytes=self.place.store.gap_bytes
+        )
+
+    def read(self) -> pa.Table:
+        """All rows of the blocks, in order, with the wanted columns of the table.
+
+        Raises Replaced when the file is another one, Damaged when it does not decode.
+        """
+        store, key = self.place
+        try:
+            return self._decode(self._fetch())
+        except UnderlayError as error:
+            raise error.at(store.place_of(key)) from None
+
+    def _fetch(self) -> tuple[Fetch, pa.Buffer]:
+        store, key = self.place
+        fetch = self.ranges
+        if not fetch.ranges:
+            return fetch, pa.py_buffer(b"")
+        views = store.get_ranges(key, fetch.ranges, if_match=self.etag, size_bytes=self.size_bytes, gap_bytes=0)
+        return fetch, pa.py_buffer(views[0] if len(views) == 1 else b"".join(views))
+
+    def _decode(self, fetched: tuple[Fetch, pa.Buffer]) -> pa.Table:
+        fetch, buffer = fetched
+        parts = [self._decode_alike(fetch, buffer, alike) for alike in _by_null_leaves(self.blocks)]
+        return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+
+    def _decode_alike(self, fetch: Fetch, buffer: pa.Buffer, blocks: Sequence[BlockChunks]) -> pa.Table:
+        """Blocks that lack the same leaves."""
+        null_leaves = blocks[0].null_leaves
+        row_count = sum(block.row_count for block in blocks)
+        leaves = tuple(sorted(blocks[0].chunks))
+        null_columns = {
+            column.field.id for column in self.shape.columns if column.leaves and null_leaves.issuperset(column.leaves)
+        }
+        decoded = self._decode_leaves(leaves, blocks, fetch, buffer) if leaves else pa.table({})
+        return self.shape.adapt(decoded, row_count, null_columns)
+
+    def _decode_leaves(
+        self, leaves: tuple[int, ...], blocks: Sequence[BlockChunks], fetch: Fetch, buffer: pa.Buffer
+    ) -> pa.Table:
+        decoded = _decode_chunks(self.shape, leaves, blocks, fetch, buffer)
+        int96_leaves = tuple(sorted(self.shape.int96_leaves.intersection(leaves)))
+        if not int96_leaves:
+            return decoded
+        return self.shape.exact(
+            decoded, _decode_chunks(self.shape, int96_leaves, blocks, fetch, buffer, int96_unit="ms")
+        )
+
+
+def _decode_chunks(
+    shape: FileShape,
+    leaves: tuple[int, ...],
+    blocks: Sequence[BlockChunks],
+    fetch: Fetch,
+    buffer: pa.Buffer,
+    *,
+    int96_unit: Int96Unit = "ns",
+) -> pa.Table:
+    chunks = [block.chunks[leaf] for block in blocks for leaf in leaves]
+    moved = [
+        Chunk(begin=begin, size=chunk.size, codec=chunk.codec, value_count=chunk.value_count)
+        for chunk, begin in zip(chunks, fetch.positions([chunk.begin for chunk in chunks]), strict=True)
+    ]
+    rows = [moved[first : first + len(leaves)] for first in range(0, len(moved), len(leaves))]
+    footer = shape.select(leaves).footer([block.row_count for block in blocks], rows)
+    try:
+        with _open(buffer, seal(footer), int96_unit) as file:
+            return _read_blocks(file, [block.row_count for block in blocks])
+    except pa.ArrowNotImplementedError as error:
+        raise Unsupported(f"Arrow cannot read it: {error}") from error
+    except (pa.ArrowException, OSError) as error:
+        raise Damaged(f"does not decode: {error}") from error
+
+
+def _open(chunks: pa.Buffer, footer: bytes, int96_unit: Int96Unit) -> pq.ParquetFile:
+    """The chunks as a Parquet file with this footer: copied before it when they are few, which Arrow opens faster."""
+    if chunks.size <= _SMALL_BYTES:
+        whole = pa.BufferReader(b"".join((memoryview(chunks), footer)))
+        return pq.ParquetFile(whole, page_checksum_verification=True, coerce_int96_timestamp_unit=int96_unit)
+    metadata = pq.read_metadata(pa.BufferReader(MAGIC + footer))
+    return pq.ParquetFile(
+        pa.BufferReader(chunks),
+        metadata=metadata,
+        page_checksum_verification=True,
+        coerce_int96_timestamp_unit=int96_unit,
+    )
+
+
+def _read_blocks(file: pq.ParquetFile, row_counts: Sequence[int]) -> pa.Table:
+    """All blocks, each by itself: no checksum covers a page's header, and one that claims too many values would go on
+    in the next block of its column, whose rows would then stand beside those of others."""
+    parts = [file.read_row_group(number, use_threads=False) for number in range(len(row_counts))]
+    for part, row_count in zip(parts, row_counts, strict=True):
+        if part.num_rows != row_count:
+            raise Damaged("a block has another number of rows", expected=row_count, found=part.num_rows)
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+
+
+def _by_null_leaves(blocks: Sequence[BlockChunks]) -> Iterator[Sequence[BlockChunks]]:
+    """Neighbouring blocks that lack the same leaves, together."""
+    begin = 0
+    for number in range(1, len(blocks) + 1):
+        if number == len(blocks) or blocks[number].null_leaves != blocks[begin].null_leaves:
+            yield blocks[begin:number]
+            begin = number

@@ -1,0 +1,96 @@
+"""Where chunks lie by a file's own footer: for a cold query of few files of a large segment, whose places are more.
+
+A segment holds the places of all its files' chunks. Once they are loaded nothing is cheaper; to read one file of ten
+thousand, its footer is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from underlay.cache.objects import DecodedCache
+from underlay.index.intake.statistics import chunk_begins
+from underlay.parquet.bulk.stack import stack_of
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.minimal import Chunk
+from underlay.plan.by_part import Choice
+from underlay.plan.part import distinct
+from underlay.plan.plan import Plan, PlannedFile
+from underlay.scan.read.file_read import BlockChunks
+from underlay.scan.read.file_shape import FileShape
+from underlay.scan.read.file_stores import Place
+
+REQUEST_BYTES = 64 << 10
+"""What a request costs, in bytes that could be fetched instead."""
+_FETCHERS = 16
+
+
+def is_cheaper_by_footers(choice: Choice, columns: Sequence[int]) -> bool:
+    """Whether the footers of a part's kept files are less to fetch than the places that its segment lacks."""
+    segment = choice.part.segment
+    by_places = segment.missing_bytes(statistics=columns, places=columns)
+    if by_places <= REQUEST_BYTES:
+        return False
+    files = distinct(choice.files)
+    return by_places > int(segment.files.footer_bytes[files].sum()) + len(files) * REQUEST_BYTES
+
+
+class FooterPlaces:
+    """The footers of some files, fetched side by side; each is one request, and kept."""
+
+    def __init__(self, cache: DecodedCache, locate: Callable[[str], Place]) -> None:
+        self._cache = cache
+        self._locate = locate
+        self._footers: dict[tuple[int, int], Footer] = {}
+
+    def load(self, plan: Plan, parts: Sequence[int]) -> None:
+        """Fetch the footers of all kept files of these parts."""
+        files = [file for file in plan.files() if file.part in parts]
+        if files:
+            with ThreadPoolExecutor(min(_FETCHERS, len(files))) as pool:
+                for file, footer in zip(files, pool.map(self._footer, files), strict=True):
+                    self._footers[file.part, file.row] = footer
+
+    def blocks(self, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks] | None:
+        """The chunks of each block, None when the file's footer was not loaded."""
+        footer = self._footers.get((file.part, file.row))
+        return None if footer is None else _blocks(footer, file, shape)
+
+    def _footer(self, file: PlannedFile) -> Footer:
+        store, key = self._locate(file.location)
+        return self._cache.footer(
+            store,
+            key,
+            file_bytes=file.size_bytes,
+            footer_bytes=file.footer_bytes,
+            footer_crc=file.footer_crc,
+            etag=file.etag,
+        )
+
+
+def _blocks(footer: Footer, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks]:
+    chunks, begins = footer.chunks, chunk_begins(stack_of(footer))
+    statistics = chunks.statistics
+    is_null = (
+        statistics.has_null_count
+        & (statistics.null_count == footer.row_groups.num_rows[:, None])
+        & (statistics.min_value.begin < 0)
+        & (statistics.max_value.begin < 0)
+    )
+    for number in file.blocks.tolist():
+        found: dict[int, Chunk] = {}
+        nulls = []
+        for column in shape.columns:
+            is_single = len(column.leaves) == 1 and column.source is not None and not column.source.children
+            for leaf in column.leaves:
+                if is_single and is_null[number, leaf]:
+                    nulls.append(leaf)
+                    continue
+                found[leaf] = Chunk(
+                    begin=int(begins[number, leaf]),
+                    size=int(chunks.total_compressed_bytes[number, leaf]),
+                    codec=int(chunks.codec[number, leaf]),
+                    value_count=int(chunks.num_values[number, leaf]),
+                )
+        yield BlockChunks(row_count=int(footer.row_groups.num_rows[number]), chunks=found, null_leaves=frozenset(nulls))

@@ -1,0 +1,93 @@
+"""Which types widen to which without losing a value, and Arrow arrays widened so.
+
+| from | to |
+|---|---|
+| integers | wider integers that hold all of them; floats that hold all of them |
+| floats | wider floats |
+| `decimal(p, s)` | decimals with no fewer digits before and after the point |
+| `fixed(16)` | `uuid` |
+| `fixed(n)` | `binary` |
+| `time`, `timestamp` | finer units; milliseconds to seconds, which Parquet does not have, when they are whole |
+| `timestamp` with a zone | another zone: the instants stay |
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.errors import SchemaMismatch
+from underlay.prune.predicates.operand import format_column
+from underlay.schema.arrow_aliases import AnyArray
+from underlay.schema.convert.arrow import scalar_of, to_arrow_type
+from underlay.schema.types import UNITS, Kind, Scalar
+
+_SIGNED = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64}
+_UNSIGNED = {Kind.UINT8: 8, Kind.UINT16: 16, Kind.UINT32: 32, Kind.UINT64: 64}
+_FLOAT_DIGITS = {Kind.FLOAT16: 11, Kind.FLOAT32: 24, Kind.FLOAT64: 53}
+
+
+def is_widening(source: Scalar, target: Scalar) -> bool:
+    """Whether values of `source` are values of `target`; units are left to the values, which may overflow."""
+    if source == target:
+        return True
+    match source.kind, target.kind:
+        case Kind.DECIMAL, Kind.DECIMAL:
+            whole, target_whole = source.precision - source.scale, target.precision - target.scale
+            return whole <= target_whole and source.scale <= target.scale
+        case Kind.FIXED, Kind.UUID:
+            return source.length == 16
+        case Kind.FIXED, Kind.BINARY:
+            return True
+        case (Kind.TIME, Kind.TIME) | (Kind.TIMESTAMP, Kind.TIMESTAMP):
+            is_finer = UNITS.index(source.unit or "us") <= UNITS.index(target.unit or "us")
+            is_stored_seconds = (source.unit, target.unit) == ("ms", "s")
+            return (is_finer or is_stored_seconds) and (source.zone is None) == (target.zone is None)
+    return _is_wider_number(source.kind, target.kind)
+
+
+def widen(array: AnyArray, target: Scalar, path: tuple[str, ...]) -> AnyArray:
+    """The array in the target's Arrow type. Raises SchemaMismatch when that would change a value."""
+    plain = _decoded(array)
+    arrow = to_arrow_type(target)
+    if plain.type == arrow:
+        return plain
+    if pa.types.is_null(plain.type):
+        return pa.nulls(len(plain), arrow)
+    source = scalar_of(plain.type)
+    if source is None or not is_widening(source, target):
+        raise SchemaMismatch(
+            "the column has another type",
+            place=format_column(path),
+            expected=target,
+            found=source if source is not None else plain.type,
+            hint="Cast it first, or change the column's type.",
+        )
+    try:
+        return plain.cast(arrow)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatch(
+            "a value does not fit the column's type", place=format_column(path), expected=target, found=error
+        ) from None
+
+
+def _is_wider_number(source: Kind, target: Kind) -> bool:
+    value_bits = _SIGNED[source] - 1 if source in _SIGNED else _UNSIGNED.get(source)
+    if target in _FLOAT_DIGITS:
+        if value_bits is None:
+            return source in _FLOAT_DIGITS and _FLOAT_DIGITS[source] <= _FLOAT_DIGITS[target]
+        return value_bits <= _FLOAT_DIGITS[target]
+    if value_bits is None:
+        return False
+    if target in _SIGNED:
+        return value_bits <= _SIGNED[target] - 1
+    return source in _UNSIGNED and target in _UNSIGNED and value_bits <= _UNSIGNED[target]
+
+
+def _decoded(array: AnyArray) -> AnyArray:
+    """Without dictionary or runs."""
+    if isinstance(array, pa.DictionaryArray):
+        return _decoded(array.dictionary_decode())
+    if isinstance(array, pa.RunEndEncodedArray):
+        return _decoded(pc.call_function("run_end_decode", [array]))
+    return array

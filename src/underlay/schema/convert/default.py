@@ -1,0 +1,128 @@
+"""A column's default: a value as the text that a schema stores, and back.
+
+Numbers are in decimal digits, bytes in hexadecimal, points in time as ISO text in UTC. Nested columns have no default
+but null.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from functools import lru_cache
+from uuid import UUID
+
+import pyarrow as pa
+
+from underlay.errors import InvalidRequest
+from underlay.prune.predicates.instant import DAY_NS, SECOND_NS, format_ns, parse_instant
+from underlay.schema.arrow_aliases import AnyScalar
+from underlay.schema.convert.arrow import to_arrow_type
+from underlay.schema.types import Field, Kind, Scalar
+
+UNIT_NS = {"s": SECOND_NS, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_MIDNIGHT = "1970-01-01 "
+
+
+@lru_cache(maxsize=1024)
+def default_scalar(field: Field) -> AnyScalar | None:
+    """The default of a field as a value of its Arrow type; None when it is null. Raises InvalidRequest."""
+    if field.default is None:
+        return None
+    if not isinstance(field.type, Scalar):
+        raise InvalidRequest("a nested column has no default", place=field.name, hint="Leave the default out.")
+    return _parse(field.default, field.type)
+
+
+def format_default(value: object, type_: Scalar) -> str:
+    """The text that is stored for a default. Text is read as a value of the type. Raises InvalidRequest."""
+    if isinstance(value, str):
+        return _format(_parse(value, type_), type_)
+    if isinstance(value, UUID):
+        value = value.bytes
+    arrow = to_arrow_type(type_)
+    try:
+        scalar = value.cast(arrow) if isinstance(value, pa.Scalar) else pa.scalar(value, arrow)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise _refused(value, type_) from None
+    if not scalar.is_valid or not (isinstance(value, pa.Scalar) or _is_equal(scalar, value, type_)):
+        raise _refused(value, type_)
+    return _format(scalar, type_)
+
+
+def _is_equal(scalar: AnyScalar, value: object, type_: Scalar) -> bool:
+    """Whether Arrow kept the value: it cuts fractions, hours of dates and zones without a word."""
+    if type_.kind in (Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64):
+        return True
+    found = scalar.as_py()
+    return (found.bytes if isinstance(found, UUID) else found) == value
+
+
+def _parse(text: str, type_: Scalar) -> AnyScalar:
+    arrow = to_arrow_type(type_)
+    try:
+        match type_.kind:
+            case Kind.BOOLEAN:
+                return pa.scalar({"true": True, "false": False}[text.lower()], arrow)
+            case Kind.STRING:
+                return pa.scalar(text, arrow)
+            case Kind.BINARY | Kind.FIXED:
+                return pa.scalar(bytes.fromhex(text), arrow)
+            case Kind.UUID:
+                return pa.scalar(UUID(text).bytes, arrow)
+            case Kind.DECIMAL:
+                return pa.scalar(Decimal(text), arrow)
+            case Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
+                integer = pa.int32() if arrow.bit_width == 32 else pa.int64()
+                return pa.scalar(_parse_time(text, type_), integer).cast(arrow)
+            case Kind.FLOAT16 | Kind.FLOAT32 | Kind.FLOAT64:
+                return pa.scalar(float(text), arrow)
+        return pa.scalar(int(text), arrow)
+    except (pa.ArrowException, ValueError, KeyError, ArithmeticError, UnicodeEncodeError):
+        raise _refused(text, type_) from None
+
+
+def _parse_time(text: str, type_: Scalar) -> int:
+    """Units since 1970, or since midnight."""
+    unit_ns = DAY_NS if type_.unit is None else UNIT_NS[type_.unit]
+    if type_.kind is Kind.TIME and not set(text) <= set("0123456789:."):
+        raise ValueError(text)
+    instant = parse_instant(_MIDNIGHT + text if type_.kind is Kind.TIME else text)
+    if instant is None or instant.ns % unit_ns:
+        raise ValueError(text)
+    return instant.ns // unit_ns
+
+
+def _format(scalar: AnyScalar, type_: Scalar) -> str:
+    match type_.kind:
+        case Kind.BOOLEAN:
+            return "true" if scalar.as_py() else "false"
+        case Kind.BINARY | Kind.FIXED:
+            return bytes(scalar.as_py()).hex()
+        case Kind.FLOAT16 | Kind.FLOAT32 | Kind.FLOAT64:
+            number = float(scalar.as_py())
+            return "nan" if math.isnan(number) else repr(number)
+        case Kind.DECIMAL:
+            return f"{scalar.as_py():f}"
+        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
+            return _format_time(scalar, type_)
+    return str(scalar.as_py())
+
+
+def _format_time(scalar: AnyScalar, type_: Scalar) -> str:
+    unit_ns = DAY_NS if type_.unit is None else UNIT_NS[type_.unit]
+    integer = scalar.cast(pa.int32() if scalar.type.bit_width == 32 else pa.int64())
+    text = format_ns(int(integer.as_py()) * unit_ns)
+    if parse_instant(text) is None:
+        raise _refused(text, type_)
+    if type_.kind is Kind.TIME:
+        return text.removeprefix(_MIDNIGHT)
+    return text.removesuffix(" 00:00:00") if type_.kind is Kind.DATE else text
+
+
+def _refused(value: object, type_: Scalar) -> InvalidRequest:
+    return InvalidRequest(
+        "the default is no value of the column's type",
+        expected=type_,
+        found=ascii(str(value)),
+        hint="Give a value that the type holds exactly, or leave it out for null.",
+    )

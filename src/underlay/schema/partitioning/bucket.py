@@ -1,0 +1,96 @@
+"""The hash that puts values into buckets. It is part of the format: a table's files are placed by it.
+
+`bucket(n)` of a value is `hash(value) mod n`, `hash` an unsigned 64-bit integer:
+
+| type | hash |
+|---|---|
+| integers, dates (in days) | `mix` of the value as 64 bits in two's complement |
+| times, timestamps | `mix` of the whole microseconds (floor), modulo 2^64 |
+| decimals | the unscaled integer without final zeros: `mix` if 64 bits hold it, else XXH64 of 16 big-endian bytes |
+| text, bytes, UUIDs | XXH64 with seed 0 of the bytes (UTF-8) |
+
+`mix` is SplitMix64's step: x += 9E3779B97F4A7C15; x = (x ^ x >> 30) · BF58476D1CE4E5B9;
+x = (x ^ x >> 27) · 94D049BB133111EB; x ^ x >> 31. A value keeps its bucket when its type is widened (`widen`), except
+from integer to float: floats have no buckets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
+
+from underlay.prune import BoundArray
+from underlay.schema.arrow_aliases import AnyArray
+from underlay.schema.bound_storage import Storage, storage_of
+from underlay.schema.types import Kind, Scalar
+
+BUCKET_KINDS = frozenset(Kind) - {Kind.BOOLEAN, Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64}
+"""What can be put into buckets: values that every engine finds equal exactly when their bits are."""
+
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_INT64 = np.iinfo(np.int64)
+
+
+def buckets_of(values: BoundArray, type_: Scalar, count: int) -> NDArray[np.int32]:
+    """The bucket of each stored value (`stored_values`); nulls have an arbitrary one."""
+    if isinstance(values, np.ndarray):
+        hashes = _mix(_hashed_integers(values, type_))
+    else:
+        hashes = _hash_bytes(values, is_decimal=type_.kind is Kind.DECIMAL)
+    return (hashes % np.uint64(count)).astype(np.int32)
+
+
+def bucket_of_key(key: int | bytes, type_: Scalar, count: int) -> int:
+    """The bucket of one value: an integer in storage, or bytes; a wide decimal as its unscaled integer."""
+    values: BoundArray
+    if isinstance(key, int) and storage_of(type_) is Storage.BYTES:
+        key = key.to_bytes(16, "big", signed=True)
+    if isinstance(key, bytes):
+        values = pa.array([key], pa.binary())
+    else:
+        values = np.array([key], dtype=np.uint64 if storage_of(type_) is Storage.UINT else np.int64)
+    return int(buckets_of(values, type_, count)[0])
+
+
+def _hashed_integers(values: NDArray[np.int64] | NDArray[np.uint64], type_: Scalar) -> NDArray[np.uint64]:
+    """What is mixed: the same number for the same value in a wider type."""
+    if type_.unit == "ns":
+        values = values // 1_000
+    elif type_.unit is not None:
+        return values.view(np.uint64) * np.uint64(_MICROSECONDS[type_.unit])
+    elif type_.kind is Kind.DECIMAL:
+        values = _without_zeros(values.astype(np.int64))
+    return np.ascontiguousarray(values).view(np.uint64)
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _without_zeros(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    while (ends_in_zero := (values % 10 == 0) & (values != 0)).any():
+        values = np.where(ends_in_zero, values // 10, values)
+    return values
+
+
+def _hash_bytes(values: AnyArray, *, is_decimal: bool) -> NDArray[np.uint64]:
+    """Each distinct value is hashed once."""
+    encoded = values.dictionary_encode()
+    hash_one = _hash_decimal if is_decimal else xxhash.xxh64_intdigest
+    hashes = np.array([hash_one(value) for value in encoded.dictionary.to_pylist()] or [0], dtype=np.uint64)
+    places: NDArray[np.int32] = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    return hashes[places]
+
+
+def _hash_decimal(octets: bytes) -> int:
+    value = int.from_bytes(octets, "big", signed=True)
+    while value and value % 10 == 0:
+        value //= 10
+    if _INT64.min <= value <= _INT64.max:
+        return int(_mix(np.array([value], dtype=np.int64).view(np.uint64))[0])
+    return xxhash.xxh64_intdigest(value.to_bytes(16, "big", signed=True))

@@ -1,0 +1,1 @@
+"""What users call on Spark: sessions, reads, writes, ingests, versions and explanations."""

@@ -1,0 +1,156 @@
+"""The Python data source `underlay`: tables by options, also where Python has no gateway to the JVM (Spark Connect).
+
+Spark prunes no columns of such a source, and no rows unless asked to, so a classic session reads faster by names, see
+`session`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import warnings
+from collections.abc import MutableMapping
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.sql import SparkSession, datasource
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+from pyspark.sql.udf import _wrap_function
+
+from underlay.api.lake import Lake
+from underlay.errors import Unsupported
+from underlay.schema.record import from_record
+from underlay.spark.jvm.gateway import GATEWAY_ERRORS, call, gateway_of, java_session
+from underlay.spark.source.driver_channel import Bell
+from underlay.spark.source.options import read_options
+from underlay.spark.source.read import Pin, make_reader
+from underlay.spark.source.write import TableWriter
+from underlay.spark.start.open_session import has_gateway
+from underlay.spark.start.session_lakes import remember_source_lake
+from underlay.spark.tasks.store_address import StoreAddress
+from underlay.spark.types.to_spark import source_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter
+
+_WARNING = (
+    'format("underlay") reads all columns and rows that its options "columns" and "where" do not leave out: Spark does '
+    "not tell a Python source which columns a query needs, and its filters only on request (option "
+    '"push_filters"). A classic session reads what a query needs by name: spark = underlay.spark.session(lake), '
+    'spark.table("dataset.table")'
+)
+
+_USER_DEFINED = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
+
+
+class UnderlayDataSource(DataSource):
+    """A table. The version is fixed when a DataFrame is made: what is committed later does not change it."""
+
+    known: ClassVar[StoreAddress | None] = None
+    """The lake, unless an option names one."""
+    bell: ClassVar[Bell | None] = None
+    """What is rung after a commit, so that the session's names are fresh."""
+    warned: ClassVar[str | None] = None
+    """The file that is there once a reader has warned."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return "underlay"
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.settings = read_options(options, self.known)
+        self._pin: Pin | None = None
+
+    def schema(self) -> StructType:
+        """The columns to read. Looks the table up, and fixes the version."""
+        head = self.settings.open().read_head()
+        self._pin = Pin.of(head)
+        schema = from_record(head.root.definition.schema)
+        return source_schema(schema, self.settings.columns or schema.names)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads the version that was fixed."""
+        if not (self.settings.columns or self.settings.where or self.settings.push_filters):
+            _warn_once(self.warned)
+        pin = self._pin or Pin.of(self.settings.open().read_head())
+        return make_reader(self.settings, pin, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Writes rows with these columns. Raises SchemaMismatch before any task runs."""
+        return TableWriter(self.settings, schema, is_overwrite=overwrite, bell=self.bell)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # Spark's name
+        """Writes a stream with these columns. Raises SchemaMismatch before any task runs, Unsupported on Spark 4.0."""
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.0 hands over rows one by one, and no Arrow
+            raise Unsupported(
+                'format("underlay") takes streams from Spark 4.1 on',
+                hint="Write foreachBatch(underlay.spark.batch_writer(…)).",
+            )
+        from underlay.spark.stream.write import StreamWriter
+
+        return StreamWriter(self.settings, schema, is_complete=overwrite, bell=self.bell)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
+        """Reads what is added to a table."""
+        from underlay.spark.stream.read import make_stream_reader  # only workers of streams need it
+
+        return make_stream_reader(self.settings, schema)
+
+
+def register_source(spark: SparkSession, lake: Lake | None = None, bell: Bell | None = None) -> None:
+    """Make `format("underlay")` known to a session; tables are those of `lake` unless the option `lake` names another.
+
+    The session is made active in this thread: only there Spark looks for Python sources, and a new thread of the driver
+    has none until this, or `session`, is called in it. The first read that could have been narrowed by options, and is
+    not, says so on the standard error of a worker.
+    """
+
+    # Made here, so that it is sent to workers with what it knows.
+    class RegisteredDataSource(UnderlayDataSource):
+        known = None if lake is None else StoreAddress(url=lake.url, options=lake.options)
+        warned = _marker()
+
+    RegisteredDataSource.bell = bell
+    if not has_gateway(spark):
+        spark.dataSource.register(RegisteredDataSource)
+        return
+    _register(spark, RegisteredDataSource)
+    remember_source_lake(java_session(spark), None if lake is None else lake.url)
+    gateway_of(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession", java_session(spark))
+
+
+def _register(spark: SparkSession, source: type[DataSource]) -> None:
+    """What `spark.dataSource.register` does, but for its search for installed sources, which starts a Python: that is
+    left to the first use."""
+    gateway = gateway_of(spark)
+    wrap: Any = _wrap_function  # it has no types
+    try:
+        manager = call(call(java_session(spark), "sessionState"), "dataSourceManager")
+        known = gateway.private(call(manager, "getClass"), "runtimeDataSourceBuilders", manager)
+        call(known, "put", source.name(), gateway.new(_USER_DEFINED, wrap(spark.sparkContext, source)))
+    except GATEWAY_ERRORS:
+        spark.dataSource.register(source)
+
+
+@cache
+def _marker() -> str:
+    """A file for this process that is not there yet."""
+    folder = mkdtemp(prefix="underlay-source-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(Path(folder) / "warned")
+
+
+def _warn_once(marker: str | None) -> None:
+    """Warn, unless the marker is there. Readers are made in processes of their own, which share nothing else."""
+    if marker is not None:
+        try:
+            Path(marker).touch(exist_ok=False)
+        except FileExistsError:
+            return
+        except OSError:  # another host than where it was registered: each process warns for itself
+            pass
+    warnings.warn(_WARNING, stacklevel=3)

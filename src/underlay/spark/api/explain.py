@@ -1,0 +1,68 @@
+"""What Spark reads of a lake's tables for a DataFrame, and why nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from underlay.errors import Unsupported
+from underlay.plan.chunks import fetch_bytes
+from underlay.plan.explain import explain as explain_plan
+from underlay.plan.plan import Plan
+from underlay.spark.api.scans import Scan, scans_of
+
+NOTHING = "no table of a lake is read"
+_SHOWN_CHARS = 120
+
+
+def explain(frame: DataFrame) -> str:
+    """For each scan of a table: the version, how it is read, which files are handed to Spark and which blocks of them
+    the plan needs. Runs nothing.
+
+    Equal scans are shown once. Raises Unsupported over Spark Connect, where no plan can be seen.
+    """
+    if not hasattr(frame, "_jdf"):
+        raise Unsupported("a plan cannot be seen over Spark Connect", hint="Ask for table.plan(where=…).explain().")
+    counted = Counter(map(_show, scans_of(frame)))
+    return "\n\n".join(text if times == 1 else _counted(text, times) for text, times in counted.items()) or NOTHING
+
+
+def _counted(text: str, times: int) -> str:
+    title, mark, rest = text.partition("\n")
+    return f"{title} ({times} scans){mark}{rest}"
+
+
+def _show(scan: Scan) -> str:
+    version = "" if scan.version is None else f" version {scan.version}"
+    lines = [f"{scan.table}{version}, {scan.how}{', through a cached frame' if scan.is_cached else ''}"]
+    if scan.taken:
+        lines.append(f"conditions of the plan: {_list(scan.taken)}")
+    if scan.left_to_spark:
+        lines.append(f"left to Spark, dropping nothing: {_list(scan.left_to_spark)}")
+    if scan.plan is not None:
+        lines += _show_plan(scan.plan, scan)
+    return "\n  ".join(lines)
+
+
+def _show_plan(plan: Plan, scan: Scan) -> list[str]:
+    table, *drops, read = explain_plan(plan).splitlines()
+    drops = [table if scan.is_whole else table.replace("table:", "these files of the table:", 1), *drops]
+    if not scan.is_native:
+        return [*drops, read]
+    total, kept = plan.totals, plan.kept
+    return [
+        *drops,
+        f"handed to Spark: {kept.files:,} of {_count(total.files, 'file')}, {kept.data_bytes:,} bytes",
+        f"needed of them: {kept.blocks:,} of {_count(total.blocks, 'block')}, {_count(kept.rows, 'row')},"
+        f" {fetch_bytes(plan):,} bytes of {_count(len(plan.columns), 'column')}; Spark picks row groups itself",
+    ]
+
+
+def _list(conditions: Sequence[str]) -> str:
+    return "; ".join(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…" for text in conditions)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,67 @@
+"""Sources into a table, each once, by Spark's tasks; few bytes by threads of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Unpack
+
+from pyspark.sql import SparkSession
+
+from underlay.api.ingest import Ingests
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.errors import InvalidRequest
+from underlay.ingest.run.summary import Summary
+from underlay.ingest.work.options import Options, Sources, read_options
+from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.workers import LocalWorkers, MakeWorkers, Workers
+from underlay.scan.read.file_stores import FileStores
+from underlay.spark.start.open_session import open_session
+from underlay.spark.start.session_lakes import find_lake
+from underlay.spark.tasks import collect as small
+from underlay.spark.tasks.ingest_workers import SparkWorkers
+from underlay.spark.tasks.store_address import StoreAddress
+
+
+def ingest(
+    table: Table | str,
+    sources: Sources,
+    *,
+    lake: Lake | None = None,
+    spark: SparkSession | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Summary:
+    """Bring each source into the table once, with the options of `Lake.ingest`, and make the table when there is none.
+
+    A name means a table of the session's lake unless another lake is given. Tasks read the sources, which executors
+    must reach under the same names: tasks of `spark`, of the active session, or of a new one, which is begun only when
+    there is enough to read. Raises what `Lake.ingest` raises; when a task failed as often as Spark lets it, Spark's
+    error: nothing of its batch is in the table then, and the sources are free.
+    """
+    if isinstance(table, Table):
+        opened = table.writable()
+        ingests = Ingests(lake=opened.lake, stores=table.stores, open_table=lambda _: opened)
+        workers = _workers(lambda: table.stores, spark, progress)
+        return ingests.once(table.name, read_options(sources, **options), workers=workers, progress=progress)
+    target = lake if lake is not None else _session_lake(table, spark)
+    workers = _workers(lambda: target.table(table).stores, spark, progress)
+    return target.ingest(table, sources, progress=progress, workers=workers, **options)
+
+
+def _workers(stores: Callable[[], FileStores], spark: SparkSession | None, progress: Progress | None) -> MakeWorkers:
+    def make(size_bytes: int, _count: int) -> Workers:
+        found = stores()
+        address = StoreAddress(url=found.lake.url, options=found.options)
+        if size_bytes <= small.SMALL_SOURCE_BYTES or not address.is_shared:
+            return LocalWorkers(found.lake, progress=progress)
+        return SparkWorkers(open_session(spark), address)
+
+    return make
+
+
+def _session_lake(name: str, spark: SparkSession | None) -> Lake:
+    known = spark if spark is not None else SparkSession.getActiveSession()
+    if known is None:
+        raise InvalidRequest(f"it is not known which lake {name} is in", hint="Give lake=…, or a table: lake.table(…).")
+    return find_lake(known, name, None)

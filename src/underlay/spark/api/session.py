@@ -1,0 +1,79 @@
+"""A lake in a Spark session: every table under its own name, read by Spark itself."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+from pyspark.sql import SparkSession
+
+from underlay.api.lake import Lake
+from underlay.errors import Unsupported
+from underlay.spark.api.data_source import register_source
+from underlay.spark.catalog.follow import follow_lake, hear_bell, names_of
+from underlay.spark.catalog.session_catalog import check_names
+from underlay.spark.files.one_version import why_not_replace
+from underlay.spark.source.driver_channel import BellTower
+from underlay.spark.start.open_session import has_gateway, open_session
+from underlay.spark.start.session_lakes import forget_lake, remember_lake
+
+_CONNECTED = (
+    'a Spark Connect session knows a lake by spark.read.format("underlay") and df.write.format("underlay") only, and '
+    "not by the names of its tables"
+)
+
+
+def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
+    """A session that knows the lake's tables by name: `spark`, the active one, or a new local one.
+
+    Names show what this process, and what the session's `df.write.format("underlay")`, committed; what others did comes
+    with `refresh`. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
+    Raises Unsupported for Spark before 4.0 and a persistent metastore; Unavailable without a Java; InvalidRequest when
+    the session was stopped, or has another table of the same name.
+    """
+    opened = open_session(spark)
+    if has_gateway(opened):
+        refresh(opened, lake)
+        register_source(opened, lake, _tower().bell)
+    else:
+        register_source(opened, lake)
+        _warn_of_connect()
+    remember_lake(opened, lake)
+    return opened
+
+
+def refresh(spark: SparkSession, lake: Lake) -> list[str]:
+    """Make the session see the newest versions, tables that are new, and none that are gone. Returns the names that it
+    knows now. DataFrames that were made before keep their versions.
+
+    A table that Spark cannot read is left out, with a warning that says why.
+    """
+    if not has_gateway(spark):
+        raise Unsupported(_CONNECTED, found=type(spark).__module__, hint='Read with spark.read.format("underlay").')
+    check_names(spark, [])
+    found = follow_lake(names_of(spark), lake)
+    for name, failure in found.left_out.items():
+        warnings.warn(f"Spark does not know {name}: {failure}", stacklevel=2)
+    return found.known
+
+
+def forget(spark: SparkSession, lake: Lake) -> None:
+    """Make the session know none of the lake's tables."""
+    names = names_of(spark)
+    with names.lock:
+        known = names.lake_at(lake.url) or lake
+        names.lakes.pop(known.url, None)
+        for entry in names.entries_of(known.url):
+            names.forget(entry)
+    forget_lake(spark, lake)
+
+
+@cache
+def _warn_of_connect() -> None:
+    warnings.warn(_CONNECTED, stacklevel=3)
+
+
+@cache
+def _tower() -> BellTower:
+    """The bells of this process."""
+    return BellTower(hear_bell, why_not_replace)

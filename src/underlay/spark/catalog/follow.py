@@ -1,0 +1,180 @@
+"""A session's names follow their lakes: what this process commits at once, what others commit by `refresh`."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock, local
+
+from pyspark.sql import SparkSession
+
+from underlay.api.lake import Lake
+from underlay.api.table_info import TableInfo
+from underlay.errors import Damaged, InvalidRequest, NotFound, UnderlayError, Unsupported
+from underlay.index.keys import CATALOG
+from underlay.spark.catalog.refusals import hint_refusals
+from underlay.spark.catalog.session_catalog import LOG, Names, check_names
+from underlay.spark.catalog.version_name import has_version, open_named, without_version
+from underlay.spark.jvm.gateway import GATEWAY_ERRORS
+from underlay.spark.start.open_session import is_running
+from underlay.table.versions.commit_listeners import Watcher, unwatch, watch
+
+_THREADS = 4
+_FAILURES: tuple[type[Exception], ...] = (UnderlayError, *GATEWAY_ERRORS)
+
+_applications: dict[str, tuple[Names, Watcher]] = {}
+_starting = Lock()
+_doing = local()
+"""Whether a thread puts names, and may end what another process began: its own commits are no news."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """The tables that a session knows now, and why it does not know the others."""
+
+    known: list[str]
+    left_out: dict[str, UnderlayError]
+
+
+def names_of(spark: SparkSession) -> Names:
+    """The names of a session's application, which from now on follow what this process commits."""
+    application = spark.sparkContext.applicationId
+    with _starting:
+        for other, (names, watcher) in list(_applications.items()):
+            if not is_running(names.spark):
+                unwatch(watcher)
+                del _applications[other]
+        if application not in _applications:
+            names = Names(spark)
+            watcher = partial(_hear_folder, names, os.getpid())
+            watch(watcher)
+            _applications[application] = (names, watcher)
+            hint_refusals(_is_known)
+        return _applications[application][0]
+
+
+def _is_known(text: str) -> bool:
+    return any(names.knows(text) for names, _ in list(_applications.values()))
+
+
+def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> Followed:
+    """Have names for the lake's tables at their newest versions, and for no others of this lake; only what changed is
+    put anew. A table that cannot be read is left out. Raises InvalidRequest for names that are taken.
+
+    `is_catalog_only`: nothing changed but the lake's catalog. Tables that it has as before are not looked at.
+    """
+    known = names.lake_at(lake.url)
+    if known is not None and known.url != lake.url:
+        lake = known  # by another path
+    tables = lake.tables()
+    plain = [table.name for table in tables]
+    check_names(names.spark, plain)
+    with names.lock:
+        there = set(plain)
+        for entry in names.entries_of(lake.url):
+            if without_version(entry.name) not in there:
+                names.forget(entry)
+        names.check_free(lake.url, plain)
+        names.lakes[lake.url] = lake
+        wanted = [table.name for table in tables if not (is_catalog_only and _is_as_before(names, table))]
+        wanted += [entry.name for entry in names.entries_of(lake.url) if has_version(entry.name)]
+        left_out = _put_all(names, lake, wanted)
+    return Followed(known=[name for name in plain if name not in left_out], left_out=left_out)
+
+
+def _is_as_before(names: Names, table: TableInfo) -> bool:
+    entry = names.find(table.name)
+    return entry is not None and (entry.name, entry.revision) == (table.name, table.revision)
+
+
+def _put_all(names: Names, lake: Lake, wanted: list[str]) -> dict[str, UnderlayError]:
+    """Why some cannot be read: their names are forgotten."""
+    names.make_databases(wanted)
+    put = partial(_put, names, lake, names.lost())
+    with ThreadPoolExecutor(_THREADS) as pool:
+        failures = list(map(put, wanted) if len(wanted) < _THREADS else pool.map(put, wanted))
+    left_out = {name: failure for name, failure in zip(wanted, failures, strict=True) if failure is not None}
+    _forget_all(names, list(left_out))
+    return left_out
+
+
+def follow_table(names: Names, lake: Lake, name: str) -> None:
+    """Have the name of one table, which the session knows, mean its newest version; else nothing."""
+    with names.lock:
+        failure = _put(names, lake, set(), name)
+        if failure is not None:
+            _forget_all(names, [name])
+            LOG.warning("Spark does not know %s any more: %s", name, failure)
+
+
+def hear_bell(lake_url: str, table: str) -> None:
+    """A process that works for this one committed to the table of this name. Never raises."""
+    for names, _ in list(_applications.values()):
+        lake = names.lake_at(lake_url)
+        if lake is not None:
+            _follow(names, lake, [table])
+
+
+def _hear_folder(names: Names, process: int, store_url: str, folder: str) -> None:
+    """This process committed to the table in a folder, or to the catalog. A fork of it has no session."""
+    lake = names.lake_at(store_url)
+    is_heeded = not getattr(_doing, "is_putting", False) and os.getpid() == process and is_running(names.spark)
+    if lake is None or not is_heeded:
+        return
+    if folder == CATALOG:
+        _follow(names, lake, None)
+        return
+    found = [entry.name for entry in names.entries_of(lake.url) if entry.folder == folder]
+    _follow(names, lake, [name for name in found if not has_version(name)])
+
+
+def _follow(names: Names, lake: Lake, tables: list[str] | None) -> None:
+    """Follow some tables, or all. What goes wrong is logged, and the session does not know the tables any more: an old
+    version is never shown for the newest."""
+    try:
+        if tables is None or any(names.find(name) is None for name in tables):
+            followed = follow_lake(names, lake, is_catalog_only=True)
+            for name, failure in followed.left_out.items():
+                LOG.warning("Spark does not know %s: %s", name, failure)
+        else:
+            for name in tables:
+                follow_table(names, lake, name)
+    except InvalidRequest as error:
+        LOG.warning("Spark does not know what is new in %s: %s", lake.url, error)  # and nothing that is gone
+    except _FAILURES as error:
+        LOG.warning("Spark does not know the tables of %s until underlay.spark.refresh: %s", lake.url, error)
+        _forget_lake(names, lake)
+
+
+def _forget_lake(names: Names, lake: Lake) -> None:
+    try:
+        with names.lock:
+            _forget_all(names, [entry.name for entry in names.entries_of(lake.url)])
+    except GATEWAY_ERRORS as error:
+        LOG.warning("the Spark session is lost: %s", error)
+
+
+def _put(names: Names, lake: Lake, lost: set[str], name: str) -> UnderlayError | None:
+    """Have a name mean what the lake has under it now; why that cannot be read, if so. Unless it is among the lost, a
+    name that means that already is left as it is."""
+    _doing.is_putting = True
+    try:
+        opened = open_named(lake, name)
+        root, revision = opened.read_head().root, opened.read_head().revision
+        known = None if name in lost else names.find(name)
+        if known is None or (known.commit_id, known.folder) != (root.commit_id, revision.table_folder):
+            names.put(lake.url, name, opened)
+    except (Unsupported, NotFound, Damaged) as error:
+        return error
+    finally:
+        _doing.is_putting = False
+    return None
+
+
+def _forget_all(names: Names, gone: list[str]) -> None:
+    for name in gone:
+        entry = names.find(name)
+        if entry is not None:
+            names.forget(entry)

@@ -1,0 +1,206 @@
+"""The names of lakes' tables in a Spark application, and what keeps them: `spark.sql("select … from taxi.trips")`.
+
+They are views of the catalog that all sessions of an application share (see `entry`). Spark refuses to write to a view;
+what it does not refuse, such as DROP and ALTER VIEW, is undone at once, so that a name means the lake's table as long
+as the lake has it. Only DROP DATABASE … CASCADE takes names away, until the next `refresh`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, deque
+from functools import cache
+from pathlib import Path
+from threading import RLock
+
+from pyspark.sql import SparkSession
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.errors import InvalidRequest, Unsupported
+from underlay.spark.catalog.view_entry import Entry, EntryMaker, key_of
+from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, java_session, scala_map
+from underlay.spark.start.open_session import temporary_folder
+from underlay.store.directory import is_same_directory
+
+LOG = logging.getLogger("underlay.spark")
+_DATABASE = "org.apache.spark.sql.catalyst.catalog.CatalogDatabase"
+_KEPT_SECONDS = 60
+"""Longer than Spark takes from finding a name to finding the plan behind it."""
+_MOST_KEPT = 64
+
+
+def check_names(spark: SparkSession, names: list[str]) -> None:
+    """Raises Unsupported when the session's catalog is a persistent one, InvalidRequest for names that it mixes up."""
+    if spark.conf.get("spark.sql.catalogImplementation") != "in-memory":
+        raise Unsupported(
+            "this session's catalog is a persistent metastore, in which Underlay writes nothing",
+            hint="Read with underlay.spark.read_table, or start Spark with spark.sql.catalogImplementation=in-memory.",
+        )
+    twins = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
+    if twins:
+        raise InvalidRequest("Spark's catalog does not tell upper from lower case", found=", ".join(sorted(twins)))
+
+
+class Names:
+    """The names that one application has. Safe for many threads: whoever changes them holds `lock`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._gateway = gateway = gateway_of(spark)
+        shared = call(java_session(spark), "sharedState")
+        announcing = call(shared, "externalCatalog")
+        self.spark = spark
+        self.lock = RLock()
+        self.lakes: dict[str, Lake] = {}
+        """Lakes that names are from, by URL."""
+        self._catalog = call(announcing, "unwrapped")  # of which no events are sent
+        self._plans = call(shared, "globalTempViewManager")
+        self._maker = EntryMaker(gateway, call_text(shared, "globalTempDB"))
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._older: dict[tuple[str, str], deque[tuple[str, float]]] = {}
+        """Plans that names had before, each with the time at which it was replaced; the oldest first."""
+        self._databases: set[str] = set()
+        call(announcing, "addListener", Undo(self._catalog, self._entries))
+
+    def lake_at(self, url: str) -> Lake | None:
+        """The lake with this URL, or that another spelling of its directory names."""
+        found = self.lakes.get(url)
+        if found is not None:
+            return found
+        return next((lake for known, lake in list(self.lakes.items()) if is_same_directory(known, url)), None)
+
+    def entries_of(self, lake_url: str) -> list[Entry]:
+        """What names a lake has here."""
+        return [entry for entry in list(self._entries.values()) if entry.lake_url == lake_url]
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of a name."""
+        return self._entries.get(key_of(name))
+
+    def knows(self, text: str) -> bool:
+        """Whether this is a name that it has, or the dataset or the table of one."""
+        return any(text.lower() in (entry.name.lower(), *entry.key) for entry in list(self._entries.values()))
+
+    def lost(self) -> set[str]:
+        """The names whose plans somebody dropped."""
+        there = set(_texts(call(self._plans, "listViewNames", "*")))
+        return {entry.name for entry in list(self._entries.values()) if entry.hidden not in there}
+
+    def check_free(self, lake_url: str, names: list[str]) -> None:
+        """Raises InvalidRequest when one of the names means something else in this application."""
+        unknown = [name for name in names if self.find(name) is None]
+        taken = self._taken({key_of(name)[0] for name in unknown})
+        for name in names:
+            entry = self.find(name)
+            if entry.lake_url != lake_url if entry is not None else key_of(name) in taken:
+                raise InvalidRequest(
+                    f"the session has another table {name}",
+                    place=lake_url,
+                    hint="Rename one of the two, or read this one with underlay.spark.read_table.",
+                )
+
+    def _taken(self, databases: set[str]) -> set[tuple[str, str]]:
+        """Everything that these databases have."""
+        return {
+            (database, view)
+            for database in databases & self._databases_there()
+            for view in _texts(call(self._catalog, "listTables", database))
+        }
+
+    def _databases_there(self) -> set[str]:
+        return set(_texts(call(self._catalog, "listDatabases")))
+
+    def make_databases(self, names: list[str]) -> None:
+        """Have the databases of these names."""
+        for database in sorted({key_of(name)[0] for name in names} - self._databases_there()):
+            place = self._gateway.new("java.net.URI", (_folder() / database).as_uri())
+            made = self._gateway.new(_DATABASE, database, "", place, scala_map(self._gateway, {}))
+            call(self._catalog, "createDatabase", made, True)
+            self._databases.add(database)
+
+    def put(self, lake_url: str, name: str, table: Table) -> None:
+        """Have the name mean a table that is opened at one version. Raises Unsupported; then nothing is changed.
+
+        Versions before stay for a while, for queries that have found the name already.
+        """
+        entry = self._maker.make(self.spark, lake_url, name, table)
+        call(self._plans, "create", entry.hidden, entry.plan, True)
+        before = self._entries.get(entry.key)
+        self._entries[entry.key] = entry
+        call(self._catalog, "createTable", entry.view, True)
+        call(self._catalog, "alterTable", entry.view)
+        if before is not None and before.hidden != entry.hidden:
+            self._retire(entry.key, before.hidden)
+
+    def _retire(self, key: tuple[str, str], hidden: str) -> None:
+        now = time.monotonic()
+        older = self._older.setdefault(key, deque())
+        older.append((hidden, now))
+        while older[0][1] < now - _KEPT_SECONDS or len(older) > _MOST_KEPT:
+            self._remove_plan(older.popleft()[0])
+
+    def forget(self, entry: Entry) -> None:
+        """Have the name mean nothing. A database that was made for it goes with the last one."""
+        database, view = entry.key
+        self._entries.pop(entry.key, None)
+        if database in self._databases_there():
+            call(self._catalog, "dropTable", database, view, True, True)
+            if database in self._databases and not _texts(call(self._catalog, "listTables", database)):
+                call(self._catalog, "dropDatabase", database, True, False)
+                self._databases.discard(database)
+        self._remove_plan(entry.hidden)
+        for hidden, _ in self._older.pop(entry.key, ()):
+            self._remove_plan(hidden)
+
+    def _remove_plan(self, hidden: str) -> None:
+        call(self._plans, "remove", hidden)
+
+
+class Undo:
+    """Spark's listener for changes of the catalog: puts names back at once. Called from the JVM.
+
+    It takes no lock of ours: its caller may hold Spark's own, which we wait for while we hold ours.
+    """
+
+    def __init__(self, catalog: JavaObject, entries: dict[tuple[str, str], Entry]) -> None:
+        self._catalog = catalog
+        self._entries = entries
+
+    def onEvent(self, event: JavaObject) -> None:  # noqa: N802  # Spark's name
+        """Called after a change, and before it."""
+        kind, _, rest = call_text(event, "toString").rstrip(")").partition("(")
+        database, *others = rest.split(",")
+        if kind == "DropDatabaseEvent":
+            for key in [key for key in list(self._entries) if key[0] == database]:
+                self._entries.pop(key, None)
+        entry = self._entries.get((database, others[0])) if others else None
+        if entry is None or kind not in ("DropTableEvent", "AlterTableEvent", "RenameTableEvent"):
+            return
+        call(self._catalog, "createTable", entry.view, True)
+        if kind == "AlterTableEvent":
+            call(self._catalog, "alterTable", entry.view)
+        elif kind == "RenameTableEvent":
+            call(self._catalog, "dropTable", database, others[1], True, True)
+        LOG.warning(
+            "%s is a table of the lake %s: what this session did to the name was undone. "
+            "Call lake.drop_table, lake.rename_table or underlay.spark.overwrite instead.",
+            entry.name,
+            entry.lake_url,
+        )
+
+    class Java:
+        """What py4j makes a proxy for."""
+
+        implements = ("org.apache.spark.sql.catalyst.catalog.ExternalCatalogEventListener",)
+
+
+def _texts(found: JavaObject) -> list[str]:
+    """A sequence of names, none of which is empty."""
+    return [text for text in call_text(found, "mkString", "\n").split("\n") if text]
+
+
+@cache
+def _folder() -> Path:
+    """Where databases lie that are made for names. Nothing is ever in it, but what users put there."""
+    return Path(temporary_folder())

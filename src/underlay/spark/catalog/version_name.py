@@ -1,0 +1,39 @@
+"""Tables and their older versions by one text: `taxi.trips`, `taxi.trips@v7` (or `@7`), `taxi.trips@audit` (a tag).
+
+A tag that is spelled like a version cannot be named so; `read_table` takes it apart.
+"""
+
+from __future__ import annotations
+
+import re
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.spark.relation.relation import pin
+
+_MARK = "@"
+_VERSION = re.compile(r"v?([0-9]+)")
+
+
+def open_named(lake: Lake, name: str) -> Table:
+    """The table at the version that a name says, or the newest, for good.
+
+    Raises TableNotFound, VersionNotFound, and NotFound for a tag.
+    """
+    plain, separator, point = name.partition(_MARK)
+    found = lake.table(plain)
+    if not separator:
+        found.writable().head()  # looks for the newest version also where the lake may be stale
+        return pin(found)
+    version = _VERSION.fullmatch(point)
+    return found.at(version=int(version[1])) if version else found.at(tag=point)
+
+
+def has_version(name: str) -> bool:
+    """Whether a name says which version is meant."""
+    return _MARK in name
+
+
+def without_version(name: str) -> str:
+    """The name of the table alone."""
+    return name.partition(_MARK)[0]

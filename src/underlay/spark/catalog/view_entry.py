@@ -1,0 +1,122 @@
+"""What stands for a version of a table in Spark's catalog: two views.
+
+The name itself is a view of the catalog, because Spark refuses by itself to write to one. It selects from a global
+temporary view, which holds the plan of the version and has the commit in its name: a query that finds the name twice
+reads one version, whatever is put there meanwhile. All sessions of the application see both.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from underlay.api.table import Table
+from underlay.spark.catalog.version_name import has_version
+from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_text, scala_map
+from underlay.spark.relation.catalog_table import CATALOG, REQUIRED, TABLE, table_defaults
+from underlay.spark.relation.relation import plan_of
+
+_PROPERTIES, _TEXT, _COMMENT = 11, 13, 14
+"""Places among the parameters of a `CatalogTable`."""
+_MADE_BY = ", made by underlay.spark.refresh"
+"""Ends the names of the temporary views: who meets one learns where it comes from."""
+HIDDEN = re.compile(rf"\w+\.`[^`]*{re.escape(_MADE_BY)}`\.")
+"""The name of such a view before that of a column, as Spark shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Entry:
+    """A name of a session. `view` is what the catalog has under it, `plan` what the temporary view `hidden` is."""
+
+    lake_url: str
+    name: str
+    """As the lake has it, or with a version: `taxi.trips`, `taxi.trips@v7`."""
+    folder: str
+    revision: str
+    commit_id: str
+    hidden: str
+    view: JavaObject
+    plan: JavaObject
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The database and the view."""
+        return key_of(self.name)
+
+
+def key_of(name: str) -> tuple[str, str]:
+    """The database and the view of a name, as Spark's catalog spells them."""
+    dataset, short = name.lower().split(".", 1)
+    return dataset, short
+
+
+class EntryMaker:
+    """Makes entries for one application. `temporary` is its database of global temporary views."""
+
+    def __init__(self, gateway: Gateway, temporary: str) -> None:
+        self._gateway = gateway
+        self._temporary = temporary
+        self._view = call(gateway.module(f"{CATALOG}.CatalogTableType$"), "VIEW")
+        self._no_storage = call(gateway.module(f"{CATALOG}.CatalogStorageFormat$"), "empty")
+        self._no_columns = gateway.new("org.apache.spark.sql.types.StructType")
+        self._holds_plan = scala_map(gateway, {"view.storingAnalyzedPlan": "true"})
+        self._defaults = table_defaults(gateway)
+        self._marks = cache(lambda lake_url: scala_map(gateway, {"underlay.lake": lake_url}))
+        self._database = cache(lambda name: _some(gateway, name))
+
+    def make(self, spark: SparkSession, lake_url: str, name: str, table: Table) -> Entry:
+        """The entry of a table that is opened at one version. Raises Unsupported."""
+        gateway = self._gateway
+        head, fields = table.read_head(), table.snapshot().schema.fields
+        dataset, short = key_of(name)
+        scanned = self._catalog_table(dataset, short, self._no_columns, {})
+        plan = plan_of(spark, table, scanned, is_asked_for=has_version(name))
+        comments = [field.comment for field in fields]
+        columns = call(plan, "schema")
+        if any(comments):
+            columns = _with_comments(gateway, columns, comments)
+        root = head.root
+        hidden = f"{dataset}.{short} {root.version}-{root.commit_id[:12]}{_MADE_BY}"
+        given = {
+            _PROPERTIES: self._marks(lake_url),
+            _TEXT: _some(gateway, f"SELECT * FROM `{self._temporary}`.`{hidden}`"),
+        }
+        if root.definition.comment is not None:
+            given[_COMMENT] = _some(gateway, root.definition.comment)
+        holder = self._catalog_table(self._temporary, hidden, columns, {_PROPERTIES: self._holds_plan})
+        return Entry(
+            lake_url=lake_url,
+            name=name,
+            folder=head.revision.table_folder,
+            revision=head.revision.id,
+            commit_id=root.commit_id,
+            hidden=hidden,
+            view=self._catalog_table(dataset, short, columns, given),
+            plan=gateway.new(f"{CATALOG}.TemporaryViewRelation", holder, _some(gateway, plan)),
+        )
+
+    def _catalog_table(self, database: str, name: str, columns: JavaObject, given: dict[int, JavaObject]) -> JavaObject:
+        gateway = self._gateway
+        identifier = gateway.new("org.apache.spark.sql.catalyst.TableIdentifier", name, self._database(database))
+        rest = (given.get(place, default) for place, default in enumerate(self._defaults, REQUIRED))
+        return gateway.new(TABLE, identifier, self._view, self._no_storage, columns, *rest)
+
+
+def _with_comments(gateway: Gateway, columns: JavaObject, comments: list[str | None]) -> JavaObject:
+    fields = StructType.fromJson(msgspec.json.decode(call_text(columns, "json"))).fields
+    commented = StructType(
+        [
+            StructField(field.name, field.dataType, field.nullable, None if comment is None else {"comment": comment})
+            for field, comment in zip(fields, comments, strict=True)
+        ]
+    )
+    return gateway.static("org.apache.spark.sql.types.DataType", "fromJson", commented.json())
+
+
+def _some(gateway: Gateway, value: object) -> JavaObject:
+    return gateway.new("scala.Some", value)

@@ -1,0 +1,1 @@
+"""The FileIndex of a version: which files Spark reads, how, on which hosts, and its guards."""

@@ -1,0 +1,141 @@
+"""The files of a version by how Spark has to read them. Files that are read alike are one group, whatever their layout.
+
+| files | read |
+|---|---|
+| ours, with the table's columns by name | by Spark's scan as it is |
+| ours, older than a change of columns | under their own names and types, with a projection |
+| registered | one or the other, without what Spark's reader leaves out by their statistics |
+| any of these with deleted rows | with row positions, anti-joined |
+| what Spark cannot read by itself | by the ranged reader |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from underlay.index.deletion_vectors import count
+from underlay.index.segment.segment import Segment
+from underlay.plan.part import BoolArray, Numbers, Part
+from underlay.spark.files.read_schema import Reading, reading_of
+from underlay.table.versions.snapshot import Snapshot
+
+_OWN = ""
+_IN_LAKE = "."
+_STORE = r"^(?P<store>[^/]*://[^/]*|\.)/"
+"""What a location begins with: the store of a registered file, or a dot for the lake's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """How files are read; without a reading, not by Spark itself."""
+
+    reading: Reading | None
+    is_registered: bool = False
+    has_deletes: bool = False
+
+    @property
+    def is_as_it_is(self) -> bool:
+        """Whether a scan of Spark's gives the table's rows and columns, and no more has to be done."""
+        return self.reading is not None and self.reading.is_by_name and not self.has_deletes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much a group is. Rows are less the deleted ones."""
+
+    files: int
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kinds:
+    """The kind of each file of a segment: its layout and the store that it lies in."""
+
+    of_file: NDArray[np.int64]
+    kinds: tuple[tuple[str, str], ...]
+
+
+class FileGroups:
+    """The groups of a version. `can_reach` says whether Spark can read from a store of registered files.
+
+    Reads the list of files, and no statistics. Safe for many threads.
+    """
+
+    def __init__(self, snapshot: Snapshot, can_reach: Callable[[str], bool]) -> None:
+        self._snapshot = snapshot
+        self._can_reach = can_reach
+        self._numbers: dict[Group, int] = {}
+        self._of_kind: dict[tuple[str, str], tuple[int, int]] = {}
+        self.sizes = self._measure()
+
+    def is_in(self, group: Group, part: Part, rows: Numbers) -> BoolArray:
+        """Which of these files of a part are of a group."""
+        return cast(BoolArray, self._numbers_of(part, rows) == self._numbers[group])
+
+    def _measure(self) -> dict[Group, Size]:
+        totals: dict[int, Size] = {}
+        for part in self._snapshot.parts():
+            every = np.arange(part.segment.file_count, dtype=np.int64)
+            alive = every if part.is_removed is None else every[~part.is_removed]
+            numbers, files = self._numbers_of(part, alive), part.segment.files
+            rows = part.segment.file_rows[alive] - _deleted_rows(part)[alive]
+            for number in np.unique(numbers).tolist():
+                mine = numbers == number
+                before = totals.get(number, Size(files=0, rows=0, size_bytes=0))
+                totals[number] = Size(
+                    files=before.files + int(mine.sum()),
+                    rows=before.rows + int(rows[mine].sum()),
+                    size_bytes=before.size_bytes + int(files.size_bytes[alive][mine].sum()),
+                )
+        return {group: totals[number] for group, number in self._numbers.items() if number in totals}
+
+    def _numbers_of(self, part: Part, rows: Numbers) -> NDArray[np.int64]:
+        """The number of each file's group."""
+        kinds = _kinds_of(part.segment)
+        table = np.array([self._kind(kind) for kind in kinds.kinds], dtype=np.int64).reshape(-1, 2)
+        return table[kinds.of_file[rows], part.may_have_deletes(rows).astype(np.int64)]
+
+    def _kind(self, kind: tuple[str, str]) -> tuple[int, int]:
+        """The groups of files of a kind: without deleted rows, and with."""
+        if kind not in self._of_kind:
+            layout, store = kind
+            is_reached = store == _OWN or self._can_reach(self._snapshot.store.url if store == _IN_LAKE else store)
+            reading = reading_of(self._snapshot.layout(layout), self._snapshot.schema) if is_reached else None
+            groups = [
+                Group(reading=reading, is_registered=store != _OWN, has_deletes=has_deletes)
+                if reading is not None
+                else Group(reading=None)
+                for has_deletes in (False, True)
+            ]
+            first, second = (self._numbers.setdefault(group, len(self._numbers)) for group in groups)
+            self._of_kind[kind] = (first, second)
+        return self._of_kind[kind]
+
+
+def _deleted_rows(part: Part) -> Numbers:
+    found: Numbers = part.segment.files.deleted_rows.copy()
+    for row, positions in part.deletes.items():
+        found[row] = count(positions)
+    return found
+
+
+def _kinds_of(segment: Segment) -> _Kinds:
+    return segment.remember("spark_kinds", lambda: _find_kinds(segment))
+
+
+def _find_kinds(segment: Segment) -> _Kinds:
+    layouts = segment.files.layouts.dictionary_encode()
+    found = pc.extract_regex(segment.files.locations, _STORE)
+    stores = pc.fill_null(pc.struct_field(found, "store"), _OWN).dictionary_encode()
+    names = [str(name) for name in stores.dictionary.to_pylist()]
+    pairs = [(str(layout), store) for layout in layouts.dictionary.to_pylist() for store in names]
+    numbers = layouts.indices.to_numpy().astype(np.int64) * len(names) + stores.indices.to_numpy()
+    present, of_file = np.unique(numbers, return_inverse=True)
+    return _Kinds(of_file=of_file.astype(np.int64), kinds=tuple(pairs[at] for at in present.tolist()))

@@ -1,0 +1,156 @@
+"""Spark's `FileIndex` of one version of a table: Catalyst asks it which files to read.
+
+It is called from the JVM, on any thread, under Spark's names. The version is fixed, so that what it answers never
+changes; equality is by version, so that Spark shares cached and reused results among equal scans and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from urllib.parse import quote
+from zlib import crc32
+
+from pyspark.sql import SparkSession
+
+from underlay.prune import TRUE, Predicate, columns_of
+from underlay.prune.predicates.operand import ColumnPath
+from underlay.spark.files.check_registered import check_unchanged
+from underlay.spark.files.file_groups import Group
+from underlay.spark.files.file_statuses import hand_over
+from underlay.spark.files.located_files import hand_over_located
+from underlay.spark.files.one_version import VersionReader
+from underlay.spark.files.preferred_hosts import Hosts, executor_hosts
+from underlay.spark.files.version_files import Files, VersionFiles
+from underlay.spark.filters.catalyst import read_filters, unseen_columns
+from underlay.spark.filters.java_dates import mistaken_rows, refuse_mistaken, takes_java_time, would_miss
+from underlay.spark.jvm.gateway import JavaObject, call, close_forgotten
+
+_NOTHING = "scala.collection.immutable.Nil$"
+_ROW = "org.apache.spark.sql.catalyst.InternalRow$"
+_DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory$"
+
+
+class TableFileIndex(VersionReader):
+    """The files of one group of a version. `skips_blocks`: Spark skips row groups of them by the filters.
+
+    `names` are the table's columns by what its files call them, None when that is the same.
+    """
+
+    def __init__(
+        self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool, skips_blocks: bool
+    ) -> None:
+        identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}"
+        super().__init__(spark, version.table, identity, is_asked_for=is_asked_for)
+        self.version = version
+        self.group = group
+        self.skips_blocks = skips_blocks
+        reading = group.reading
+        self.names = None if reading is None or reading.is_by_name else reading.names(version.snapshot.schema)
+        self._everything: tuple[Hosts, JavaObject] | None = None
+
+    @cached_property
+    def all_files(self) -> Files:
+        """Every file of the group."""
+        return self.version.choose(self.group)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The number of each file among all: where rows are deleted, it tells them apart."""
+        return {path: number for number, path in enumerate(self.all_files.paths)}
+
+    def rootPaths(self) -> JavaObject:  # noqa: N802  # Spark's name
+        """None: Spark would take them for folders that it may overwrite, and delete every file in them."""
+        return self.gateway.module(_NOTHING)
+
+    def listFiles(self, _partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802  # Spark's
+        """The files that may hold a row that passes the filters, as one partition without values.
+
+        What Underlay raises here is raised by Spark, in our words.
+        """
+        with self.gateway.raising_errors():
+            close_forgotten(self.gateway)
+            self.refuse_other_versions()
+            predicate = read_filters(self.gateway, data_filters, self.names)
+            if self.skips_blocks:
+                self._refuse_mistaken_dates(predicate, data_filters)
+            files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
+            check_unchanged(files.registered)
+            hosts = executor_hosts(self._context)
+            return self._hand_over_all(hosts) if files is self.all_files else self._hand_over(files, hosts)
+
+    def _refuse_mistaken_dates(self, predicate: Predicate, filters: JavaObject) -> None:
+        """Raises Unsupported when Spark itself may leave out rows that pass the filters."""
+        if self._mistaken is None or takes_java_time(self.gateway):
+            return
+        if not self.version.choose(self.group, self._mistaken).paths:
+            return
+        refuse_mistaken(self.gateway, predicate, self.version.snapshot.schema)
+        unseen, in_subqueries = unseen_columns(self.gateway, filters), self.compared_with_subqueries()
+        if predicate == TRUE and in_subqueries is None:
+            return  # outside of a query, as for df.rdd
+        for name in sorted(self._names_of(columns_of(self._mistaken))):
+            if unseen is None or name in unseen or in_subqueries is None or f"{name}#" in in_subqueries:
+                raise would_miss(f"what {name} is compared with, which only Spark knows")
+
+    def _names_of(self, columns: Iterable[ColumnPath]) -> Iterator[str]:
+        """What Spark calls columns, or those that they are parts of."""
+        if self.names is None:
+            yield from (column[0] for column in columns)
+        else:
+            wanted = set(columns)
+            yield from (path[0] for path, column in self.names.items() if column in wanted)
+
+    @cached_property
+    def _mistaken(self) -> Predicate | None:
+        return mistaken_rows(self.gateway, self.version.snapshot.schema)
+
+    def _hand_over_all(self, hosts: Hosts) -> JavaObject:
+        """Every file, handed over once for as long as the hosts are the same."""
+        known = self._everything
+        if known is None or known[0] != hosts:
+            known = self._everything = (hosts, self._hand_over(self.all_files, hosts))
+        return known[1]
+
+    def _hand_over(self, files: Files, hosts: Hosts) -> JavaObject:
+        gateway = self.gateway
+        numbers = [self._numbers[path] for path in files.paths] if self.group.has_deletes else None
+        if len(hosts) > 1:
+            array = hand_over_located(gateway, files.paths, files.sizes, numbers, hosts)
+        else:
+            array = hand_over(gateway, files.paths, files.sizes, numbers)
+        directory = call(gateway.module(_DIRECTORY), "apply", gateway.constant(_ROW, "empty"), array)
+        return call(gateway.module(_NOTHING), "$colon$colon", directory)
+
+    def inputFiles(self) -> JavaObject:  # noqa: N802  # Spark's name
+        """The paths of all files."""
+        gateway, mark = self.gateway, "\n"
+        paths = mark.join(quote(path, safe=":/") for path in self.all_files.paths)
+        if not paths:
+            return gateway.new_array("java.lang.String", 0)
+        return call(gateway.static("java.util.regex.Pattern", "compile", mark), "split", paths)
+
+    def sizeInBytes(self) -> int:  # noqa: N802  # Spark's name
+        """The exact size of all files."""
+        size = self.version.groups.sizes.get(self.group)
+        return 0 if size is None else size.size_bytes
+
+    def partitionSchema(self) -> JavaObject:  # noqa: N802  # Spark's name
+        """No columns: those that the table is partitioned by lie in the files too."""
+        return self.gateway.new("org.apache.spark.sql.types.StructType")
+
+    def metadataOpsTimeNs(self) -> JavaObject:  # noqa: N802  # Spark's name
+        """Not measured."""
+        return self.gateway.module("scala.None$")
+
+    def isTimeTravel(self) -> bool:  # noqa: N802  # Spark's name, since 4.3
+        """Asked when Spark refreshes what it has cached of some path: none of ours, see `rootPaths`."""
+        return False
+
+    def refresh(self) -> None:
+        """A version never changes."""
+
+    class Java:
+        """What py4j makes a proxy for."""
+
+        implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)

@@ -1,0 +1,264 @@
+"""No query reads two versions of a table that nobody asked for, or replaces a table's rows by those of an older one.
+
+A frame by name is of the version that was the newest when it was made. Beside one that was made later it would give
+rows of two moments; what others added since would be lost when it replaces the newest. Spark tells, while it plans,
+which execution it plans for; versions that were asked for by number, time or tag do not count.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+
+from pyspark.sql import DataFrame, SparkSession
+
+from underlay.api.table import Table
+from underlay.errors import CommitConflict, InvalidRequest
+from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_text, gateway_of, java_plan, java_session
+from underlay.spark.jvm.hadoop_path import revision_url
+from underlay.spark.jvm.plan_nodes import items_of
+from underlay.spark.jvm.proxy import KnownByText, find_known
+from underlay.spark.start.session_lakes import may_write_to
+from underlay.store.directory import is_same_directory
+from underlay.table.open_table import Head
+from underlay.table.versions.revision import Revision
+
+_EXECUTION = "spark.sql.execution.id"
+_EXECUTIONS = "org.apache.spark.sql.execution.SQLExecution$"
+_SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
+_MOST_EXECUTIONS = 1024
+_ASKED_FOR = "asked for"
+_HINT = "Call underlay.spark.refresh, and make the frame anew by spark.table."
+_OVERWRITE = "OverwriteByExpression"
+_SOURCE = "underlay"
+
+
+class VersionReader(KnownByText):
+    """What Catalyst asks for the files of one version. `table` is opened at it; `is_asked_for`: the user named it."""
+
+    def __init__(self, spark: SparkSession, table: Table, identity: str, *, is_asked_for: bool) -> None:
+        super().__init__(identity)
+        self.gateway = gateway_of(spark)
+        self.table = table
+        self.remark = _ASKED_FOR if is_asked_for else ""
+        self._context = spark.sparkContext
+        self.session = java_session(spark)
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether the user named the version."""
+        return self.remark == _ASKED_FOR
+
+    def refuse_other_versions(self) -> None:
+        """Raises InvalidRequest when the query that Spark plans in this thread reads another version of the table;
+        CommitConflict when it replaces rows that came after this version.
+
+        Frames that Spark has cached are not asked; they are looked for when the first of a query's scans is.
+        """
+        execution = self._context.getLocalProperty(_EXECUTION)  # none outside of a query, as for df.rdd
+        if execution is None:
+            return
+        query = _queries_of(self.gateway).find(execution)
+        with query.lock:
+            if not query.is_looked_at:
+                found = self._execution(execution)
+                if found is not None:
+                    self._look_at(found, query)
+                query.is_looked_at = True
+            self._add_to(query)
+
+    def compared_with_subqueries(self) -> str | None:
+        """The columns of this version in conditions with subqueries, in the query that Spark plans in this thread, in
+        Spark's words (`day#12`); None when they are not known."""
+        execution = self._context.getLocalProperty(_EXECUTION)
+        found = None if execution is None else self._execution(execution)
+        if found is None:
+            return None
+        whole, expressions = call(found, "optimizedPlan"), self.gateway.module(_SUBQUERIES)
+        filters = [
+            node
+            for plan in (whole, *items_of(call(whole, "subqueriesAll")))
+            for node in _nodes_of(plan)
+            if _kind(node) == "Filter" and call(expressions, "hasSubquery", call(node, "condition"))
+        ]
+        mine = [node for node in filters if self._is_read_by(node)]
+        return " ".join(call_text(call(call(node, "condition"), "references"), "toString") for node in mine)
+
+    def _is_read_by(self, plan: JavaObject) -> bool:
+        """Whether a logical plan reads these files."""
+        asked = map(_asked_by, items_of(call(plan, "collectLeaves")))
+        return any(one is not None and call_text(one, "toString") == self.toString() for one in asked)
+
+    def _execution(self, number: str) -> JavaObject | None:
+        return call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(number))
+
+    def _look_at(self, execution: JavaObject, query: QueryVersions) -> None:
+        """Learn what a query overwrites, and which versions cached frames in it are of."""
+        plan = call(execution, "analyzed")
+        query.overwritten = _overwritten_by(plan, call(execution, "sparkSession"))
+        if not call(self._cache, "isEmpty"):
+            for reader in _readers_in(plan):
+                reader._add_to(query)
+
+    def _add_to(self, query: QueryVersions) -> None:
+        if self.is_asked_for:
+            return
+        head = self.table.read_head()
+        query.add(self.table.name, revision_url(head.revision), head.root.version)
+        if query.overwritten is not None and query.overwritten.may_be(self.table):
+            query.replaced[revision_url(head.revision)] = head.root.version
+            newest = head.revision.head(0.0).version
+            if newest != head.root.version:
+                raise CommitConflict(_overtaken(self.table.name, newest, head.root.version), hint=_HINT)
+
+    @cached_property
+    def _cache(self) -> JavaObject:
+        """What Spark has cached."""
+        return call(call(self.session, "sharedState"), "cacheManager")
+
+
+def why_not_replace(place: str, version: int) -> str | None:
+    """Why a version of the revision in `place` must not be replaced now: a query that overwrites it read an older one.
+
+    Asked by writers of `format("underlay")` once they know which version they replace: others may have committed it
+    after the query was planned.
+    """
+    for gateway, queries in list(_queries.items()):
+        for execution, read in queries.overwriting(place):
+            if read < version and call(gateway.module(_EXECUTIONS), "getQueryExecution", int(execution)) is not None:
+                return f"{_overtaken('the table', version, read)}. {_HINT}"
+    return None
+
+
+def _overtaken(name: str, newest: int, read: int) -> str:
+    return f"{name} is at version {newest}, and would be overwritten by rows of version {read}"
+
+
+def version_read(frame: DataFrame, head: Head) -> Head:
+    """The version of a table that a frame reads by its name, if it does and `head` is the newest; else `head`."""
+    if not hasattr(frame, "_jdf"):
+        return head
+    readers = _readers_in(call(java_plan(frame), "analyzed"))
+    read = [reader.table.read_head() for reader in readers if not reader.is_asked_for]
+    versions = [one.root.version for one in read if _is_same(one.revision, head.revision)]
+    oldest = min(versions, default=head.root.version)
+    return head if oldest >= head.root.version else Head(head.revision, head.revision.root(oldest))
+
+
+def _is_same(revision: Revision, other: Revision) -> bool:
+    url, other_url = revision.store.url, other.store.url
+    return revision.place == other.place and (url == other_url or is_same_directory(url, other_url))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwritten:
+    """What `format("underlay")` replaces the rows of: the table `name`, in the lake that the option `lake` or else the
+    session names."""
+
+    session: JavaObject
+    name: str
+    lake: str | None
+
+    def may_be(self, table: Table) -> bool:
+        """Whether this is the table, as far as is known."""
+        return self.name == table.name and may_write_to(self.session, self.lake, table.stores.lake.url)
+
+
+@dataclass(slots=True)
+class QueryVersions:
+    """What one execution reads: versions by where tables lie; what it overwrites; and `replaced`, versions that it
+    reads of that. Spark plans parts of a query in several threads: whoever asks or changes holds `lock`."""
+
+    overwritten: Overwritten | None = None
+    is_looked_at: bool = False
+    versions: dict[str, int] = field(default_factory=dict)
+    replaced: dict[str, int] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def add(self, name: str, place: str, version: int) -> None:
+        """Note that it reads this version of the table in `place`. Raises InvalidRequest for a second one."""
+        other = self.versions.setdefault(place, version)
+        if other != version:
+            first, second = sorted((other, version))
+            raise InvalidRequest(
+                f"two versions of {name} in one query: {first} and {second}",
+                hint="Make both frames anew by spark.table, or read each by read_table(…, version=…).",
+            )
+
+
+class Queries:
+    """The newest executions of a JVM. Safe for many threads."""
+
+    def __init__(self) -> None:
+        self._queries: OrderedDict[str, QueryVersions] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, execution: str) -> QueryVersions:
+        """What an execution reads, as far as it is known."""
+        with self._lock:
+            found = self._queries.setdefault(execution, QueryVersions())
+            if len(self._queries) > _MOST_EXECUTIONS:
+                self._queries.popitem(last=False)
+        return found
+
+    def overwriting(self, place: str) -> list[tuple[str, int]]:
+        """Executions that overwrite the table in `place` by rows of its own, each with the version that it reads."""
+        with self._lock:
+            found = list(self._queries.items())
+        return [(execution, query.replaced[place]) for execution, query in found if place in query.replaced]
+
+
+_queries: dict[Gateway, Queries] = {}
+
+
+def _queries_of(gateway: Gateway) -> Queries:
+    """Those of one JVM."""
+    return _queries.setdefault(gateway, Queries())
+
+
+def _overwritten_by(plan: JavaObject, session: JavaObject) -> Overwritten | None:
+    """The table whose rows a plan of a session replaces by `format("underlay")`."""
+    if call_text(plan, "nodeName") != _OVERWRITE:
+        return None
+    target = call(plan, "table")
+    if _kind(target) != "DataSourceV2Relation" or call_text(call(target, "table"), "name") != _SOURCE:
+        return None
+    options = call(target, "options")
+    lake = call(options, "get", "lake")
+    return Overwritten(
+        session=session, name=call_text(options, "get", "path"), lake=None if lake is None else str(lake)
+    )
+
+
+def _readers_in(plan: JavaObject) -> Iterator[VersionReader]:
+    """The readers in a logical plan and its subqueries, as it was before cached frames were put in place of parts."""
+    for part in (plan, *items_of(call(plan, "subqueriesAll"))):
+        for leaf in items_of(call(part, "collectLeaves")):
+            asked = _asked_by(leaf)
+            found = None if asked is None else find_known(asked)
+            if isinstance(found, VersionReader):
+                yield found
+
+
+def _asked_by(leaf: JavaObject) -> JavaObject | None:
+    """What Catalyst asks for the files of a leaf."""
+    match _kind(leaf):
+        case "DataSourceV2Relation":
+            return call(leaf, "table")
+        case "LogicalRelation":
+            relation = call(leaf, "relation")
+            return call(relation, "location") if _kind(relation) == "HadoopFsRelation" else None
+    return None
+
+
+def _nodes_of(plan: JavaObject) -> Iterator[JavaObject]:
+    yield plan
+    for below in items_of(call(plan, "children")):
+        yield from _nodes_of(below)
+
+
+def _kind(found: JavaObject) -> str:
+    return call_text(call(found, "getClass"), "getSimpleName")

@@ -1,0 +1,179 @@
+"""How Spark's own reader reads files of a layout: the names and types to ask the files for, column by column.
+
+A file of ours that is older than a change of columns, or of another writer, is read under its own names and types;
+`projection` makes the table's columns of that. Parts of a column that the table does not have are not asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampType
+
+from underlay.errors import Unsupported
+from underlay.index.entry import Layout
+from underlay.index.intake.file_type import file_type, is_int96
+from underlay.index.intake.schema_match import schema_of, source_fields
+from underlay.index.intake.shape import Form, Shape, shapes_of
+from underlay.prune.predicates.operand import ColumnPath
+from underlay.schema.cast.adapt import SourceField
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
+from underlay.spark.files.same_columns import is_short_in_bytes, is_usual_list, is_variant, reads_by_name
+from underlay.spark.types.spark_types import spark_type
+
+_WRITES_MICROSECONDS = "parquet-mr"
+"""Who writes INT96 finer than Spark's microseconds is not one of these: Spark would cut the rest off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A column of the table, or a part of one, as files have it.
+
+    `parts` are parallel to the parts of the table's field, None for a part that files do not have.
+    """
+
+    name: str
+    type: DataType
+    parts: tuple[Taken | None, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no part is missing."""
+        return all(part is not None and part.is_whole for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The columns of the table as files have them, None for those that files do not have.
+
+    Without `columns` files are read by the table's own names and types.
+    """
+
+    columns: tuple[Taken | None, ...] = ()
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether files are read as the table is."""
+        return not self.columns
+
+    @property
+    def schema(self) -> StructType:
+        """What files are asked for."""
+        return _struct(self.columns)
+
+    def names(self, schema: TableSchema) -> dict[ColumnPath, ColumnPath]:
+        """For each column and field of a struct in the files the table's."""
+        return dict(_names(self.columns, schema.fields, (), ()))
+
+
+BY_NAME = Reading()
+
+
+def may_have_milliseconds(reading: Reading, schema: TableSchema) -> bool:
+    """Whether files that are read like this may hold instants in milliseconds. Older files may, if they hold any."""
+    if reading.is_by_name:
+        types = [leaf.type for leaf in schema.leaves]
+        return any(type.kind is Kind.TIMESTAMP and type.zone is not None and type.unit in ("ms", "s") for type in types)
+    return TimestampType().simpleString() in re.findall(r"\w+", reading.schema.simpleString())
+
+
+def has_twins(schema: TableSchema) -> bool:
+    """Whether Spark's filters mix up two columns: it joins the names on the way to a field of a struct by dots."""
+    paths = list(_dotted(schema.fields, ""))
+    return len(set(paths)) < len(paths)
+
+
+def _dotted(fields: tuple[Field, ...], above: str) -> Iterator[str]:
+    for field in fields:
+        path = f"{above}{field.name}".lower()
+        yield path
+        if isinstance(field.type, StructOf):
+            yield from _dotted(field.type.fields, f"{path}.")
+
+
+class _Unreadable(Exception):
+    """Spark's reader would not read this as we do."""
+
+
+@lru_cache(maxsize=1024)
+def reading_of(layout: Layout, schema: TableSchema) -> Reading | None:
+    """How files of a layout give the table's columns; None when Spark's reader cannot, or would not give the same."""
+    if reads_by_name(layout, schema):
+        return BY_NAME
+    shapes = shapes_of(schema_of(layout.elements))
+    try:
+        columns = _take_fields(shapes, source_fields(layout, schema), schema.fields, layout)
+    except (_Unreadable, Unsupported):
+        return None
+    return Reading(columns=columns) if any(columns) else None
+
+
+def _take_fields(
+    shapes: tuple[Shape, ...], sources: tuple[SourceField, ...], fields: tuple[Field, ...], layout: Layout
+) -> tuple[Taken | None, ...]:
+    """Columns of a file, or fields of a struct. Spark may compare names without case, and refuses twins then."""
+    known = {source.id: (shape, source) for shape, source in zip(shapes, sources, strict=True) if source.id is not None}
+    counts = Counter(shape.node.name.lower() for shape in shapes)
+    taken: list[Taken | None] = []
+    for field in fields:
+        if field.id not in known:
+            taken.append(None)
+            continue
+        shape, source = known[field.id]
+        if counts[shape.node.name.lower()] > 1:
+            raise _Unreadable
+        taken.append(_take(shape, source, field, layout))
+    return tuple(taken)
+
+
+def _take(shape: Shape, source: SourceField, field: Field, layout: Layout) -> Taken:
+    name = shape.node.name
+    match field.type, shape.form:
+        case Scalar() as scalar, Form.SCALAR:
+            return Taken(name=name, type=_stored_type(shape, scalar, layout))
+        case StructOf(fields), Form.STRUCT if not is_variant(shape):
+            taken = _take_fields(shape.children, source.children, fields, layout)
+            return Taken(name=name, type=_struct(taken), parts=taken)
+        case ListOf(element), Form.LIST if is_usual_list(shape):
+            part = _take(shape.children[0], source.children[0], element, layout)
+            return Taken(name=name, type=ArrayType(part.type), parts=(part,))
+        case MapOf(key, value), Form.MAP if all(child.id is not None for child in source.children):
+            first, second = (
+                _take(shape.children[at], source.children[at], part, layout) for at, part in enumerate((key, value))
+            )
+            if first.is_whole:
+                return Taken(name=name, type=MapType(first.type, second.type), parts=(first, second))
+    raise _Unreadable
+
+
+def _stored_type(shape: Shape, wanted: Scalar, layout: Layout) -> DataType:
+    """The type that Spark reads a leaf as."""
+    if is_int96(shape.node):
+        if wanted.zone is None or not (layout.created_by or "").startswith(_WRITES_MICROSECONDS):
+            raise _Unreadable
+        return TimestampType()
+    found = file_type(shape.node)
+    if found is None or is_short_in_bytes(shape):
+        raise _Unreadable
+    return spark_type(found)
+
+
+def _struct(parts: tuple[Taken | None, ...]) -> StructType:
+    return StructType([StructField(part.name, part.type) for part in parts if part is not None])
+
+
+def _names(
+    taken: tuple[Taken | None, ...], fields: tuple[Field, ...], above: ColumnPath, table_above: ColumnPath
+) -> Iterator[tuple[ColumnPath, ColumnPath]]:
+    for part, field in zip(taken, fields, strict=True):
+        if part is None:
+            continue
+        path, table_path = (*above, part.name), (*table_above, field.name)
+        yield path, table_path
+        if isinstance(field.type, StructOf):
+            yield from _names(part.parts, field.type.fields, path, table_path)

@@ -1,0 +1,111 @@
+"""Which files of a version may match, group by group: what the indexes of one version share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from underlay.api.table import Table
+from underlay.errors import BadPredicate, UnknownColumn
+from underlay.index.deletion_vectors import pack
+from underlay.plan.part import Numbers, distinct
+from underlay.plan.plan import Plan
+from underlay.prune import TRUE, Predicate
+from underlay.prune.predicates.predicate import And
+from underlay.spark.files.check_registered import RegisteredFile
+from underlay.spark.files.file_groups import FileGroups, Group
+from underlay.spark.filters.catalyst import conjuncts
+from underlay.spark.jvm.hadoop_path import hadoop_folder, hadoop_path
+
+_PLANS = 16
+"""Groups are asked with the same predicate one after another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Files:
+    """Some files of a version. `deletes` has the deleted positions of each, in a group of files that have some;
+    `registered` what each was like, in a group of registered ones."""
+
+    paths: list[str]
+    """As Hadoop reads them: nothing is quoted."""
+    sizes: list[int]
+    deletes: list[bytes]
+    registered: list[RegisteredFile]
+
+
+class VersionFiles:
+    """The files of one version. `table` is opened at that version for good. Safe for many threads."""
+
+    def __init__(self, table: Table, groups: FileGroups) -> None:
+        self.table = table
+        self.groups = groups
+        self.snapshot = table.snapshot()
+        self._remembered = lru_cache(maxsize=_PLANS)(self._plan)
+
+    @cached_property
+    def identity(self) -> str:
+        """Equal for the same version of the same table, and for nothing else."""
+        root = self.snapshot.root
+        return f"{self.table.name}@v{root.version} {self.place} {root.commit_id}"
+
+    @cached_property
+    def place(self) -> str:
+        """Where the revision lies, whatever its name."""
+        return f"{self.snapshot.store.url}/{self.snapshot.keys.folder}"
+
+    def choose(self, group: Group, predicate: Predicate = TRUE) -> Files:
+        """The files of a group that may hold a matching row."""
+        paths: list[str] = []
+        sizes: list[int] = []
+        deletes: list[bytes] = []
+        registered: list[RegisteredFile] = []
+        for choice in self._remembered(predicate).choices:
+            kept = distinct(choice.files)
+            chosen: Numbers = kept[self.groups.is_in(group, choice.part, kept)]
+            files = choice.part.segment.files
+            locations = list(map(str, files.locations.take(chosen).to_pylist()))
+            paths += self._paths(locations, group)
+            sizes += files.size_bytes[chosen].tolist()
+            if group.has_deletes:
+                deletes += (choice.part.deletes_of(row) or pack(()) for row in chosen.tolist())
+            if group.is_registered:
+                registered += map(self._as_registered, locations, files.etags.take(chosen).to_pylist())
+        return Files(paths=paths, sizes=sizes, deletes=deletes, registered=registered)
+
+    def _as_registered(self, location: str, etag: str | None) -> RegisteredFile:
+        place = self.table.stores.locate(self.snapshot.keys, location)
+        return RegisteredFile(location=location, place=place, etag=etag)
+
+    def _paths(self, locations: Iterable[str], group: Group) -> list[str]:
+        if not group.is_registered:
+            return [self._folder + location for location in locations]
+        store = self.snapshot.store.url
+        return [
+            hadoop_path(location) if (key := self._key(location)) is None else hadoop_folder(store, key)
+            for location in locations
+        ]
+
+    def _key(self, location: str) -> str | None:
+        return self.snapshot.keys.file(location)
+
+    @cached_property
+    def _folder(self) -> str:
+        return hadoop_folder(self.snapshot.store.url, self.snapshot.keys.folder) + "/"
+
+    def _plan(self, predicate: Predicate) -> Plan:
+        """The plan by as much of the predicate as the planner takes: Spark applies all of it to the rows."""
+        try:
+            return self.table.query((), predicate).plan
+        except (BadPredicate, UnknownColumn):
+            return self.table.query((), self.understood(predicate)).plan
+
+    def understood(self, predicate: Predicate) -> And:
+        """Those parts of a conjunction that the planner takes."""
+        return And(tuple(part for part in conjuncts(predicate) if self._is_understood(part)))
+
+    def _is_understood(self, predicate: Predicate) -> bool:
+        try:
+            return self.table.query((), predicate).plan is not None
+        except (BadPredicate, UnknownColumn):
+            return False

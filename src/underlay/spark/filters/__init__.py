@@ -1,0 +1,1 @@
+"""Filters of Catalyst and of data sources as predicates, and those that must not be applied."""

@@ -1,0 +1,202 @@
+"""Catalyst's filters as a predicate for the planner.
+
+An expression comes as JSON in one round trip. Whatever is not known here is Opaque: it keeps every block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+
+from underlay.prune import TRUE, Predicate, has_opaque
+from underlay.prune.predicates.operand import ColumnPath, Operand
+from underlay.prune.predicates.predicate import (
+    And,
+    Compare,
+    Constant,
+    In,
+    IsNan,
+    IsNotDistinct,
+    IsNotNull,
+    IsNull,
+    Not,
+    Op,
+    Opaque,
+    Or,
+    StartsWith,
+)
+from underlay.spark.filters.catalyst_tree import (
+    ASKED_FOR,
+    Tree,
+    Unknown,
+    column_and_type,
+    exact_value,
+    read_moment,
+    read_value,
+    try_parse,
+)
+from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_number, call_text, try_text
+
+_COMPARISONS = {
+    "EqualTo": Op.EQ,
+    "LessThan": Op.LT,
+    "LessThanOrEqual": Op.LE,
+    "GreaterThan": Op.GT,
+    "GreaterThanOrEqual": Op.GE,
+}
+_MIRRORED = {Op.EQ: Op.EQ, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
+
+Ask = Callable[[int], JavaObject]
+"""The expression at a place."""
+Names = Mapping[ColumnPath, ColumnPath]
+"""The table's columns by what the relation calls them."""
+_TOGETHER = "org.apache.spark.sql.catalyst.expressions.Coalesce"
+"""An expression that takes any number of others: as one they need a single round trip."""
+
+
+def read_filters(gateway: Gateway, filters: JavaObject, names: Names | None = None) -> Predicate:
+    """All of a Scala Seq of filters, as far as they can be translated. Without `names` columns have the table's."""
+    together = _read_together(gateway, filters, names)
+    if together is not None:
+        found = [predicate for _, predicate in together]
+    else:  # one of them has no such form
+        found = [read_filter(call(filters, "apply", place), names) for place in range(call_number(filters, "size"))]
+    return And(tuple(found)) if found else TRUE
+
+
+def unseen_columns(gateway: Gateway, filters: JavaObject) -> frozenset[str] | None:
+    """The columns, as the relation calls them, in those of a Scala Seq of filters that cannot be translated whole; None
+    when they are not known."""
+    together = _read_together(gateway, filters, None)
+    if together is None:
+        return None
+    return frozenset(name for tree, predicate in together if has_opaque(predicate) for name in _named(tree))
+
+
+def _read_together(gateway: Gateway, filters: JavaObject, names: Names | None) -> list[tuple[Tree, Predicate]] | None:
+    """Each filter and its predicate."""
+    together = gateway.new(_TOGETHER, filters)
+    text = try_text(together, "toJSON")
+    tree = None if text is None else try_parse(text)
+    if tree is None:
+        return None
+    reader = _Reader(lambda place: call(together, "apply", place), names)
+    return [(child, reader.predicate(child)) for child in tree.children]
+
+
+def _named(tree: Tree) -> Iterator[str]:
+    if tree.kind == "AttributeReference" and tree.node.name is not None:
+        yield tree.node.name
+    for child in tree.children:
+        yield from _named(child)
+
+
+def read_filter(expression: JavaObject, names: Names | None = None) -> Predicate:
+    """One expression of the JVM."""
+    text = try_text(expression, "toJSON")
+    if text is None:
+        return Opaque("an expression that Spark cannot show")
+    return translate(text, lambda place: call(expression, "apply", place), names)
+
+
+def translate(text: str, ask: Ask, names: Names | None = None) -> Predicate:
+    """The predicate of an expression's JSON; `ask` gives the nodes themselves."""
+    tree = try_parse(text)
+    return Opaque("an expression of another form") if tree is None else _Reader(ask, names).predicate(tree)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    ask: Ask
+    names: Names | None
+
+    def predicate(self, tree: Tree) -> Predicate:
+        try:
+            return self._known(tree)
+        except Unknown:
+            return Opaque(tree.kind)
+
+    def _known(self, tree: Tree) -> Predicate:
+        children = tree.children
+        match tree.kind:
+            case "And":
+                return And(tuple(map(self.predicate, children)))
+            case "Or":
+                return Or(tuple(map(self.predicate, children)))
+            case "Not":
+                return Not(self.predicate(children[0]))
+            case "IsNull":
+                return IsNull(self._column(children[0]))
+            case "IsNotNull":
+                return IsNotNull(self._column(children[0]))
+            case "IsNaN":
+                return IsNan(self._column(children[0]))
+            case "In":
+                return In(self._column(children[0]), tuple(self._literal(item) for item in children[1:]))
+            case "InSet":
+                return In(self._column(children[0]), self._set_values(tree))
+            case "StartsWith":
+                return self._starts_with(*children)
+            case "EqualNullSafe":
+                column, _, value = self._sides(*children)
+                return IsNotDistinct(column, value)
+            case "Literal" if tree.node.data_type == "boolean":
+                return Constant({"true": True, "false": False}.get(str(tree.node.value)))
+            case "AttributeReference" | "GetStructField":  # a boolean column
+                return Compare(self._column(tree), Op.EQ, True)
+            case kind if kind in _COMPARISONS:
+                column, is_mirrored, value = self._sides(*children)
+                op = _COMPARISONS[kind]
+                return Compare(column, _MIRRORED[op] if is_mirrored else op, value)
+        raise Unknown
+
+    def _column(self, tree: Tree) -> ColumnPath:
+        """The table's column that is meant."""
+        path = column_and_type(tree)[0]
+        if self.names is None:
+            return path
+        found = self.names.get(path)
+        if found is None:
+            raise Unknown
+        return found
+
+    def _sides(self, left: Tree, right: Tree) -> tuple[ColumnPath, bool, Operand]:
+        """The column, whether it stands on the right, and the literal."""
+        if left.kind == "Literal":
+            return self._column(right), True, self._literal(left)
+        return self._column(left), False, self._literal(right)
+
+    def _starts_with(self, left: Tree, right: Tree) -> Predicate:
+        prefix = self._literal(right)
+        if not isinstance(prefix, str | bytes):
+            raise Unknown
+        return StartsWith(self._column(left), prefix)
+
+    def _literal(self, tree: Tree) -> Operand:
+        if tree.kind != "Literal":
+            raise Unknown
+        kind, value = str(tree.node.data_type), tree.node.value
+        if value is None:
+            return None
+        if kind in ASKED_FOR:
+            return exact_value(kind, call(self.ask(tree.place), "value"))
+        return read_value(kind, str(value))
+
+    def _set_values(self, tree: Tree) -> tuple[Operand, ...]:
+        """The values of a set, in one string: they are numbers or text, or not translated."""
+        kind, values = str(column_and_type(tree.children[0])[1]), call(self.ask(tree.place), "hset")
+        mark = token_hex(16)
+        texts = call_text(values, "mkString", mark).split(mark)
+        has_null = bool(call(values, "contains", None))
+        if len(texts) != call_number(values, "size"):
+            raise Unknown
+        if has_null:
+            texts.remove("null")
+        read = read_moment if kind in ASKED_FOR else read_value
+        return (*(read(kind, text) for text in texts), *((None,) if has_null else ()))
+
+
+def conjuncts(predicate: Predicate) -> Sequence[Predicate]:
+    """What must all be true."""
+    return predicate.parts if isinstance(predicate, And) else (predicate,)

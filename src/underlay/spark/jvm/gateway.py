@@ -1,0 +1,245 @@
+"""The gateway to Spark's JVM: the only module that calls into py4j, which is untyped.
+
+Every call is a round trip of 0.1 to 2 ms, and so is each look at a package or a class by its name; here classes are
+named in full, so that a call is one round trip.
+
+The connections by which the JVM calls Python: py4j opens one for each of its threads, and closes none when the
+thread ends. Each keeps a thread of Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from threading import Lock, active_count
+from typing import Any, NewType
+
+import msgspec
+from py4j.java_gateway import JavaClass, JavaMember  # type: ignore[import-untyped]  # it has no types
+from py4j.java_gateway import JavaObject as Py4jObject
+from py4j.protocol import GATEWAY_SERVER_OBJECT_ID, STATIC_PREFIX, Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from underlay.errors import UnderlayError
+
+JavaObject = NewType("JavaObject", object)
+"""A reference to an object of the JVM."""
+
+_FREE_TEXT = "USER_RAISED_EXCEPTION"
+"""Spark's error whose text is given by who raises it."""
+
+GATEWAY_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError, OSError)
+"""What a call raises that failed in the JVM, or did not reach it."""
+
+_IN_CALL = "py4j.Gateway.invoke"
+_OUTER_STEPS = 8
+"""Among the first so many steps of a thread's stack is py4j's own, if it was called."""
+
+_starting = Lock()
+
+
+class Gateway:
+    """Calls into one JVM, and from it. Safe for many threads."""
+
+    def __init__(self, client: object) -> None:
+        self._client = client
+        self._modules: dict[str, JavaObject] = {}
+        self._classes: dict[str, JavaObject] = {}
+
+    def new(self, name: str, *arguments: object) -> JavaObject:
+        """A new object of this class."""
+        return JavaObject(JavaClass(name, self._client)(*arguments))
+
+    def static(self, name: str, method: str, *arguments: object) -> JavaObject:
+        """What a static method returns."""
+        return JavaObject(JavaMember(method, None, f"{STATIC_PREFIX}{name}", self._client)(*arguments))
+
+    def failure(self, name: str, method: str, *arguments: object) -> str | None:
+        """What a static method fails with in the JVM; None when it does not."""
+        try:
+            self.static(name, method, *arguments)
+        except Py4JJavaError as error:
+            return str(error.java_exception.toString())
+        return None
+
+    def module(self, name: str) -> JavaObject:
+        """A Scala object, whose class ends in `$`."""
+        if name not in self._modules:
+            self._modules[name] = JavaObject(getattr(JavaClass(name, self._client), "MODULE$"))
+        return self._modules[name]
+
+    def constant(self, name: str, method: str) -> JavaObject:
+        """What a method of a Scala object returns, asked once."""
+        key = f"{name} {method}"
+        if key not in self._modules:
+            self._modules[key] = call(self.module(name), method)
+        return self._modules[key]
+
+    def java_class(self, name: str) -> JavaObject:
+        """The class itself as an object; that of an array is named `[L…;`."""
+        if name not in self._classes:
+            self._classes[name] = self.static("java.lang.Class", "forName", name)
+        return self._classes[name]
+
+    @contextmanager
+    def raising_errors(self) -> Iterator[None]:
+        """Around a callback: what Underlay raises in it is raised by Spark, in our words and without Python's calls."""
+        try:
+            yield
+        except UnderlayError as error:
+            raise self._error(str(error)) from error
+
+    def _error(self, text: str) -> Exception:
+        named = scala_map(self, {"errorMessage": text})
+        context = self.new_array("org.apache.spark.QueryContext", 0)
+        found = self.new("org.apache.spark.SparkRuntimeException", _FREE_TEXT, named, None, context, "")
+        error: Exception = Py4JJavaError(text, found)
+        return error
+
+    def has_field(self, name: str, field: str) -> bool:
+        """Whether a class has a public field."""
+        try:
+            call(self.java_class(name), "getField", field)
+        except Py4JJavaError:
+            return False
+        return True
+
+    def private(self, declaring: JavaObject, name: str, target: JavaObject) -> JavaObject:
+        """What a private field that this class declares holds in an object."""
+        field = call(declaring, "getDeclaredField", name)
+        call(field, "setAccessible", True)
+        return call(field, "get", target)
+
+    def callback_client(self) -> JavaObject:
+        """What the JVM calls Python with."""
+        return call(JavaObject(Py4jObject(GATEWAY_SERVER_OBJECT_ID, self._client)), "getCallbackClient")
+
+    def new_array(self, name: str, length: int) -> JavaObject:
+        """An array of this class."""
+        return self.static("java.lang.reflect.Array", "newInstance", self.java_class(name), length)
+
+
+def call(target: JavaObject, method: str, *arguments: object) -> JavaObject:
+    """What a method of an object returns."""
+    return JavaObject(getattr(target, method)(*arguments))
+
+
+def call_text(target: JavaObject, method: str, *arguments: object) -> str:
+    """What a method that returns a string returns."""
+    return str(call(target, method, *arguments))
+
+
+def try_text(target: JavaObject, method: str) -> str | None:
+    """What a method that returns a string returns; None when it fails in the JVM."""
+    try:
+        return call_text(target, method)
+    except Py4JJavaError:
+        return None
+
+
+def call_number(target: JavaObject, method: str, *arguments: object) -> int:
+    """What a method that returns a whole number returns."""
+    found = call(target, method, *arguments)
+    if not isinstance(found, int):
+        raise TypeError(f"{method} returned {type(found).__name__}, not a whole number")
+    return found
+
+
+def call_numbers(target: JavaObject, method: str, *arguments: object) -> list[int]:
+    """What a method that returns an array of whole numbers returns."""
+    found: Any = call(target, method, *arguments)  # Any: py4j has no types
+    return [int(number) for number in found]
+
+
+def is_called(thread: JavaObject) -> bool:
+    """Whether a thread of the JVM does what Python called, and does not wait for the next call, or has ended."""
+    stack: Any = call(thread, "getStackTrace")
+    outermost = (str(stack[at]) for at in range(max(0, len(stack) - _OUTER_STEPS), len(stack)))
+    return any(_IN_CALL in step for step in outermost)
+
+
+def field_names(struct: JavaObject) -> list[str]:
+    """The names of the fields of a `StructType`."""
+    return [field.name for field in msgspec.json.decode(call_text(struct, "json"), type=_Struct).fields]
+
+
+class _Field(msgspec.Struct):
+    name: str
+
+
+class _Struct(msgspec.Struct):
+    fields: list[_Field]
+
+
+def gateway_of(spark: SparkSession) -> Gateway:
+    """The gateway of a session, on which the JVM can call back."""
+    found: Any = spark.sparkContext._gateway  # Any: py4j has no types
+    start: Any = ensure_callback_server_started
+    with _starting:
+        start(found)
+        found.callback_server_parameters.propagate_java_exceptions = True  # or the JVM sees text only
+        return _wrap(found._gateway_client)
+
+
+_wrap = lru_cache(maxsize=8)(Gateway)
+
+
+def java_session(spark: SparkSession) -> JavaObject:
+    """The session in the JVM."""
+    found: Any = spark
+    return JavaObject(found._jsparkSession)
+
+
+def data_frame(found: JavaObject, spark: SparkSession) -> DataFrame:
+    """A DataFrame of the JVM in Python."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    return ClassicDataFrame(found, spark)
+
+
+def frame_of_plan(plan: JavaObject, spark: SparkSession) -> DataFrame:
+    """A DataFrame of a logical plan."""
+    made = gateway_of(spark).static("org.apache.spark.sql.classic.Dataset", "ofRows", java_session(spark), plan)
+    return data_frame(made, spark)
+
+
+def scala_map(gateway: Gateway, values: dict[str, str]) -> JavaObject:
+    """An immutable Scala map of strings."""
+    found = call(gateway.module("scala.collection.immutable.Map$"), "empty")
+    for key, value in values.items():
+        found = call(found, "updated", key, value)
+    return found
+
+
+def java_frame(frame: DataFrame) -> JavaObject:
+    """A DataFrame in the JVM."""
+    found: Any = frame
+    return JavaObject(found._jdf)
+
+
+def java_plan(frame: DataFrame) -> JavaObject:
+    """The query execution of a DataFrame, which holds its plans."""
+    return call(java_frame(frame), "queryExecution")
+
+
+_MANY_THREADS = 64
+_KEPT = 16
+
+
+def close_forgotten(gateway: Gateway) -> None:
+    """Close the connections that were used longest ago, when there are many. A thread that is alive opens another."""
+    if active_count() < _MANY_THREADS:
+        return
+    client = gateway.callback_client()
+    fields = call(call(client, "getClass"), "getSuperclass")
+    connections, lock = (gateway.private(fields, name, client) for name in ("connections", "lock"))
+    call(lock, "lock")
+    try:
+        forgotten = [call(connections, "pollFirst") for _ in range(call_number(connections, "size") - _KEPT)]
+    finally:
+        call(lock, "unlock")
+    for one in forgotten:
+        call(one, "shutdown")

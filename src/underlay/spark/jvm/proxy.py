@@ -1,0 +1,51 @@
+"""Objects of Python that the JVM holds, compares, hashes and shows."""
+
+from __future__ import annotations
+
+from threading import Lock
+from weakref import WeakSet
+from zlib import crc32
+
+from underlay.spark.jvm.gateway import JavaObject, call_text
+
+_MARK = "; "
+"""What stands before words that make no difference."""
+
+
+class KnownByText:
+    """What Java asks of every object: two are equal when their identities are.
+
+    `identity` says everything by which two of them differ; `remark` makes no difference.
+    """
+
+    identity: str
+    remark = ""
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+        with _lock:
+            _live.add(self)
+
+    def toString(self) -> str:  # noqa: N802  # Java's name
+        """The identity, and the remark."""
+        return f"{self.identity}{_MARK}{self.remark}"
+
+    def hashCode(self) -> int:  # noqa: N802  # Java's name
+        """The same for equal ones."""
+        return crc32(self.identity.encode()) >> 1
+
+    def equals(self, other: JavaObject | None) -> bool:
+        """Whether the other one is equal. py4j gives it as an object of the JVM."""
+        return other is not None and call_text(other, "toString").rpartition(_MARK)[0] == self.identity
+
+
+def find_known(found: JavaObject) -> KnownByText | None:
+    """The object of this process that the JVM shows: py4j gives its proxy only. None when it is none of them."""
+    text = call_text(found, "toString")
+    with _lock:
+        live = list(_live)
+    return next((one for one in live if one.toString() == text), None)
+
+
+_live: WeakSet[KnownByText] = WeakSet()
+_lock = Lock()

@@ -1,0 +1,117 @@
+"""Files that some tasks wrote are prepared while others still write.
+
+Hadoop's committer moves the folder of an attempt that won to `_temporary/<n>/task_…`, and all files to where they
+belong when the job is done. A file is known again by its inode: a task that Spark ran once more has written another one
+under the same name, of which nothing is known.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from underlay.change.rows.adopt import Prepared
+from underlay.errors import NotFound, UnderlayError
+from underlay.runtime.threads import map_in_threads
+
+_COMMITTED = "_temporary/*/task_*/*.parquet"
+_LOOK_SECONDS = 0.1
+_SHARE = 20
+"""One part in so many of the time is spent on looking."""
+_THREADS = 8
+
+Prepare = Callable[[Path], Prepared | None]
+
+
+class _Identity(NamedTuple):
+    inode: int
+    size_bytes: int
+    modified_ns: int
+
+
+class EarlyFiles:
+    """Prepares files below a folder from when it is entered until it is left."""
+
+    def __init__(self, folder: Path, prepare: Prepare) -> None:
+        self._folder = folder
+        self._prepare = prepare
+        self._pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1), thread_name_prefix="underlay-adopt")
+        self._seen: set[int] = set()
+        self._known: dict[_Identity, Prepared | None] = {}
+        self._made: list[Prepared] = []
+        self._failed: dict[int, UnderlayError] = {}
+        self._stop = Event()
+        self._looking = Thread(target=self._look, name="underlay-adopt-look", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._looking.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        try:
+            self._looking.join()
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def made(self) -> Sequence[Prepared]:
+        """All that was prepared, whatever became of it."""
+        return self._made
+
+    def prepare_all(self, paths: Sequence[Path]) -> dict[Path, Prepared]:
+        """Those of the files that have rows; what was not prepared early is now. Raises what preparing raises.
+
+        To be called after this was left: no thread prepares anything then.
+        """
+        found = map_in_threads(self._prepare_now, paths, _THREADS)
+        return {path: one for path, one in zip(paths, found, strict=True) if one is not None}
+
+    def _prepare_now(self, path: Path) -> Prepared | None:
+        key = _identity(path)
+        if key.inode in self._failed:
+            raise self._failed[key.inode]
+        return self._known[key] if key in self._known else self._make(path)
+
+    def _prepare_early(self, path: Path, inode: int) -> None:
+        """Nothing is known of a file that is moved meanwhile: it is looked at again in the end."""
+        try:
+            found, key = self._make(path), _identity(path)
+            if key.inode == inode:
+                self._known[key] = found
+        except (NotFound, FileNotFoundError):
+            pass
+        except UnderlayError as error:
+            self._failed[inode] = error  # the file may be half finished, and is not looked at again
+
+    def _make(self, path: Path) -> Prepared | None:
+        found = self._prepare(path)
+        if found is not None:
+            self._made.append(found)
+        return found
+
+    def _look(self) -> None:
+        pause = _LOOK_SECONDS
+        while not self._stop.wait(pause):
+            begin = monotonic()
+            with suppress(OSError):  # folders come and go
+                for path in self._folder.glob(_COMMITTED):
+                    inode = _identity(path).inode
+                    if inode not in self._seen:
+                        self._seen.add(inode)
+                        self._pool.submit(self._prepare_early, path, inode)
+            pause = max(_LOOK_SECONDS, _SHARE * (monotonic() - begin))
+
+
+def _identity(path: Path) -> _Identity:
+    found = path.stat()
+    return _Identity(inode=found.st_ino, size_bytes=found.st_size, modified_ns=found.st_mtime_ns)

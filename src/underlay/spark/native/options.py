@@ -1,0 +1,112 @@
+"""How Spark's Parquet writer is told to write files that a table may own, whatever the session and the cluster say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from underlay.change.files.settings import write_options
+from underlay.index.root import Definition
+from underlay.parquet.write.nan_statistics import float_leaves, leaf_paths
+from underlay.parquet.write.writer import CodecName
+from underlay.schema.convert.arrow import to_arrow, to_arrow_type
+from underlay.schema.record import from_record
+from underlay.schema.types import Kind
+from underlay.spark.jvm.gateway import JavaObject, call, call_text
+
+_CODECS: dict[CodecName, str] = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4_raw",
+    "none": "uncompressed",
+}
+"""Codecs that every Spark has, by its own names."""
+SETTINGS = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.output.committer.class": "org.apache.parquet.hadoop.ParquetOutputCommitter",
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
+    ),
+}
+"""Settings of the session that writes."""
+UNSET = "spark.sql.sources.outputCommitterClass"
+"""A setting that it must not have."""
+_OPTIONS = {
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "mapreduce.output.basename": "part",
+    "parquet.summary.metadata.level": "NONE",
+    "parquet.writer.version": "PARQUET_1_0",
+    "parquet.page.write-checksum.enabled": "true",
+    "parquet.bloom.filter.adaptive.enabled": "false",
+}
+"""Task attempts that lost are not moved, and files have what the index lives on."""
+_LARGEST_BLOOM_BYTES = 128 << 20
+"""As large as parquet-java makes them: the number of values decides."""
+_FEWEST_VALUES = 1 << 14
+_UNDERESTIMATE = 4
+"""Spark takes files for as large as they are on the disk, where they are compressed."""
+_TEXT_BITS = 256
+"""What a text takes in memory, when nothing is known of it."""
+
+
+def has_codec(definition: Definition) -> bool:
+    """Whether every Spark can compress as the table says."""
+    return write_options(definition).codec in _CODECS
+
+
+def native_options(definition: Definition, values: int | None) -> dict[str, str]:
+    """Options of the write. Tasks make bloom filters if `values` says for about how many values in a file."""
+    options = write_options(definition)
+    rows = min(options.block_rows, max(1, options.block_bytes // _row_bytes(definition)))
+    blooms = {} if values is None else options.bloom
+    return {
+        **_OPTIONS,
+        "compression": _CODECS[options.codec],
+        "maxRecordsPerFile": str(rows * options.file_blocks),
+        "parquet.block.size": str(options.block_bytes),
+        "parquet.block.row.count.limit": str(rows),
+        **({} if options.level is None else {f"parquet.compression.codec.{options.codec}.level": str(options.level)}),
+        **_column_options(definition, blooms, min(rows, max(_FEWEST_VALUES, values or 0))),
+    }
+
+
+def guess_values(execution: JavaObject, parallelism: int) -> int:
+    """About how many rows the file of one task has, by what Spark guesses; for the size of bloom filters only."""
+    size = int(call_text(call(call(execution, "optimizedPlan"), "stats"), "sizeInBytes"))
+    row = int(call_text(call(call(execution, "analyzed"), "schema"), "defaultSize"))
+    return _UNDERESTIMATE * size // max(1, row) // parallelism
+
+
+def _column_options(definition: Definition, blooms: Mapping[str, float], values: int) -> dict[str, str]:
+    """What could be said of single columns elsewhere, which goes before what is said of all, is said here of each.
+
+    Floats have neither dictionaries nor filters, in which readers would look up one zero and miss the other. Keys have
+    no dictionary: their values differ, and parquet-java makes no filter of a chunk that is all dictionary.
+    """
+    schema = to_arrow(from_record(definition.schema))
+    paths = leaf_paths(schema)
+    plain = {paths[index] for index in float_leaves(schema)} | write_options(definition).bloom.keys()
+    found = {"parquet.bloom.filter.max.bytes": str(_LARGEST_BLOOM_BYTES)}
+    for path in paths:
+        found[f"parquet.enable.dictionary#{path}"] = _said(path not in plain)
+        found[f"parquet.column.statistics.enabled#{path}"] = _said(True)
+        found[f"parquet.bloom.filter.enabled#{path}"] = _said(path in blooms)
+    for path, probability in blooms.items():
+        found[f"parquet.bloom.filter.expected.ndv#{path}"] = str(values)
+        found[f"parquet.bloom.filter.fpp#{path}"] = str(probability)
+    return found
+
+
+def _said(is_so: bool) -> str:
+    return "true" if is_so else "false"
+
+
+def _row_bytes(definition: Definition) -> int:
+    """About what a row takes in memory; lists are taken to have one element."""
+    types = [leaf.type for leaf in from_record(definition.schema).leaves]
+    bits = [_TEXT_BITS if one.kind in (Kind.STRING, Kind.BINARY) else to_arrow_type(one).bit_width for one in types]
+    return -(-sum(bits) // 8)

@@ -1,0 +1,139 @@
+"""Rows written by Spark's own Parquet writer, and adopted as files of the table.
+
+No row is handed to Python: tasks write into a folder of the job's own, which nobody reads, and Spark's committer moves
+there what one attempt of each task committed. The driver prepares files as they come (`early_files`), and gives them
+names in the end. A copied session has the settings on which the files' form depends, so that the user's own stay as
+they are. On a cluster tasks do all that they can, since one driver could not keep up with them (`is_far`).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from underlay.change.rows.adopt import Prepared, adopt, prepare
+from underlay.change.rows.staged import Staged, Staging, discard, staging_for
+from underlay.errors import Inconsistent, UnderlayError
+from underlay.index.root import Definition
+from underlay.index.state import count_rows
+from underlay.spark.jvm.gateway import (
+    call,
+    call_number,
+    call_text,
+    gateway_of,
+    java_plan,
+    java_session,
+)
+from underlay.spark.jvm.hadoop_path import hadoop_folder
+from underlay.spark.native.columns import fits_native, native_columns
+from underlay.spark.native.early_files import EarlyFiles
+from underlay.spark.native.options import SETTINGS, UNSET, guess_values, has_codec, native_options
+from underlay.spark.native.write_jobs import ended_with_this_call
+from underlay.spark.start.open_session import is_local
+from underlay.spark.tasks.visible_files import not_seen
+from underlay.store import Store
+from underlay.store.directory import local_root
+from underlay.table.open_table import Head
+
+_BLOCK_ROWS = ("org.apache.parquet.hadoop.ParquetOutputFormat", "BLOCK_ROW_COUNT_LIMIT")
+"""Where Parquet's writer can be told how many rows a block has at most: since Spark 4.1."""
+_COLUMN = "org.apache.spark.sql.Column"
+_FUNCTIONS = "org.apache.spark.sql.functions"
+_COUNT = "row_count"
+_OBSERVED = re.compile(r"^[\s:|+-]*CollectMetrics ", re.MULTILINE)
+_IN_PROGRESS = "_temporary"
+
+
+def can_write_natively(frame: DataFrame, head: Head) -> bool:
+    """Whether Spark itself can write the rows of a frame, which fit the table, as files that the table may own.
+
+    Object stores have no renames. Spark 4.0 cannot be told how many rows a block has. What a frame observes is told to
+    its own session only.
+    """
+    definition = head.root.definition
+    return (
+        hasattr(frame, "_jdf")
+        and local_root(head.revision.store.url) is not None
+        and has_codec(definition)
+        and fits_native(frame.schema, definition)
+        and gateway_of(frame.sparkSession).has_field(*_BLOCK_ROWS)
+        and not _OBSERVED.search(call_text(call(java_plan(frame), "analyzed"), "toString"))
+    )
+
+
+def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
+    """Have Spark write the rows for a job, and stage the files.
+
+    Raises Spark's error when a task fails, Unavailable when executors wrote to disks that the driver does not see, and
+    what `prepare` and `adopt` raise. Then only files that no version names are left.
+    """
+    store, definition, staging = head.revision.store, head.root.definition, staging_for(head)
+    root, folder = local_root(store.url), head.revision.keys.staging(job)
+    if root is None:
+        raise AssertionError(f"not a local store: {store.url}")
+    is_far = not is_local(frame.sparkSession.sparkContext.master or "")
+    early = EarlyFiles(root / folder, partial(prepare, staging, store, is_finished=is_far))
+    try:
+        with early, ended_with_this_call(frame.sparkSession, job):
+            columns = native_columns(frame, definition, checks_text=is_far)
+            row_count = _run(columns, definition, hadoop_folder(store.url, folder), is_far=is_far)
+        prepared = early.prepare_all(_files_in(root / folder))
+        if row_count not in (None, sum(count_rows(one.entry) for one in prepared.values())):
+            raise not_seen(folder)
+        staged = adopt(staging, root, prepared)
+    except BaseException:
+        _discard(staging, store, early.made)
+        raise
+    finally:
+        shutil.rmtree(root / folder, ignore_errors=True)  # what is left of it is named by nobody
+    names = {entry.location for entry in staged.entries}
+    _discard(staging, store, [one for one in early.made if one.entry.location not in names])
+    return staged
+
+
+def _discard(staging: Staging, store: Store, prepared: Sequence[Prepared]) -> None:
+    """Delete what is in the store of attempts that lost, or of a write that failed."""
+    if prepared:
+        with suppress(UnderlayError):  # it is named by nobody
+            discard(staging, store, [Staged(entries=tuple(one.entry for one in prepared))])
+
+
+def _run(frame: DataFrame, definition: Definition, folder: str, *, is_far: bool) -> int | None:
+    """Have Spark write; how many rows tasks wrote that may run on other machines.
+
+    They are counted since a committer finds nothing of what was written to other disks, and says nothing of it.
+    """
+    spark = frame.sparkSession
+    gateway, session = gateway_of(spark), call(java_session(spark), "cloneSession")
+    settings = call(call(session, "sessionState"), "conf")
+    for name, value in SETTINGS.items():
+        call(settings, "setConfString", name, value)
+    call(settings, "unsetConf", UNSET)
+    execution = java_plan(frame)
+    plan = call(execution, "commandExecuted")
+    rows = gateway.static("org.apache.spark.sql.classic.Dataset", "ofRows", session, plan)
+    counted, values = None, None
+    if is_far:
+        counted = gateway.new("org.apache.spark.sql.Observation")
+        count = gateway.static(_FUNCTIONS, "count", gateway.static(_FUNCTIONS, "lit", 1))
+        rows = call(rows, "observe", counted, call(count, "as", _COUNT), gateway.new_array(_COLUMN, 0))
+        values = guess_values(execution, spark.sparkContext.defaultParallelism)
+    call(call(call(rows, "write"), "options", native_options(definition, values)), "parquet", folder)
+    return None if counted is None else call_number(call(counted, "getAsJava"), "get", _COUNT)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """What the committer left, but for checksums, and for what attempts that lost may still write. Raises Inconsistent
+    for anything that is no file of rows: rows could be in it."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and _IN_PROGRESS not in path.parts)
+    files = [path for path in found if path.suffix != ".crc"]
+    odd = [path for path in files if path.suffix != ".parquet" or path.parent != folder or path.name[0] in "._"]
+    if odd:
+        raise Inconsistent("Spark wrote something else than files of rows", place=str(odd[0]))
+    return files

@@ -1,0 +1,1 @@
+"""A version as a DataFrame that the Parquet reader of Spark reads."""

@@ -1,0 +1,79 @@
+"""The table's columns out of those that files of another layout have: renamed, widened, filled with defaults.
+
+A projection over the files' own columns, through which Catalyst pushes filters and prunes columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+from underlay.errors import Unsupported
+from underlay.schema.convert.default import UNIT_NS, default_scalar
+from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
+from underlay.spark.files.read_schema import Reading, Taken
+from underlay.spark.types.spark_types import spark_type
+
+_NS_PER_US = 1000
+
+
+def adapted_columns(reading: Reading, schema: TableSchema) -> list[Column]:
+    """The columns of the table over a frame of the reading's columns."""
+    return [
+        _column(f.col(_quote(taken.name)) if taken is not None else None, taken, field).alias(field.name)
+        for taken, field in zip(reading.columns, schema.fields, strict=True)
+    ]
+
+
+def _column(found: Column | None, taken: Taken | None, field: Field) -> Column:
+    if found is None or taken is None:
+        return _missing(field)
+    wanted = spark_type(field.type)
+    if taken.type == wanted:
+        return found
+    if taken.is_whole:
+        return found.cast(wanted)  # structs are cast field by field in their order, whatever their names
+    match field.type:
+        case StructOf(fields):
+            return _struct(found, taken, fields)
+        case ListOf(element):
+            return f.transform(found, lambda item: _column(item, taken.parts[0], element))
+        case MapOf(_, value):
+            values = f.transform_values(found, lambda _, item: _column(item, taken.parts[1], value))
+            return values.cast(wanted)
+    raise Unsupported("a single value has no parts", place=field.name, found=field.type)
+
+
+def _struct(found: Column, taken: Taken, fields: tuple[Field, ...]) -> Column:
+    """A struct field by field; null where it is null in the file, whatever its fields default to."""
+    parts = [
+        _column(found.getField(part.name) if part is not None else None, part, field).alias(field.name)
+        for part, field in zip(taken.parts, fields, strict=True)
+    ]
+    return f.when(found.isNotNull(), f.struct(*parts))
+
+
+def _missing(field: Field) -> Column:
+    """What rows of files without a field have."""
+    wanted = spark_type(field.type)
+    default = default_scalar(field)
+    if default is None or field.default is None or not isinstance(field.type, Scalar):
+        return f.lit(None).cast(wanted)
+    match field.type.kind:
+        case Kind.BINARY | Kind.FIXED:
+            return f.lit(bytearray(default.as_py()))
+        case Kind.DATE:
+            return f.date_from_unix_date(f.lit(default.cast(pa.int32()).as_py()))
+        case Kind.TIMESTAMP:
+            us = default.cast(pa.int64()).as_py() * UNIT_NS[field.type.unit or "us"] // _NS_PER_US
+            if field.type.zone is not None:
+                return f.timestamp_micros(f.lit(us))
+            return f.lit(str(np.datetime64(us, "us"))).cast(wanted)
+    return f.lit(field.default).cast(wanted)
+
+
+def _quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

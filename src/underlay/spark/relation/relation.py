@@ -1,0 +1,194 @@
+"""A version of a table as a DataFrame that Spark's own Parquet reader reads.
+
+Files that Spark has to read in different ways are relations of their own, joined by a union. What it cannot read by
+itself comes through the ranged reader.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from functools import lru_cache, reduce
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.change.files.settings import write_options
+from underlay.errors import Unsupported
+from underlay.spark.files.file_groups import FileGroups, Group, Size
+from underlay.spark.files.file_index import TableFileIndex
+from underlay.spark.files.read_schema import BY_NAME, has_twins, may_have_milliseconds
+from underlay.spark.files.version_files import VersionFiles
+from underlay.spark.jvm.gateway import (
+    Gateway,
+    JavaObject,
+    call,
+    frame_of_plan,
+    gateway_of,
+    java_plan,
+    java_session,
+    scala_map,
+)
+from underlay.spark.jvm.hadoop import configure, has_codec, why_not_native
+from underlay.spark.ranged.frame import ranged_frame
+from underlay.spark.relation.deletions import without_deleted
+from underlay.spark.relation.projection import adapted_columns
+from underlay.spark.relation.statistics import entry_without_catalog, uses_rows, with_statistics
+from underlay.spark.types.spark_types import spark_schema
+
+_SOURCES = "org.apache.spark.sql.execution.datasources"
+_OPTIONS = {
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "parquet.filter.record-level.enabled": "false",
+}
+"""A file that is missing or damaged is an error whatever the session says; dates are taken for what they are, unless
+Spark's own mark in a file says that it wrote them in the old calendar; and no row is left out by Parquet's own filter,
+to which -0.0 is less than 0.0."""
+_NOTHING_LEFT_OUT = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "columnindex", "bloom")}
+"""Row groups and pages are all read: of registered files, whose statistics may hide NaN, -0.0, or tell lies; of files
+with milliseconds, to which Spark rounds what a column is compared with; and of those with a column that is named like
+the way to a field of a struct."""
+_ROW_INDEX = "_tmp_metadata_row_index"
+_NOT_BY_SPARK = "some of its files lie in a form, or in a store, that Spark cannot read by itself"
+
+
+def read_table(
+    spark: SparkSession,
+    lake: Lake,
+    name: str,
+    version: int | None = None,
+    as_of: str | date | datetime | None = None,
+    tag: str | None = None,
+) -> DataFrame:
+    """A table at one version, the newest unless another is given; what is committed later does not change it.
+
+    Frames of two versions can be in one query only if their versions were given. Raises TableNotFound,
+    VersionNotFound, and Unsupported for types that Spark does not have.
+    """
+    table = lake.table(name, version=version, as_of=as_of, tag=tag)
+    if (version, as_of, tag) == (None, None, None):
+        return frame_of(spark, pin(table))
+    return frame_of(spark, table, is_asked_for=True)
+
+
+def pin(table: Table) -> Table:
+    """The table at its newest version, for good."""
+    return table.at(version=table.snapshot().version)
+
+
+def frame_of(spark: SparkSession, table: Table, *, is_asked_for: bool = False) -> DataFrame:
+    """A table that is opened at one version, as `plan_of` tells it."""
+    return frame_of_plan(plan_of(spark, table, is_asked_for=is_asked_for), spark)
+
+
+def plan_of(
+    spark: SparkSession, table: Table, entry: JavaObject | None = None, *, is_asked_for: bool = False
+) -> JavaObject:
+    """The logical plan of a table that is opened at one version. `entry` is its `CatalogTable`, if a catalog has it.
+
+    `is_asked_for`: it may stand beside another version of the table in one query.
+    """
+    why = _why_not_native(spark, table)
+    if why is not None:
+        return _analyzed(ranged_frame(spark, table, why=why, is_asked_for=is_asked_for))
+    groups = FileGroups(table.snapshot(), lambda store: _can_reach(spark, table, store))
+    version = VersionFiles(table, groups)
+    found = list(groups.sizes) or [Group(reading=BY_NAME)]
+    if len(found) == 1 and found[0].is_as_it_is:  # then Spark need not be asked, which takes longer than all else
+        return _plan(spark, _index(spark, version, found[0], is_asked_for=is_asked_for), entry)
+    frames = [_group_frame(spark, version, group, entry, is_asked_for=is_asked_for) for group in found]
+    return _analyzed(reduce(DataFrame.union, frames))
+
+
+def _analyzed(frame: DataFrame) -> JavaObject:
+    return call(java_plan(frame), "analyzed")
+
+
+def _why_not_native(spark: SparkSession, table: Table) -> str | None:
+    """Why nothing of a table can be read by Spark itself."""
+    snapshot = table.snapshot()
+    if _ROW_INDEX in snapshot.schema.names:
+        return f"{_ROW_INDEX}: Spark's own reader fills a column of this name with numbers of rows"
+    codec = write_options(snapshot.root.definition).codec
+    if not has_codec(spark, codec):
+        return f"its files are compressed by {codec}, which this Spark cannot do"
+    try:
+        spark_schema(snapshot.schema)
+    except Unsupported as error:
+        return f"{error.place}: {error.problem} ({error.found})"
+    why = why_not_native(spark, snapshot.store.url)
+    if why is None:
+        configure(spark, snapshot.store.url, table.stores.options)
+    return why
+
+
+def _can_reach(spark: SparkSession, table: Table, store: str) -> bool:
+    """Whether Spark can read from a store of registered files. One of the lake's kind is opened as the lake is."""
+    if why_not_native(spark, store) is not None:
+        return False
+    stores = table.stores
+    is_alike = store.partition("://")[0] == stores.lake.url.partition("://")[0]
+    configure(spark, store, stores.options if is_alike else {})
+    return True
+
+
+def _group_frame(
+    spark: SparkSession, version: VersionFiles, group: Group, entry: JavaObject | None, *, is_asked_for: bool
+) -> DataFrame:
+    if group.reading is None:
+        return ranged_frame(
+            spark,
+            version.table,
+            lambda part: version.groups.is_in(group, part, np.arange(part.segment.file_count)),
+            why=_NOT_BY_SPARK,
+            is_asked_for=is_asked_for,
+        )
+    index = _index(spark, version, group, is_asked_for=is_asked_for)
+    frame, schema = frame_of_plan(_plan(spark, index, entry), spark), version.snapshot.schema
+    columns = ["*"] if group.reading.is_by_name else adapted_columns(group.reading, schema)
+    if group.has_deletes:
+        return without_deleted(spark, frame, columns, schema.names, index.all_files.deletes)
+    return frame if group.reading.is_by_name else frame.select(*columns)
+
+
+def _index(spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool) -> TableFileIndex:
+    schema = version.snapshot.schema
+    has_milliseconds = group.reading is not None and may_have_milliseconds(group.reading, schema)
+    skips_blocks = not (group.is_registered or has_milliseconds or has_twins(schema))
+    return TableFileIndex(spark, version, group, is_asked_for=is_asked_for, skips_blocks=skips_blocks)
+
+
+def _plan(spark: SparkSession, index: TableFileIndex, entry: JavaObject | None) -> JavaObject:
+    """The logical plan of a scan. With an entry, statements that are refused name the table."""
+    relation = _relation(spark, index)
+    if uses_rows(spark):
+        known = entry or entry_without_catalog(spark, index.version.table.name, call(relation, "schema"))
+        nothing = Size(files=0, rows=0, size_bytes=0)
+        entry = with_statistics(spark, known, index.version.groups.sizes.get(index.group, nothing))
+    companion = gateway_of(spark).module(f"{_SOURCES}.LogicalRelation$")
+    return call(companion, "apply", relation, False if entry is None else entry)
+
+
+def _relation(spark: SparkSession, index: TableFileIndex) -> JavaObject:
+    """Spark's relation of Parquet files over an index."""
+    gateway, reading = gateway_of(spark), index.group.reading
+    schema = spark_schema(index.version.snapshot.schema) if reading is None or reading.is_by_name else reading.schema
+    return gateway.new(
+        f"{_SOURCES}.HadoopFsRelation",
+        index,
+        gateway.new("org.apache.spark.sql.types.StructType"),
+        gateway.static("org.apache.spark.sql.types.DataType", "fromJson", schema.json()),
+        gateway.module("scala.None$"),
+        gateway.new(f"{_SOURCES}.parquet.ParquetFileFormat"),
+        _options(gateway, index.skips_blocks),
+        java_session(spark),
+    )
+
+
+@lru_cache(maxsize=8)
+def _options(gateway: Gateway, skips_blocks: bool) -> JavaObject:
+    return scala_map(gateway, _OPTIONS if skips_blocks else _OPTIONS | _NOTHING_LEFT_OUT)

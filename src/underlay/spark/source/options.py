@@ -1,0 +1,175 @@
+"""What the options of `spark.read.format("underlay")` and `df.write.format("underlay")` say.
+
+| option | meaning |
+|---|---|
+| `lake` | path or URL; else the lake that the source was registered with, else UNDERLAY_LAKE |
+| `path` | the table, `dataset.table`: what `load` and `save` are given |
+| `registry` | the metadata database; none unless given |
+| `version`, `as_of`, `tag` | an older version to read |
+| `where` | a condition on the rows to read, for Spark that does not push filters |
+| `columns` | what to read: names with commas between, or a JSON list |
+| `push_filters` | `true`: take Spark's filters, where its setting for that is on; see `read` for the danger |
+| `task_bytes` | bytes of files that one task reads; 128 MiB |
+| `token` | rows are written once however often a write has this token |
+| `sink` | a stream's name for what it writes, beside the id of its query; the table's name unless given |
+| `startingVersion` | whose appends a stream reads first, or `latest`; unless given the whole table comes first |
+| `maxFilesPerTrigger`, `maxBytesPerTrigger` | how much a stream reads at once; 1000 files unless given |
+| `skipChanges` | `true`: a stream passes over versions that removed or changed rows, which are an error else |
+| `option.…` | an option of the store, such as `option.endpoint` |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from underlay.api.lake import connect
+from underlay.api.table import Table
+from underlay.errors import InvalidRequest
+from underlay.spark.tasks.store_address import StoreAddress
+
+TASK_BYTES = 128 << 20
+_STORE = "option."
+_READ = ("version", "as_of", "tag", "where", "columns")
+_STREAM_READ = ("startingversion", "maxfilespertrigger", "maxbytespertrigger", "skipchanges")
+_KNOWN = ("lake", "path", "registry", *_READ, "push_filters", "task_bytes", "token", "sink", *_STREAM_READ)
+_OF_SPARK = ("checkpointlocation", "queryname", "asyncprogresstracking")
+"""How options of streams begin that mean something to Spark, which hands over all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """The options, read and checked."""
+
+    lake: StoreAddress
+    table: str
+    registry: str = "none"
+    version: int | None = None
+    as_of: str | None = None
+    tag: str | None = None
+    where: str | None = None
+    columns: tuple[str, ...] | None = None
+    push_filters: bool = False
+    task_bytes: int = TASK_BYTES
+    token: str | None = None
+    sink: str | None = None
+    checkpoint: str | None = None
+    """Where the query that writes keeps its offsets, if it was told by an option."""
+    starting_version: int | Literal["latest"] | None = None
+    max_files: int | None = None
+    max_bytes: int | None = None
+    skip_changes: bool = False
+
+    def open(self) -> Table:
+        """The table at the version that is asked for, or at the newest. Raises TableNotFound, VersionNotFound."""
+        lake = connect(self.lake.url, options=self.lake.options, registry=self.registry)
+        return lake.table(self.table, version=self.version, as_of=self.as_of, tag=self.tag)
+
+    def check_for_writing(self) -> None:
+        """Raises InvalidRequest for what only a reader can do."""
+        given = [name for name in _READ if getattr(self, name) is not None]
+        if given:
+            raise InvalidRequest("these options are for reading", found=", ".join(given))
+
+    def check_for_streaming_out(self) -> None:
+        """Raises InvalidRequest for what a stream that writes has no use for."""
+        self.check_for_writing()
+        if self.token is not None:
+            raise InvalidRequest("a stream needs no token: each of its epochs is written once", found=self.token)
+
+    def check_for_streaming_in(self) -> None:
+        """Raises InvalidRequest for what a stream that reads cannot do."""
+        given = [name for name in ("version", "as_of", "tag") if getattr(self, name) is not None]
+        if given:
+            raise InvalidRequest(
+                "a stream reads what is added", found=", ".join(given), hint="Say where it begins by startingVersion."
+            )
+        if self.max_files is not None and self.max_bytes is not None:
+            raise InvalidRequest("give one of maxFilesPerTrigger and maxBytesPerTrigger")
+        if self.max_files == 0 or self.max_bytes == 0:
+            raise InvalidRequest(
+                "a stream that reads nothing at once never ends", expected="a number from 1 on", found=0
+            )
+
+
+def read_options(options: Mapping[str, str], known: StoreAddress | None = None) -> SourceOptions:
+    """The options that Spark hands over; `known` is the lake unless they name one. Raises InvalidRequest."""
+    given = {name.lower(): value for name, value in options.items()}
+    plain = {name: value for name, value in given.items() if not name.startswith(_STORE)}
+    unknown = sorted(name for name in plain.keys() - set(_KNOWN) if not name.startswith(_OF_SPARK))
+    if unknown:
+        raise InvalidRequest("there is no such option", found=", ".join(unknown), hint=f"Options: {', '.join(_KNOWN)}.")
+    if not plain.get("path"):
+        raise InvalidRequest(
+            "the table is not named",
+            hint='Write load("dataset.table"), save("dataset.table"), or '
+            'start("dataset.table") for a stream: toTable is for tables that Spark keeps itself.',
+        )
+    store = {name.removeprefix(_STORE): value for name, value in given.items() if name.startswith(_STORE)}
+    return SourceOptions(
+        lake=_lake(plain.get("lake"), store, known),
+        table=plain["path"],
+        registry=plain.get("registry", "none"),
+        version=_number(plain, "version"),
+        as_of=plain.get("as_of"),
+        tag=plain.get("tag"),
+        where=plain.get("where"),
+        columns=_columns(plain.get("columns")),
+        push_filters=_is_true(plain, "push_filters"),
+        task_bytes=_number(plain, "task_bytes") or TASK_BYTES,
+        token=plain.get("token"),
+        sink=plain.get("sink"),
+        checkpoint=plain.get("checkpointlocation"),
+        starting_version=_starting_version(plain),
+        max_files=_number(plain, "maxfilespertrigger"),
+        max_bytes=_number(plain, "maxbytespertrigger"),
+        skip_changes=_is_true(plain, "skipchanges"),
+    )
+
+
+def _lake(url: str | None, store: Mapping[str, str], known: StoreAddress | None) -> StoreAddress:
+    if url is None and known is not None:
+        return StoreAddress(url=known.url, options={**known.options, **store})
+    chosen = url or os.environ.get("UNDERLAY_LAKE")
+    if not chosen:
+        raise InvalidRequest("the lake is not named", hint='Write .option("lake", "s3://bucket/lake").')
+    return StoreAddress(url=chosen, options=store)
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidRequest(f"the option {name} is a whole number", found=text)
+    return int(text)
+
+
+def _starting_version(given: Mapping[str, str]) -> int | Literal["latest"] | None:
+    return "latest" if given.get("startingversion", "").lower() == "latest" else _number(given, "startingversion")
+
+
+def _is_true(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise InvalidRequest(f"the option {name} is true or false", found=text)
+    return text == "true"
+
+
+def _columns(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    try:
+        names = msgspec.json.decode(text, type=list[str]) if text.lstrip().startswith("[") else text.split(",")
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(
+            "the option columns is no JSON list of names", found=text, hint='Write a,b or ["a", "b"].'
+        ) from error
+    found = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    if not found:
+        raise InvalidRequest("the option columns names no column", found=text)
+    return found

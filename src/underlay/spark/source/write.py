@@ -1,0 +1,120 @@
+"""Writing a table as a Python data source: tasks put files into the store, the driver commits them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from underlay.change.rows.append import find_token
+from underlay.change.rows.staged import Staged, Staging, commit_staged, discard, staging_for
+from underlay.errors import CommitConflict, Inconsistent, Unavailable
+from underlay.spark.jvm.hadoop_path import revision_url
+from underlay.spark.source.driver_channel import Bell
+from underlay.spark.source.options import SourceOptions
+from underlay.spark.source.read import Pin
+from underlay.spark.tasks.stage_rows import (
+    check_columns,
+    decode_staged,
+    hinting_creation,
+    seen_by_driver,
+    write_batches,
+)
+from underlay.table.coordination.upload_intent import announce, withdraw
+from underlay.table.open_table import Head
+
+_MOST_SECONDS = 86_400.0
+"""How long a write may take before its files may be swept."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """The files of one task, as bytes."""
+
+    staged: bytes
+
+
+class TableWriter(DataSourceArrowWriter):
+    """Made on the driver before any task, and sent as it is to each task, to the commit and to the abort.
+
+    Nothing that one of them learns reaches another but by messages of tasks.
+    """
+
+    def __init__(
+        self, options: SourceOptions, schema: StructType, *, is_overwrite: bool, bell: Bell | None = None
+    ) -> None:
+        options.check_for_writing()
+        with hinting_creation():
+            table = options.open()
+            head = table.read_head()
+        check_columns(schema, head.root.definition)
+        if is_overwrite and bell is not None:
+            _check_replaced(bell, head)
+        self._options = options
+        self._is_overwrite = is_overwrite
+        self._pin = Pin.of(head)
+        self._staging = msgspec.msgpack.encode(staging_for(head))
+        self._bell = bell
+        self._is_repeat = find_token(table.writable(), head, options.token) is not None
+        self._job = None if self._is_repeat else _announce(head)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]  # as Spark has it
+        """Write the rows of one task. What a failed or superfluous task wrote is named by nobody."""
+        if self._is_repeat:
+            return Written(msgspec.msgpack.encode(Staged()))
+        return Written(write_batches(self._options.lake, self._staging, iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make all files one version. Raises CommitConflict, RevisionClosed, CommitUnknown, Unavailable."""
+        found = [message.staged for message in messages if isinstance(message, Written)]
+        if len(found) != len(messages):
+            raise Inconsistent("a task handed back nothing", place=self._options.table, found=len(found))
+        if self._is_repeat:
+            return
+        table = self._options.open().writable()
+        head = self._pin.open(table.lake.store, table.lake.surroundings)
+        try:
+            staged = seen_by_driver(table.lake.store, head.revision.keys.folder, found)
+            commit_staged(table, head, staged, token=self._options.token, is_overwrite=self._is_overwrite)
+        finally:
+            _withdraw(head, self._job)
+        if self._bell is not None:
+            self._bell.ring(table.lake.store.url, self._options.table)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete what tasks wrote, when a task failed: only then the commit surely was not tried (R1).
+
+        Spark aborts after a commit that failed too, and its files may be part of the table. All tasks had handed back
+        their files then; a task that did not shows that no commit was begun.
+        """
+        if all(message is not None for message in messages):
+            return
+        _withdraw(self._pin.open(self._options.lake.open().lake), self._job)
+        found = [decode_staged(message.staged) for message in messages if isinstance(message, Written)]
+        staging = msgspec.msgpack.decode(self._staging, type=Staging)
+        discard(staging, self._options.lake.open().lake, found)
+
+
+def _check_replaced(bell: Bell, head: Head) -> None:
+    """Raises CommitConflict when the driver's query read a version before the one that it replaces."""
+    problem = bell.why_not_replace(revision_url(head.revision), head.root.version)
+    if problem is not None:
+        raise CommitConflict(problem)
+
+
+def _announce(head: Head) -> str:
+    """The name of an intent that keeps files from being swept until the commit: nobody renews it meanwhile, since the
+    driver has no process of Python for the write."""
+    return announce(head.revision, note="a write by Spark's data source", ttl_seconds=_MOST_SECONDS).job
+
+
+def _withdraw(head: Head, job: str | None) -> None:
+    if job is None:
+        return
+    with suppress(Unavailable):  # it expires anyway
+        withdraw(head.revision, job)

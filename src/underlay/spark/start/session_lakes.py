@@ -1,0 +1,84 @@
+"""Which table a DataFrame is written to: a Table, or a name in a lake that the caller or the session knows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.errors import InvalidRequest
+from underlay.index.catalog import split_name
+from underlay.spark.jvm.gateway import JavaObject, call_text
+from underlay.spark.start.open_session import has_gateway
+from underlay.store.directory import is_same_directory, local_root
+
+_lakes: dict[str, dict[str, Lake]] = {}
+"""The lakes of each application, or of each session of Spark Connect, by URL."""
+_source_lakes: dict[str, str | None] = {}
+"""Where the lake is that `format("underlay")` means in each session of this process, unless an option names one."""
+
+
+def remember_lake(spark: SparkSession, lake: Lake) -> None:
+    """Have names without a lake mean this one."""
+    known = _lakes.setdefault(_application(spark), {})
+    if lake.url in known or not any(is_same_directory(url, lake.url) for url in known):
+        known[lake.url] = lake
+
+
+def forget_lake(spark: SparkSession, lake: Lake) -> None:
+    """Have names without a lake not mean this one."""
+    known = _lakes.get(_application(spark), {})
+    for url in [url for url in known if url == lake.url or is_same_directory(url, lake.url)]:
+        del known[url]
+
+
+def find_table(spark: SparkSession, table: Table | str, lake: Lake | None) -> Table:
+    """The table to write to. Raises TableNotFound, and InvalidRequest for what is no name or when no lake is known."""
+    return table if isinstance(table, Table) else find_lake(spark, table, lake).table(table)
+
+
+def find_lake(spark: SparkSession, name: str, lake: Lake | None) -> Lake:
+    """The lake that is given, else the only one of the session, else the only one that has a table of this name. Raises
+    InvalidRequest."""
+    split_name(name)
+    if lake is not None:
+        return lake
+    known = list(_lakes.get(_application(spark), {}).values())
+    if len(known) > 1:
+        known = [one for one in known if any(table.name == name for table in one.tables())]
+    if len(known) != 1:
+        raise InvalidRequest(
+            f"it is not known which lake {name} is in",
+            found=f"{len(known)} lakes of this session",
+            hint="Give lake=…, or a table: lake.table(…); or call underlay.spark.session(lake, spark) first.",
+        )
+    return known[0]
+
+
+def remember_source_lake(session: JavaObject, url: str | None) -> None:
+    """Have `format("underlay")` mean the lake at this URL in a session."""
+    _source_lakes[call_text(session, "sessionUUID")] = url
+
+
+def may_write_to(session: JavaObject, named: str | None, url: str) -> bool:
+    """Whether `format("underlay")` may write to the lake at this URL in a session, where the option `lake` is `named`.
+
+    A copy of a session means what its original does, which is not known; and a bucket has names in several schemes.
+    """
+    chosen = named or _source_lakes.get(call_text(session, "sessionUUID")) or os.environ.get("UNDERLAY_LAKE")
+    if not chosen:
+        return True
+    if "://" not in chosen:
+        chosen = Path(chosen).absolute().as_uri()
+    if local_root(chosen) is not None or local_root(url) is not None:
+        return is_same_directory(chosen, url)
+    return chosen.rstrip("/") == url or chosen.partition("://")[0] != url.partition("://")[0]
+
+
+def _application(spark: SparkSession) -> str:
+    connected: Any = spark  # only sessions of Spark Connect have an id
+    return str(spark.sparkContext.applicationId if has_gateway(spark) else connected.session_id)

@@ -1,0 +1,1 @@
+"""Structured Streaming: streams into tables exactly once, and out of them."""

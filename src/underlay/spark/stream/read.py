@@ -1,0 +1,174 @@
+"""What is added to a table, as a stream: each batch has the rows that some versions added, each row once.
+
+Spark keeps in its checkpoint how far it came, as `scan.changes.appended` says it. A batch is planned on the driver from
+the versions' roots, and read by tasks that ask for nothing but data; planned again it is the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from importlib.util import find_spec
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from underlay.cache.objects import DecodedCache
+from underlay.cache.settings import disk_cache, memory_cache
+from underlay.errors import Malformed, SchemaMismatch, Unsupported
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import Definition, Root, SegmentRef
+from underlay.index.segment.segment import Segment
+from underlay.prune import TRUE, Predicate
+from underlay.prune.parse.sql import parse_where
+from underlay.scan.changes.appended import Appends, Limit, Position, after, at_version, whole_table
+from underlay.scan.portion import Portion, portions, read_portion
+from underlay.scan.query import Query
+from underlay.schema.record import from_record
+from underlay.spark.source.options import SourceOptions
+from underlay.spark.source.read import TASKS_PER_CORE, Pin, PortionPartition
+from underlay.spark.types.arrow_types import arrow_schema
+from underlay.spark.types.to_spark import source_schema, to_spark
+from underlay.store import Store
+from underlay.table.open_table import Head
+
+Offset = dict[str, object]
+"""A place as Spark keeps it, in JSON."""
+
+
+class StreamReader(DataSourceStreamReader):
+    """Reads all that is there at once, which is all that Spark before 4.2 can ask for."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        options.check_for_streaming_in()
+        self._options = options
+        self._spark_schema = schema
+        self._predicate: Predicate = TRUE if options.where is None else parse_where(options.where)
+        self._pin = Pin.of(options.open().read_head())
+        self._check_schema()
+
+    def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name
+        """Where a new query begins. Raises VersionNotFound."""
+        starting = self._options.starting_version
+        if starting is None:
+            return _offset(whole_table(self._begun))
+        if starting == "latest":
+            return _offset(after(self._begun.revision, self._appends.newest()))
+        return _offset(at_version(self._begun.revision, starting))
+
+    def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802  # as Spark before 4.2 has it
+        """How far there is something to read."""
+        return _offset(after(self._begun.revision, self._newest()))
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """The work of a batch, cut by bytes."""
+        found = self._appends.between(_place(start), _place(end), self._definition)
+        if found is None:
+            return []
+        query = Query(
+            snapshot=found,
+            columns=tuple(self._spark_schema.names),
+            stores=self._options.lake.open(),
+            cache=self._cache,
+            predicate=self._predicate,
+        )
+        least = TASKS_PER_CORE * (os.cpu_count() or 1)
+        cut = portions(query, target_bytes=self._options.task_bytes, least=least)
+        return [PortionPartition(msgspec.msgpack.encode(portion)) for portion in cut]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition."""
+        portion = msgspec.msgpack.decode(partition.value, type=Portion)
+        wanted = arrow_schema(self._spark_schema)
+        for batch in read_portion(portion, self._options.lake.open(), self._predicate):
+            yield to_spark(batch, wanted)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Tasks get what does not depend on a process."""
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_PROCESS}
+
+    def advance(self, start: Offset, until: Root, limit: Limit) -> Offset:
+        """How far a batch may go."""
+        return _offset(self._appends.advance(_place(start), until, limit))
+
+    @cached_property
+    def _cache(self) -> DecodedCache:
+        return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=None)
+
+    @cached_property
+    def _begun(self) -> Head:
+        """The version that was the newest when the query was started, by whose columns rows are read."""
+        return self._pin.open(self._options.lake.open().lake)
+
+    @property
+    def _definition(self) -> Definition:
+        return self._begun.root.definition
+
+    @cached_property
+    def _appends(self) -> Appends:
+        def load(store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
+            return self._cache.segment(store, keys.segment(ref.id), ref)
+
+        return Appends(self._begun.revision, load, skips_changes=self._options.skip_changes)
+
+    def _newest(self) -> Root:
+        """The newest version. Raises SchemaMismatch when a column that is read is another one now."""
+        newest = self._appends.newest()
+        if newest.definition.schema != self._definition.schema:
+            self._check_columns(newest.definition)
+        return newest
+
+    def _check_schema(self) -> None:
+        """Raises SchemaMismatch. Columns that the table got since the stream was loaded are left out."""
+        expected = source_schema(from_record(self._definition.schema), tuple(self._spark_schema.names))
+        if self._spark_schema != expected:
+            raise SchemaMismatch(
+                "another schema than the table's was given to the reader",
+                place=self._options.table,
+                expected=expected.simpleString(),
+                found=self._spark_schema.simpleString(),
+                hint="Leave out .schema(…); name columns by the option columns. Load the table again if it changed.",
+            )
+
+    def _check_columns(self, definition: Definition) -> None:
+        newest = {field.id: field for field in from_record(definition.schema).fields}
+        for name in self._spark_schema.names:
+            field = from_record(self._definition.schema).column(name)
+            now = newest.get(field.id)
+            if now is None or (now.name, now.type) != (field.name, field.type):
+                raise SchemaMismatch(
+                    f"the column {name} was changed while a stream reads it",
+                    place=self._options.table,
+                    expected=str(field.type),
+                    found="no such column" if now is None else f"{now.name} {now.type}",
+                    hint="Load the table again and start the query again, with the same checkpoint.",
+                )
+
+
+_OF_PROCESS = ("_cache", "_begun", "_appends", "_target")
+
+
+def make_stream_reader(options: SourceOptions, schema: StructType) -> StreamReader:
+    """The reader of these columns: by batches of limited size where Spark can."""
+    if find_spec("pyspark.sql.streaming.datasource") is not None:  # from 4.2 on
+        from underlay.spark.stream.limited_read import LimitedReader
+
+        return LimitedReader(options, schema)
+    if options.max_files is not None or options.max_bytes is not None:
+        raise Unsupported("batches of a stream have limits from Spark 4.2 on", place=options.table)
+    return StreamReader(options, schema)
+
+
+def _offset(place: Position) -> Offset:
+    found: Offset = msgspec.to_builtins(place)
+    return found
+
+
+def _place(offset: Offset) -> Position:
+    try:
+        return msgspec.convert(offset, Position)
+    except msgspec.ValidationError as error:
+        raise Malformed(f"not an offset of a table: {error}", found=offset, hint="Use another checkpoint.") from error

@@ -1,0 +1,58 @@
+"""Rows brought near those that they lie beside in files, so that files cover small ranges."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import DataType, StructType
+
+from underlay.index.root import Definition
+from underlay.schema.partitioning.transform import BUCKET
+from underlay.schema.record import from_record
+
+
+def clustered(frame: DataFrame, definition: Definition) -> DataFrame:
+    """The rows ranged and sorted by the table's partitions and order; as they are for a table without.
+
+    A bucket is no range of its column: rows are not brought together by it. Nor are they by a column that the frame
+    lacks, which has one value in all rows, or that Spark could take for another one.
+    """
+    leaves = from_record(definition.schema).leaf_by_id
+    order: dict[int, Column] = {}
+    for part in definition.partition_by:
+        column = _column(frame, leaves[part.field].path)
+        if part.transform != BUCKET and column is not None:
+            order[part.field] = column.asc_nulls_first()
+    for field in definition.sort_by:
+        column = _column(frame, leaves[field.field].path)
+        if column is None:
+            continue
+        ordered = {
+            (False, False): column.asc_nulls_first,
+            (False, True): column.asc_nulls_last,
+            (True, False): column.desc_nulls_first,
+            (True, True): column.desc_nulls_last,
+        }[field.descending, field.nulls_last]
+        order.setdefault(field.field, ordered())
+    if not order:
+        return frame
+    columns = list(order.values())
+    return frame.repartitionByRange(*columns).sortWithinPartitions(*columns)
+
+
+def _column(frame: DataFrame, path: tuple[str, ...]) -> Column | None:
+    """The column, or the field of a struct, at this path; None when it is not there, or when another one has its name
+    but for case, to which Spark may be blind."""
+    found: Column | None = None
+    given: DataType = frame.schema
+    for name in path:
+        fields = given.fields if isinstance(given, StructType) else []
+        alike = [field for field in fields if field.name.lower() == name.lower()]
+        if [field.name for field in alike] != [name]:
+            return None
+        found = frame[_quote(name)] if found is None else found.getField(name)
+        given = alike[0].dataType
+    return found
+
+
+def _quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

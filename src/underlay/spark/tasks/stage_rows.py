@@ -1,0 +1,90 @@
+"""What a Spark task does to write rows, and what is checked before any task runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from underlay.api.table import Table
+from underlay.change.files.rows import read_rows
+from underlay.change.rows.staged import Staged, Staging, stage, staging_for
+from underlay.errors import SchemaMismatch, TableNotFound
+from underlay.index.root import Definition
+from underlay.schema.cast.conform import conform
+from underlay.schema.record import from_record
+from underlay.spark.tasks.map_in_arrow import BatchFunction, map_in_arrow
+from underlay.spark.tasks.store_address import StoreAddress
+from underlay.spark.tasks.visible_files import check_seen
+from underlay.spark.types.arrow_types import arrow_schema
+from underlay.spark.types.from_spark import table_rows
+from underlay.store import Store
+from underlay.table.open_table import Head
+
+STAGED_ROWS = StructType([StructField("staged", BinaryType())])
+
+
+@contextmanager
+def hinting_creation() -> Iterator[None]:
+    """Have TableNotFound say how a table is made."""
+    try:
+        yield
+    except TableNotFound as error:
+        error.hint = f"{error.hint} lake.create_table makes one, and so does underlay.spark.write(frame, name)."
+        raise
+
+
+def check_columns(schema: StructType, definition: Definition) -> None:
+    """Raises SchemaMismatch when rows with these columns cannot fit the table, whatever they hold; Unsupported."""
+    if not schema.fields:
+        raise SchemaMismatch("the frame has no columns", hint="Select at least one column of the table.")
+    columns = from_record(definition.schema)
+    conform(table_rows(arrow_schema(schema).empty_table(), columns), columns)
+
+
+def write_batches(lake: StoreAddress, staging: bytes, batches: Iterable[pa.RecordBatch]) -> bytes:
+    """Put the rows into the store as new files; their entries, as bytes."""
+    how = msgspec.msgpack.decode(staging, type=Staging)
+    columns = from_record(how.definition.schema)
+    given = (table_rows(pa.Table.from_batches([batch]), columns) for batch in batches)
+    first = next(given, None)
+    if first is None:
+        return msgspec.msgpack.encode(Staged())
+    rows = (batch for table in chain([first], given) for batch in table.to_batches())
+    reader = pa.RecordBatchReader.from_batches(first.schema, rows)
+    return msgspec.msgpack.encode(stage(how, lake.open().lake, read_rows(reader)))
+
+
+def stage_by_tasks(frame: DataFrame, table: Table, head: Head) -> list[Staged]:
+    """Have tasks put the rows as files into the store. They hand them to Python as Arrow, which costs about what
+    writing them costs. Raises Unavailable for files that the driver does not see."""
+    staging = msgspec.msgpack.encode(staging_for(head))
+    address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
+    rows = map_in_arrow(frame, stager(address, staging), STAGED_ROWS).collect()
+    return seen_by_driver(table.stores.lake, head.revision.keys.folder, [bytes(row[0]) for row in rows])
+
+
+def seen_by_driver(store: Store, folder: str, staged: Iterable[bytes]) -> list[Staged]:
+    """What tasks wrote into a revision's folder. Raises Unavailable for files that the driver does not see."""
+    found = [decode_staged(data) for data in staged]
+    check_seen(store, folder, found)
+    return found
+
+
+def decode_staged(data: bytes) -> Staged:
+    """The files that a task wrote."""
+    return msgspec.msgpack.decode(data, type=Staged)
+
+
+def stager(lake: StoreAddress, staging: bytes) -> BatchFunction:
+    """The function for `map_in_arrow` that writes the rows of a task, and gives one row with their files."""
+
+    def stage_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([write_batches(lake, staging, batches)], pa.binary())], names=["staged"])
+
+    return stage_batches

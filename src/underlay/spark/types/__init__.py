@@ -1,0 +1,1 @@
+"""The types of tables, Arrow and Spark mapped to each other, and rows with them."""

@@ -1,0 +1,1 @@
+"""Which tables a lake has, how they are created, renamed and dropped, and how one is opened."""

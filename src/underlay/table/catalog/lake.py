@@ -1,0 +1,137 @@
+"""A lake as one process sees it: its store and its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from threading import Lock
+
+from msgspec.structs import replace
+
+from underlay.errors import Busy, Inconsistent, NotFound, UnderlayError
+from underlay.index.catalog import FORMAT, Catalog, decode_catalog, encode_catalog
+from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
+from underlay.store.probe import probe_store
+from underlay.store.store import Store
+from underlay.table.catalog.changes import CatalogChange
+from underlay.table.versions.chain import NONE, Chain, ChainKeys
+from underlay.table.versions.commit_listeners import tell
+from underlay.table.versions.environment import Surroundings, uuid7
+from underlay.table.versions.publish import Lost
+from underlay.table.versions.registry_protocol import Known, Registry
+
+
+class Lake:
+    """The catalog of the lake in `store`. Safe for many threads."""
+
+    def __init__(self, store: Store, surroundings: Surroundings | None = None) -> None:
+        self.store = store
+        self.surroundings = surroundings or Surroundings()
+        keys = ChainKeys(folder=CATALOG, object=catalog_key, hint=CATALOG_HINT)
+        self._chain = Chain(store, keys, self.surroundings)
+        self._lock = Lock()
+        self._newest: Catalog | None = None
+
+    @property
+    def registry(self) -> Registry | None:
+        """The lake's metadata database, if it has one."""
+        return self.surroundings.registry
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process knows an entry of the catalog."""
+        with self._lock:
+            return self._newest is not None
+
+    def start_at(self, bound: Known) -> Callable[[], Catalog | None]:
+        """Look for the newest entry from one that is said to be there. Returns at once; what is returned waits, and
+        gives None when the store does not have that one."""
+        finish_chain = self._chain.start_at(bound, _read_id)
+
+        def finish() -> Catalog | None:
+            data = finish_chain()
+            if data is None:
+                return None
+            self._keep(self._decode(data, bound.number))
+            return self.catalog(inf)
+
+        return finish
+
+    def initialise(self) -> Catalog:
+        """Make a lake here unless there is one. Raises Unsupported on a store where commits would not be safe."""
+        if self._chain.head() == NONE:
+            probe_store(self.store)
+            first = Catalog(
+                format=FORMAT,
+                lake_id=uuid7(),
+                number=0,
+                commit_id=self.surroundings.new_commit_id(),
+                parent_id=None,
+                committed_us=self.surroundings.now_us(),
+                operation="initialise",
+            )
+            self._chain.publish(0, encode_catalog(first), first.commit_id, _read_id)
+        return self.catalog()
+
+    def catalog(self, max_staleness_seconds: float = 0.0) -> Catalog:
+        """The newest entry. One request when it is the one this process knows. Raises NotFound without a lake."""
+        number = self._chain.head(max_staleness_seconds)
+        if number == NONE:
+            raise NotFound("there is no lake here", place=self.store.url, hint='Make one with "underlay init".')
+        with self._lock:
+            known = self._newest
+        if known is not None and known.number >= number:
+            return known
+        return self._keep(self._decode(self._chain.get(number), number))
+
+    def change(self, change: CatalogChange, *, commit_id: str | None = None) -> Catalog:
+        """Publish the entry that `change` makes of the newest one; on a lost race, of the winner.
+
+        A change that leaves the mapping as it is publishes nothing. Raises what `change` raises, and CommitUnknown.
+        """
+        own_id = commit_id or self.surroundings.new_commit_id()
+        head = self.catalog()
+        for attempt in range(self.surroundings.rebase_attempts):
+            after = change(head)
+            if after is head:
+                return head
+            entry = replace(
+                after,
+                number=head.number + 1,
+                commit_id=own_id,
+                parent_id=head.commit_id,
+                committed_us=max(self.surroundings.now_us(), head.committed_us + 1),
+            )
+            result = self._chain.publish(entry.number, encode_catalog(entry), own_id, _read_id)
+            if not isinstance(result, Lost):
+                # Whoever helps another one's change to its end may find that one's own bytes there.
+                published = entry if commit_id is None else self._decode(self._chain.get(entry.number), entry.number)
+                kept = self._keep(published, is_own=True)
+                tell(self.store.url, CATALOG)
+                return kept
+            head = self._keep(self._decode(result.winner, entry.number))
+            self.surroundings.back_off(min(attempt, 4))
+        raise Busy("the catalog changes all the time", place=self.store.url, hint="Try again later.")
+
+    def _keep(self, catalog: Catalog, *, is_own: bool = False) -> Catalog:
+        with self._lock:
+            known = self._newest
+            if known is not None and catalog.number <= known.number:
+                return known
+            self._newest = catalog
+        if self.registry is not None:
+            self.registry.saw_catalog(catalog, is_own=is_own)
+        return catalog
+
+    def _decode(self, data: memoryview, number: int) -> Catalog:
+        try:
+            catalog = decode_catalog(data)
+        except UnderlayError as error:
+            raise error.at(catalog_key(number)) from None
+        if catalog.number != number:
+            raise Inconsistent("an entry of the catalog has another number than its key", place=catalog_key(number))
+        return catalog
+
+
+def _read_id(data: memoryview) -> str:
+    return decode_catalog(data).commit_id

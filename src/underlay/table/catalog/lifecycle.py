@@ -1,0 +1,104 @@
+"""The life of tables: created, handed over to another revision, renamed, dropped (R7).
+
+The end of a revision is a terminal root that names the catalog entry to come; then that entry is written. Whoever
+finds a terminal root without its entry writes it, so that a crash between the two leaves nothing in doubt.
+"""
+
+from __future__ import annotations
+
+import os
+
+from underlay.errors import CommitUnknown, InvalidRequest, RevisionClosed, TableNotFound, Unavailable
+from underlay.index.catalog import check_free, find_table
+from underlay.index.root import Definition, Root, Terminal
+from underlay.table.catalog.changes import activate_revision, create_table, drop_table, free_folder
+from underlay.table.catalog.lake import Lake
+from underlay.table.commit.commit import commit
+from underlay.table.commit.conflicts import ReadSet
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.revision import Revision, create_revision
+
+_HOPS = 100
+"""Revisions that may take over from each other while a table is opened."""
+
+
+def create(lake: Lake, name: str, definition: Definition) -> Revision:
+    """A new table without rows. Raises TableExists. A crash leaves at most a revision that no catalog entry names."""
+    catalog = lake.catalog()
+    check_free(catalog, name)
+    folder = free_folder(catalog, name, os.urandom(3).hex())
+    revision = create_revision(lake.store, folder, definition, lake.surroundings)
+    lake.change(create_table(name, folder, revision.id, lake.surroundings.now_us()))
+    return revision
+
+
+def prepare_successor(lake: Lake, name: str, definition: Definition) -> Revision:
+    """A new revision of a table, to be filled and then activated. No catalog entry names it yet."""
+    folder = find_table(lake.catalog(), name).folder
+    return create_revision(lake.store, folder, definition, lake.surroundings)
+
+
+def open_active(lake: Lake, name: str, max_staleness_seconds: float = 0.0) -> Revision:
+    """The active revision of a table, after ending what another process began. Raises TableNotFound."""
+    for _ in range(_HOPS):
+        record = find_table(lake.catalog(max_staleness_seconds), name)
+        revision = Revision(lake.store, record.folder, record.active, lake.surroundings)
+        head = revision.head()
+        if head.terminal is None:
+            return revision
+        finish(lake, revision, head)
+        max_staleness_seconds = 0.0
+    raise TableNotFound(f"the revisions of {name} lead nowhere")
+
+
+def activate(lake: Lake, name: str, old: Revision, base: Root, successor: Revision) -> None:
+    """`successor`, which was made from the version `base` of `old`, takes over.
+
+    Raises CommitConflict when `old` changed since, RevisionClosed when it was closed by another.
+    """
+    transaction = Transaction(old, base, "activate")
+    transaction.rely_on(ReadSet(is_whole=True))
+    transaction.close(_terminal(lake, name, "activate", successor.id))
+    _finish_own(lake, old, commit(transaction))
+
+
+def drop(lake: Lake, name: str) -> None:
+    """The table goes; its folder stays until it is swept. Raises TableNotFound."""
+    while True:
+        revision = open_active(lake, name)
+        transaction = Transaction(revision, revision.head(), "drop")
+        transaction.close(_terminal(lake, name, "drop", None))
+        try:
+            closed = commit(transaction)
+        except RevisionClosed:
+            continue
+        return _finish_own(lake, revision, closed)
+
+
+def finish(lake: Lake, revision: Revision, closed: Root) -> None:
+    """Write the catalog entry that the terminal root `closed` names, unless it is there."""
+    terminal = closed.terminal
+    if terminal is None:
+        raise InvalidRequest("the revision is not closed", place=revision.place)
+    if terminal.successor is not None:
+        change = activate_revision(revision.id, terminal.successor, closed.committed_us)
+    else:
+        change = drop_table(revision.id, closed.committed_us)
+    lake.change(change, commit_id=terminal.commit_id)
+
+
+def _finish_own(lake: Lake, revision: Revision, closed: Root) -> None:
+    """Write the entry of a revision that this process closed: there is no way back."""
+    try:
+        finish(lake, revision, closed)
+    except Unavailable as error:
+        entry_id = closed.terminal.commit_id if closed.terminal is not None else closed.commit_id
+        raise CommitUnknown(
+            f"the revision is closed, and the catalog does not say so yet ({error.problem})",
+            place=revision.place,
+            hint="Whoever opens the table next writes the entry.",
+        ).of(entry_id) from error
+
+
+def _terminal(lake: Lake, name: str, reason: str, successor: str | None) -> Terminal:
+    return Terminal(reason=reason, table=name, successor=successor, commit_id=lake.surroundings.new_commit_id())

@@ -1,0 +1,173 @@
+"""A change in the making: what it adds, removes and relies on, and the objects to put before it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from underlay.errors import InvalidRequest
+from underlay.index import deletion_vectors as bitmaps
+from underlay.index.change import TOKEN, Change
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.keys import is_own
+from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
+from underlay.index.state import check_positions
+from underlay.store.store import Data
+from underlay.table.commit.conflicts import ReadSet
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import SegmentLoader, Snapshot, open_segment
+
+
+class Transaction:
+    """Collects a change on top of `base`. For one thread; committed once, by `commit`."""
+
+    def __init__(
+        self, revision: Revision, base: Root, operation: str, *, load_segment: SegmentLoader = open_segment
+    ) -> None:
+        self.revision = revision
+        self.snapshot = Snapshot(revision.store, revision.keys, base, load_segment)
+        self.operation = operation
+        self.load_segment = load_segment
+        self.reads = ReadSet()
+        self.objects: dict[str, Data] = {}
+        """Objects to put, by key, before the commit: side by side, and none of them waits for another."""
+        self.held: tuple[str, int] | None = None
+        """The job that the writer holds, and its epoch."""
+        self._files: list[FileEntry] = []
+        self._segments: list[SegmentRef] = []
+        self._layouts: dict[str, Layout] = {}
+        self._removed: list[str] = []
+        self._deletes: dict[str, bytes] = {}
+        self._definition: Definition | None = None
+        self._sources: dict[str, SourceRecord] = {}
+        self._fences: dict[str, int] = {}
+        self._restored: Root | None = None
+        self._terminal: Terminal | None = None
+        self._counts: dict[str, int] = {}
+        self._is_entered = False
+
+    @property
+    def base(self) -> Root:
+        """The version that the change is made for."""
+        return self.snapshot.root
+
+    def add_file(self, file: FileEntry, layout: Layout | None = None) -> None:
+        """A new file, and the schema that it was written with unless the table has it."""
+        self._files.append(file)
+        if layout is not None:
+            self._layouts[layout.id] = layout
+
+    def add_segment(self, segment: SegmentRef, data: bytes, layouts: Iterable[Layout] = ()) -> None:
+        """A new segment of new files."""
+        self._segments.append(segment)
+        self.objects[self.revision.keys.segment(segment.id)] = data
+        self._layouts |= {layout.id: layout for layout in layouts}
+
+    def remove_file(self, location: str) -> None:
+        """A file that is no longer part of the table."""
+        self._removed.append(location)
+
+    def delete_rows(self, location: str, positions: bytes | Iterable[int]) -> None:
+        """Rows of a file: their positions in it, or a packed bitmap of them."""
+        bits = positions if isinstance(positions, bytes) else bitmaps.pack(positions)
+        self._deletes[location] = bitmaps.union(self._deletes.get(location), bits)
+
+    def set_definition(self, definition: Definition) -> None:
+        """Another schema, key, order, comment or property."""
+        if definition.schema.last_id < self.base.definition.schema.last_id:
+            raise InvalidRequest("a field id that was given away would be given away again")
+        self._definition = definition
+
+    def add_source(self, source: SourceRecord) -> None:
+        """What became of an input; an older record of the same uri is replaced."""
+        self._sources[source.uri] = source
+
+    def set_token(self, token: str) -> None:
+        """Commit once, however often a transaction with this token is tried."""
+        self.add_source(SourceRecord(uri=TOKEN + token, identity=token, version=0))
+
+    def rely_on(self, reads: ReadSet) -> None:
+        """What the change depends on beside the files it changes."""
+        self.reads = reads
+
+    def take_over(self, job: str) -> int:
+        """Shut out whoever holds the job; its new epoch, which counts from the commit on."""
+        self._fences[job] = epoch = self.base.fences.get(job, 0) + 1
+        return epoch
+
+    def hold(self, job: str, epoch: int) -> None:
+        """Commit only while nobody took the job over."""
+        self.held = (job, epoch)
+
+    def restore(self, root: Root) -> None:
+        """All that an older version consisted of, instead of what there is now."""
+        self._restored = root
+
+    def close(self, terminal: Terminal) -> None:
+        """Nothing may follow in this revision."""
+        self._terminal = terminal
+
+    def count(self, name: str, number: int) -> None:
+        """A number for the history, such as `rows_updated`."""
+        self._counts[name] = number
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it adds no file."""
+        return not self._files and not self._segments
+
+    def is_in(self, root: Root) -> bool:
+        """Whether `root` is the commit of this transaction, which adds files, and not of another with its token."""
+        first = len(root.tail) - root.delta.added_in_tail
+        added = {file.location for file in root.tail[first:]}.union(root.delta.added_segments)
+        return not added.isdisjoint([file.location for file in self._files] + [ref.id for ref in self._segments])
+
+    def enter_commit(self) -> Change:
+        """What was collected, to be committed: once only, since after a commit of unknown fate its files may be there.
+
+        Raises InvalidRequest the second time, and what `change` raises.
+        """
+        if self._is_entered:
+            raise InvalidRequest("a transaction is committed once", hint="Make another one, on the new head.")
+        self._is_entered = True
+        return self.change()
+
+    def change(self) -> Change:
+        """What was collected. Reads the entries of files that are changed.
+
+        Raises NotFound when one is not there, InvalidRequest for what does not go together.
+        """
+        self._check()
+        touched = self.snapshot.find_files({*self._removed, *self._deletes})
+        for name, bits in self._deletes.items():
+            check_positions(touched[name], bits)
+        return Change(
+            operation=self.operation,
+            files=tuple(self._files),
+            segments=tuple(self._segments),
+            removed=tuple(self._removed),
+            deletes=self._deletes,
+            touched=touched,
+            definition=self._definition,
+            sources=tuple(self._sources.values()),
+            layouts=tuple(self._layouts.values()),
+            fences=self._fences,
+            restored=self._restored,
+            terminal=self._terminal,
+            counts=self._counts,
+        )
+
+    def _check(self) -> None:
+        is_plain = not (self._files or self._segments or self._removed or self._deletes or self._definition)
+        if self._restored is not None and not is_plain:
+            raise InvalidRequest("a rollback goes with no other change")
+        foreign = self.snapshot.known_files({file.location for file in self._files if not is_own(file.location)})
+        if foreign:
+            raise InvalidRequest("a file is part of the table already", found=", ".join(sorted(foreign)))
+        partitions = (self._definition or self.base.definition).partition_by
+        if partitions != self.base.definition.partition_by and len(self._removed) != self.base.file_count:
+            raise InvalidRequest(
+                "partitions change only together with all files",
+                expected=f"{self.base.file_count} files removed",
+                found=len(self._removed),
+                hint="The files' partition values are those of the old partitions: write the table anew.",
+            )

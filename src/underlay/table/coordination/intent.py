@@ -1,0 +1,79 @@
+"""The intent of a job: the object by which a process that writes says that it lives and what it is about.
+
+It lies at `_index/intents/<job>`, and an exclusive job's at `_index/intents/revision`, so that of all exclusive jobs
+one writes a revision at a time. It says who is waited for; who may commit is said by the root (see `job`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from underlay.errors import InvalidRequest, Malformed, Unsupported
+from underlay.index.keys import RevisionKeys
+from underlay.index.sealed_json import seal, unseal
+from underlay.store.store import Store
+from underlay.table.coordination.liveness import FORMAT, Seen, check_name, list_kept
+
+EXCLUSIVE = "revision"
+"""What exclusive jobs lock, whatever they are called."""
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is being done."""
+
+    format: int = FORMAT
+    job: str
+    is_exclusive: bool = False
+    owner: str
+    epoch: int
+    """Of the lock. The job may commit while the root's fence is this one."""
+    started_us: int | None = None
+    """When it began, by the store's clock; None in an object that was put once: then it was when that was put."""
+    renewed_us: int
+    """When it was last put, by the owner's clock: for people only."""
+    ttl_us: int
+    note: str = ""
+    process: str = ""
+    """The owner as its machine knows it (see `process`), where that is known."""
+
+    @property
+    def lock(self) -> str:
+        """What it locks: the name of the object, and of the fence in the root."""
+        return EXCLUSIVE if self.is_exclusive else self.job
+
+    @property
+    def name(self) -> str:
+        """The last part of its key."""
+        return self.lock
+
+
+_DECODER = msgspec.json.Decoder(Intent)
+
+
+def encode_intent(intent: Intent) -> bytes:
+    """The bytes of an intent."""
+    return seal(msgspec.json.encode(intent))
+
+
+def decode_intent(data: memoryview) -> Intent:
+    """The intent in `data`. Raises Damaged, or Unsupported when a newer Underlay wrote it."""
+    try:
+        intent = _DECODER.decode(unseal(data))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Malformed(f"not an intent: {error}") from error
+    if intent.format != FORMAT:
+        raise Unsupported("the intent has another format", expected=FORMAT, found=intent.format)
+    return intent
+
+
+def check_job(job: str, *, is_exclusive: bool) -> str:
+    """`job`, when a job may be called so. Raises InvalidRequest."""
+    check_name(job, "job")
+    if job == EXCLUSIVE and not is_exclusive:
+        raise InvalidRequest(f"{EXCLUSIVE} is what exclusive jobs lock", hint="Call the job something else.")
+    return job
+
+
+def list_intents(store: Store, keys: RevisionKeys) -> list[Seen[Intent]]:
+    """The intents of a revision, by lock, whether their owners live or not and whether they can be read or not."""
+    return list_kept(store, keys.intents, decode_intent)

@@ -1,0 +1,115 @@
+"""Leases of readers: while one is alive, the version that it names is not expired (R6).
+
+Every lease has a name of its own, so taking one never waits for anybody. One that expired may be deleted at any time;
+its reader then learns that it lost it, and reads of the version may fail as SnapshotExpired, never give a part of it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from underlay.errors import Malformed, Unsupported
+from underlay.index.keys import RevisionKeys
+from underlay.index.sealed_json import seal, unseal
+from underlay.store.store import Store
+from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
+from underlay.table.coordination.held import Kept
+from underlay.table.coordination.liveness import FORMAT, Seen, check_name, list_kept, name_of, read_ttl
+from underlay.table.open_table import Head
+
+TTL_SECONDS = 600.0
+_CHANCE_DIGITS = 16
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """A reader of a version."""
+
+    format: int = FORMAT
+    reader: str
+    owner: str
+    version: int
+    started_us: int
+    """When it was taken, by the owner's clock: for people only, as `renewed_us`."""
+    renewed_us: int
+    ttl_us: int
+
+    @property
+    def name(self) -> str:
+        """The last part of its key."""
+        return self.reader
+
+
+_DECODER = msgspec.json.Decoder(Lease)
+
+
+def encode_lease(lease: Lease) -> bytes:
+    """The bytes of a lease."""
+    return seal(msgspec.json.encode(lease))
+
+
+def decode_lease(data: memoryview) -> Lease:
+    """The lease in `data`. Raises Damaged, or Unsupported when a newer Underlay wrote it."""
+    try:
+        lease = _DECODER.decode(unseal(data))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Malformed(f"not a lease: {error}") from error
+    if lease.format != FORMAT:
+        raise Unsupported("the lease has another format", expected=FORMAT, found=lease.format)
+    return lease
+
+
+class HeldLease(Kept):
+    """A version that this process keeps from being expired."""
+
+    def __init__(self, head: Head, lease: Lease, heartbeat: Heartbeat) -> None:
+        self.head = head
+        self.lease = lease
+        self._store = head.revision.store
+        self._surroundings = head.revision.surroundings
+        self._key = head.revision.keys.lease(lease.reader)
+        self._store.put(self._key, encode_lease(lease))
+        self._tell()
+        super().__init__(lease.ttl_us, heartbeat)
+
+    def _put_again(self) -> bool:
+        if self._store.head(self._key) is None:
+            return False
+        self.lease = replace(self.lease, renewed_us=self._surroundings.now_us())
+        self._store.put(self._key, encode_lease(self.lease))
+        self._tell()
+        return True
+
+    def _take_away(self) -> None:
+        self._store.delete([self._key])
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._surroundings.registry is not None:
+            revision = self.head.revision
+            self._surroundings.registry.saw_reader(revision.keys, revision.id, self.lease.reader)
+
+
+def take_lease(
+    head: Head, *, name: str | None = None, ttl_seconds: float = TTL_SECONDS, heartbeat: Heartbeat = HEARTBEAT
+) -> HeldLease:
+    """Keep the version from being expired. One request. `name` is the beginning of the reader's; the writer's
+    otherwise."""
+    surroundings = head.revision.surroundings
+    chance = surroundings.new_commit_id()[:_CHANCE_DIGITS]
+    beginning = name_of(surroundings.writer) if name is None else check_name(name, "reader")
+    now_us = surroundings.now_us()
+    lease = Lease(
+        reader=f"{beginning}-{chance}",
+        owner=f"{surroundings.writer}:{chance}",
+        version=head.root.version,
+        started_us=now_us,
+        renewed_us=now_us,
+        ttl_us=read_ttl(ttl_seconds),
+    )
+    return HeldLease(head, lease, heartbeat)
+
+
+def list_leases(store: Store, keys: RevisionKeys) -> list[Seen[Lease]]:
+    """The leases of a revision, by reader, whether their owners live or not and whether they can be read or not."""
+    return list_kept(store, keys.leases, decode_lease)

@@ -1,0 +1,160 @@
+"""Objects that a process puts again and again to say that it lives: intents of jobs, leases of readers.
+
+How old such an object is, only the store's own clock tells: it stamped the object, so the clocks of machines do not
+matter. A store may stamp whole seconds; an object is therefore taken to be alive for one second more.
+
+These objects decide nothing, and neither does one that cannot be read: it counts as alive for UNREADABLE_TTL, since
+its owner may be, and puts it again if so; whoever takes its place then replaces it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Generic, Protocol, TypeVar
+
+from underlay.errors import Damaged, Inconsistent, InvalidRequest, NotFound, UnderlayError, Unsupported
+from underlay.runtime.threads import map_in_threads
+from underlay.store.store import Store
+
+FORMAT = 1
+UNREADABLE_TTL = timedelta(seconds=600)
+"""No default time to live is longer."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_MAX_NAME = 100
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_LEAST_TTL_SECONDS = 1
+_MOST_TTL_SECONDS = 7 * 86_400
+_CLOCK_GRAIN = timedelta(seconds=1)
+_READERS = 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class KeptAlive(Protocol):
+    """What such an object says."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its key."""
+
+    @property
+    def owner(self) -> str:
+        """The process that puts it, and which of its threads' undertakings it is."""
+
+    @property
+    def ttl_us(self) -> int:
+        """How long after it was put the owner counts as alive."""
+
+
+T = TypeVar("T", bound=KeptAlive)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found(Generic[T]):
+    """Such an object."""
+
+    name: str
+    """The last part of its key."""
+    record: T | None
+    problem: UnderlayError | None
+    """Why there is no record."""
+    modified: datetime
+    """When it was put."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen(Generic[T]):
+    """Such an object as it was when the store's clock was `now`."""
+
+    found: Found[T]
+    now: datetime
+
+    @property
+    def record(self) -> T | None:
+        """What it says; None when it cannot be read."""
+        return self.found.record
+
+    @property
+    def modified(self) -> datetime:
+        """When it was put."""
+        return self.found.modified
+
+    @property
+    def ttl(self) -> timedelta:
+        """How long after it was put the owner counts as alive."""
+        record = self.record
+        return UNREADABLE_TTL if record is None else timedelta(microseconds=record.ttl_us)
+
+    @property
+    def left(self) -> timedelta:
+        """How long its owner still counts as alive; negative when it does no more."""
+        return self.modified + self.ttl + _CLOCK_GRAIN - self.now
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its owner counts as alive."""
+        return self.left > timedelta(0)
+
+
+def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Found[T] | None:
+    """The object as it is, readable or not; None when there is none. One request."""
+    try:
+        data, stored = store.get(key)
+    except NotFound:
+        return None
+    name = key.rpartition("/")[2]
+    try:
+        record = decode(data)
+        if record.name != name:
+            raise Inconsistent("the object is another one's", expected=name, found=record.name)
+    except (Damaged, Unsupported) as error:
+        return Found(name=name, record=None, problem=error.at(store.place_of(key)), modified=stored.modified)
+    return Found(name=name, record=record, problem=None, modified=stored.modified)
+
+
+def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> list[Seen[T]]:
+    """All such objects in a folder, by key, readable or not. One request when there are none; else one for each, side
+    by side, and the clock's."""
+    keys = [found.key for found in store.list_objects(folder)]
+    if not keys:
+        return []
+    found = map_in_threads(lambda key: find_kept(store, key, decode), keys, _READERS)
+    # The clock is asked last, so that no object is younger than now.
+    now = store.now()
+    return [Seen(found=one, now=now) for one in found if one is not None]
+
+
+def check_name(name: str, what: str) -> str:
+    """`name`, when it may be the last part of a key. Raises InvalidRequest."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+        raise InvalidRequest(
+            f"not a name for a {what}",
+            found=repr(name),
+            hint=f"Use ASCII letters, digits, - _ and ., beginning with a letter or digit; {_MAX_NAME} at most.",
+        )
+    return name
+
+
+def name_of(text: str) -> str:
+    """Any text made part of a name."""
+    return _NOT_IN_NAMES.sub("-", text).strip("-_.")[: _MAX_NAME // 2] or "x"
+
+
+def read_ttl(seconds: float) -> int:
+    """The time to live in microseconds. Raises InvalidRequest."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise InvalidRequest("a time to live is a number of seconds", found=repr(seconds))
+    if not _LEAST_TTL_SECONDS <= seconds <= _MOST_TTL_SECONDS:
+        raise InvalidRequest(
+            "a time to live is too short or too long",
+            expected=f"{_LEAST_TTL_SECONDS} to {_MOST_TTL_SECONDS} seconds",
+            found=seconds,
+        )
+    return round(seconds * 1_000_000)
+
+
+def to_us(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,139 @@
+"""A table that a process works with: its active revision, followed when another one takes over."""
+
+from __future__ import annotations
+
+from math import inf
+from threading import Lock
+from typing import NamedTuple
+
+from underlay.errors import Damaged, InvalidRequest, RevisionClosed, Unsupported
+from underlay.index.catalog import find_table
+from underlay.index.root import Root, Terminal
+from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lifecycle import finish, open_active
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import SegmentLoader, Snapshot, open_segment
+
+
+class Head(NamedTuple):
+    """The newest version of the active revision."""
+
+    revision: Revision
+    root: Root
+
+
+class OpenTable:
+    """A table by its name; `revision` is its active one, where that is known. Safe for many threads.
+
+    `held` is the job under which everything is committed, and its epoch. Epochs count in one revision only, so a table
+    that is held is not followed to the next one.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        name: str,
+        load_segment: SegmentLoader = open_segment,
+        revision: Revision | None = None,
+        held: tuple[str, int] | None = None,
+    ) -> None:
+        self.lake = lake
+        self.name = name
+        self.load_segment = load_segment
+        self.held = held
+        self._lock = Lock()
+        self._revision = revision
+        self._newest: Snapshot | None = None
+        self._is_over = False
+
+    def head(self, max_staleness_seconds: float = 0.0) -> Head:
+        """The newest version: one request when this process knows it, none within the staleness.
+
+        Raises TableNotFound, also when the table was dropped since; RevisionClosed when a job is held in a revision
+        that was closed.
+        """
+        while True:
+            with self._lock:
+                revision = self._revision
+            if revision is None:
+                revision = open_active(self.lake, self.name)
+                with self._lock:
+                    self._revision = revision
+                return Head(revision, revision.head(inf))  # it was looked for just now
+            root = revision.head(max_staleness_seconds)
+            if root.terminal is None:
+                return Head(revision, root)
+            finish(self.lake, revision, root)
+            if self.held is not None:
+                raise _closed_under(self.held, revision, root.terminal)
+            self.forget()
+
+    def active(self, max_staleness_seconds: float = 0.0) -> Revision:
+        """The active revision. When its newest root cannot be read, it is the one that the catalog says: older
+        versions can be read, and nothing can be committed."""
+        try:
+            return self.head(max_staleness_seconds).revision
+        except (Damaged, Unsupported):
+            record = find_table(self.lake.catalog(max_staleness_seconds), self.name)
+            with self._lock:
+                known = self._revision
+            if known is not None and known.id == record.active:
+                return known
+            return Revision(self.lake.store, record.folder, record.active, self.lake.surroundings)
+
+    def forget(self) -> None:
+        """Look the active revision up again."""
+        with self._lock:
+            self._revision = None
+
+    def follow(self, closed: RevisionClosed) -> None:
+        """Go on with the revision that took over. Raises `closed` when there is none, and when a job is held."""
+        if closed.successor is None or self.held is not None:
+            raise closed
+        self.forget()
+
+    def holding(self, revision: Revision, job: str, epoch: int) -> OpenTable:
+        """The same table for the holder of a job, who took it over in this revision."""
+        return OpenTable(self.lake, self.name, self.load_segment, revision, (job, epoch))
+
+    def end(self) -> None:
+        """The job that is held was released: nothing more is begun under it."""
+        self._is_over = True
+
+    def held_now(self) -> tuple[str, int] | None:
+        """The job under which is committed, None without one. Raises InvalidRequest when it was released."""
+        if self._is_over and self.held is not None:
+            raise InvalidRequest(
+                f"the job {self.held[0]} was released",
+                place=self.name,
+                hint="Take it again, or write to the table itself.",
+            )
+        return self.held
+
+    def begin(self, head: Head, operation: str) -> Transaction:
+        """A transaction on this version, which can be committed only while the job is held, if there is one.
+
+        Raises InvalidRequest when that was released.
+        """
+        held = self.held_now()
+        transaction = Transaction(head.revision, head.root, operation, load_segment=self.load_segment)
+        if held is not None:
+            transaction.hold(*held)
+        return transaction
+
+    def snapshot(self, head: Head) -> Snapshot:
+        """A version, to read. What was worked out for the last one asked for is kept."""
+        known = self._newest
+        if known is not None and known.root is head.root:
+            return known
+        self._newest = found = Snapshot(self.lake.store, head.revision.keys, head.root, self.load_segment)
+        return found
+
+
+def _closed_under(held: tuple[str, int], revision: Revision, terminal: Terminal) -> RevisionClosed:
+    return RevisionClosed(
+        f"the revision was closed ({terminal.reason}) under the job {held[0]}",
+        place=revision.place,
+        hint="Begin the job again." if terminal.successor else "The table was dropped.",
+    ).by(terminal.successor)

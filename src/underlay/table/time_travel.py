@@ -1,0 +1,116 @@
+"""Older versions: by number, by time, by tag; the history; and back to one of them as a new commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from math import inf
+
+from underlay.errors import Damaged, InvalidRequest, Unsupported, VersionNotFound
+from underlay.index.catalog import find_table, find_tag
+from underlay.index.root import Root
+from underlay.table.catalog.changes import tag_version
+from underlay.table.catalog.lake import Lake
+from underlay.table.commit.commit import commit
+from underlay.table.commit.transaction import Transaction
+from underlay.table.versions.chain import missing_object
+from underlay.table.versions.revision import Revision
+
+_BATCH = 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def at_version(revision: Revision, version: int) -> Root:
+    """The root of this version; no other one is read. One request. Raises VersionNotFound, with the versions that there
+    are, and Inconsistent when it was there and is missing."""
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise InvalidRequest("a version is a whole number", found=repr(version))
+    if version >= 0:
+        with suppress(VersionNotFound):
+            return revision.root(version)
+    newest = revision.newest_version()
+    if 0 <= version <= newest:
+        raise missing_object(revision.keys.root(version))
+    raise VersionNotFound(f"there is no version {version}", place=revision.place, hint=f"Versions are 0 to {newest}.")
+
+
+def at_time(revision: Revision, moment_us: int) -> Root:
+    """The newest root committed at or before this time. O(log versions) requests. Raises VersionNotFound, and Damaged
+    when it may be the newest one of all and that cannot be read."""
+    try:
+        found = revision.head()
+    except (Damaged, Unsupported):
+        newest = revision.newest_version(inf)
+        if newest == 0:
+            raise
+        found = revision.root(newest - 1)
+        if found.committed_us < moment_us:
+            raise
+    if found.committed_us <= moment_us:
+        return found
+    begin, end = 0, found.version
+    best: Root | None = None
+    while begin < end:
+        middle = (begin + end) // 2
+        root = revision.root(middle)
+        if root.committed_us <= moment_us:
+            best, begin = root, middle + 1
+        else:
+            end = middle
+    if best is None:
+        oldest = revision.root(0).committed_us
+        raise VersionNotFound(
+            "the table has no version that old",
+            place=revision.place,
+            expected=f"{_shown(oldest)} or later",
+            found=_shown(moment_us),
+        )
+    return best
+
+
+def at_tag(lake: Lake, name: str, tag: str) -> tuple[Revision, Root]:
+    """The revision and the root that a tag stands for. Raises TableNotFound, NotFound."""
+    record = find_table(lake.catalog(), name)
+    found = find_tag(record, name, tag)
+    revision = Revision(lake.store, record.folder, found.revision, lake.surroundings)
+    return revision, revision.root(found.version)
+
+
+def tag(lake: Lake, name: str, tag_name: str, revision: Revision, version: int) -> None:
+    """`tag_name` stands for this version from now on. Raises VersionNotFound."""
+    at_version(revision, version)
+    lake.change(tag_version(name, tag_name, revision.id, version))
+
+
+def history(revision: Revision, limit: int | None = None, newest: int | None = None) -> Iterator[Root]:
+    """Roots from version `newest` on, or the head, back in time; some are fetched side by side."""
+    if limit is not None and limit < 0:
+        raise InvalidRequest("a limit is not negative", found=limit)
+    newest = revision.head().version if newest is None else newest
+    oldest = 0 if limit is None else max(newest - limit + 1, 0)
+    versions = range(newest, oldest - 1, -1) if limit != 0 else range(0)
+    for begin in range(0, len(versions), _BATCH):
+        batch = versions[begin : begin + _BATCH]
+        with ThreadPoolExecutor(len(batch)) as pool:
+            roots = list(pool.map(revision.root, batch))
+        yield from roots
+
+
+def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:
+    """A new version with all that an older one consisted of. Raises CommitConflict when others changed the table, or
+    took over the job that is held."""
+    old = at_version(revision, version)
+    transaction = Transaction(revision, revision.head(), "rollback")
+    transaction.restore(old)
+    if held is not None:
+        transaction.hold(*held)
+    return commit(transaction)
+
+
+def _shown(moment_us: int) -> str:
+    try:
+        return (_EPOCH + timedelta(microseconds=moment_us)).isoformat()
+    except OverflowError:
+        return f"{moment_us} µs since 1970"

@@ -1,0 +1,174 @@
+"""A chain of numbered objects on a store: the roots of a revision, the entries of the catalog.
+
+Numbers are contiguous from 0 and no object of the chain ever vanishes, so the head is found from any lower bound by
+looking forward. A hint object holds such a bound; whoever writes every eighth object writes it, in the background. It
+is never believed: a hint that points past the chain, or cannot be read, costs a listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+
+import msgspec
+
+from underlay.errors import Inconsistent, NotFound, UnderlayError, VersionNotFound
+from underlay.runtime.threads import REQUESTS
+from underlay.store.store import Store
+from underlay.table.versions.environment import Surroundings
+from underlay.table.versions.publish import Lost, Published, publish
+from underlay.table.versions.registry_protocol import Known
+
+HINT_EVERY = 8
+NONE = -1
+"""The head of a chain without objects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainKeys:
+    """Where a chain lies."""
+
+    folder: str
+    object: Callable[[int], str]
+    hint: str
+
+
+class Hint(msgspec.Struct, frozen=True):
+    """A lower bound of the head."""
+
+    number: int
+
+
+class Chain:
+    """One chain as one process sees it: the head it knows never goes backward, and includes what it published."""
+
+    def __init__(self, store: Store, keys: ChainKeys, surroundings: Surroundings) -> None:
+        self.store = store
+        self.keys = keys
+        self.surroundings = surroundings
+        self._lock = Lock()
+        self._known = NONE
+        self._checked_at: float | None = None
+
+    def head(self, max_staleness_seconds: float = 0.0) -> int:
+        """The newest number, or NONE. One request when it is still the one this process knows; none when that was
+        checked less than `max_staleness_seconds` ago."""
+        with self._lock:
+            known, checked_at = self._known, self._checked_at
+        begun_at = self.surroundings.monotonic()
+        if checked_at is not None and known != NONE and begun_at - checked_at < max_staleness_seconds:
+            return known
+        if known != NONE:
+            return self._remember(self._gallop(known), begun_at)
+        return self._remember(self._checked(self._gallop(self._lower_bound())), begun_at)
+
+    def start_at(self, bound: Known, read_id: Callable[[memoryview], str]) -> Callable[[], memoryview | None]:
+        """Begin at an object that is said to be there. Asks for it and for the one after it side by side, and returns
+        at once; what is returned waits, and gives the object, or None when it is not there or another one is."""
+        begun_at = self.surroundings.monotonic()
+        getting = REQUESTS.submit(self.store.get, self.keys.object(bound.number))
+        is_followed = REQUESTS.submit(self._exists, bound.number + 1)
+
+        def finish() -> memoryview | None:
+            try:
+                data = getting.result()[0]
+            except NotFound:
+                return None
+            if read_id(data) != bound.commit_id:
+                return None
+            self._remember(self._gallop(bound.number + 1) if is_followed.result() else bound.number, begun_at)
+            return data
+
+        return finish
+
+    def get(self, number: int) -> memoryview:
+        """The object of this number. Raises VersionNotFound."""
+        try:
+            return self.store.get(self.keys.object(number))[0]
+        except NotFound as error:
+            raise VersionNotFound("there is no such version", place=self.keys.folder, found=number) from error
+
+    def find(self, number: int) -> memoryview | None:
+        """The object of this number, or None; one that exists moves the known head."""
+        try:
+            data = self.store.get(self.keys.object(number))[0]
+        except NotFound:
+            return None
+        self._remember(number, None)
+        return data
+
+    def publish(
+        self, number: int, data: bytes, commit_id: str, read_id: Callable[[memoryview], str]
+    ) -> Published | Lost:
+        """Create the object of this number, which must follow one that exists. See `publish`."""
+        result = publish(self.store, self.keys.object(number), data, commit_id, read_id, self.surroundings)
+        self._remember(number, None)
+        if isinstance(result, Published) and number % HINT_EVERY == 0:
+            self.surroundings.in_background(lambda: self._write_hint(number))
+        return result
+
+    def _remember(self, number: int, checked_at: float | None) -> int:
+        with self._lock:
+            self._known = max(self._known, number)
+            if checked_at is not None:
+                self._checked_at = checked_at
+            return self._known
+
+    def _exists(self, number: int) -> bool:
+        return self.store.head(self.keys.object(number)) is not None
+
+    def _gallop(self, bound: int) -> int:
+        """The last number that exists, given one that does (or NONE)."""
+        step = 1
+        while self._exists(bound + step):
+            bound, step = bound + step, step * 2
+        end = bound + step
+        while end - bound > 1:
+            middle = (bound + end) // 2
+            if self._exists(middle):
+                bound = middle
+            else:
+                end = middle
+        return bound
+
+    def _checked(self, head: int) -> int:
+        """The head that was found when a chain is opened, unless the object after it is missing. One request."""
+        while head != NONE and self._exists(head + 2):
+            if not self._exists(head + 1):
+                raise missing_object(self.keys.object(head + 1))
+            head = self._gallop(head + 2)  # both came since
+        return head
+
+    def _lower_bound(self) -> int:
+        try:
+            hinted = msgspec.json.decode(self.store.get(self.keys.hint)[0], type=Hint).number
+        except (NotFound, msgspec.MsgspecError):
+            return self._list()
+        return hinted if hinted >= 0 and self._exists(hinted) else self._list()
+
+    def _list(self) -> int:
+        """The last number by listing. Raises Inconsistent when one is missing before it."""
+        number = NONE
+        for found in self.store.list_objects(self.keys.folder):
+            if found.key == self.keys.object(number + 1):
+                number += 1
+            elif found.key.removeprefix(f"{self.keys.folder}/")[:1].isdigit():
+                raise missing_object(self.keys.object(number + 1))
+            else:
+                break
+        return number
+
+    def _write_hint(self, number: int) -> None:
+        with suppress(UnderlayError):
+            self.store.put(self.keys.hint, msgspec.json.encode(Hint(number)))
+
+
+def missing_object(key: str) -> Inconsistent:
+    """The error of a chain with a hole in it."""
+    return Inconsistent(
+        "an object of a chain is missing",
+        place=key,
+        hint="Bring it back from a copy; the objects after it cannot be trusted without it.",
+    )

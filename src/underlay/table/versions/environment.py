@@ -1,0 +1,83 @@
+"""What a process has around it: clocks, chance, a name. All of it comes in as an argument, so that tests choose it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from underlay.table.versions.registry_protocol import Registry
+
+_EXIT_WAIT_SECONDS = 0.5
+_running: WeakSet[Thread] = WeakSet()
+
+
+def now_us() -> int:
+    """Microseconds since 1970 by the machine's clock."""
+    return time.time_ns() // 1000
+
+
+def uuid7(now_ms: int | None = None) -> str:
+    """A UUID whose beginning is the time, for people who sort names; nothing here is ordered by it."""
+    moment = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    chance = int.from_bytes(os.urandom(10), "big")
+    number = (moment & (1 << 48) - 1) << 80 | chance
+    number = number & ~(0xF << 76) | 7 << 76
+    number = number & ~(0x3 << 62) | 2 << 62
+    return str(uuid.UUID(int=number))
+
+
+def new_commit_id() -> str:
+    """128 random bits."""
+    return os.urandom(16).hex()
+
+
+def run_in_background(work: Callable[[], None]) -> None:
+    """Run `work` beside the caller. The process may end before it is done, after waiting for half a second."""
+    thread = Thread(target=work, daemon=True, name="underlay-background")
+    _running.add(thread)
+    thread.start()
+
+
+def wait_for_background(timeout_seconds: float | None = None) -> None:
+    """Wait until what runs in the background is done."""
+    for thread in list(_running):
+        thread.join(timeout_seconds)
+
+
+atexit.register(wait_for_background, _EXIT_WAIT_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Clocks, chance, patience, how a writer signs, and where it tells what it saw."""
+
+    now_us: Callable[[], int] = now_us
+    """Wall clock, in microseconds."""
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+    """A number in [0, 1)."""
+    new_commit_id: Callable[[], str] = new_commit_id
+    in_background: Callable[[Callable[[], None]], None] = run_in_background
+    """Starts work that nobody waits for."""
+    writer: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    put_attempts: int = 10
+    """How often one object is tried to be created before its fate is called unknown."""
+    rebase_attempts: int = 1000
+    """How many races a commit may lose."""
+    registry: Registry | None = None
+    """The lake's metadata database, if it has one."""
+
+    def back_off(self, attempt: int) -> None:
+        """Wait before attempt number `attempt`: up to 10 ms at first, doubling, up to 2 s."""
+        self.sleep(self.chance() * min(0.01 * 2**attempt, 2.0))

@@ -1,0 +1,75 @@
+"""How an object of a chain is created, and how its writer learns whether it was (R1).
+
+A store's DONE is believed. REFUSED may mean one's own success whose response was lost, so the object is read. UNKNOWN
+proves nothing, not even together with an absent object, so the same bytes are created again; on a local disk this
+also syncs what is there, after a sync that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from underlay.errors import CommitUnknown, NotFound, Unavailable, UnderlayError
+from underlay.store.store import Outcome, Store
+from underlay.table.versions.environment import Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The object is there, with our bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Another one's object is there."""
+
+    winner: memoryview
+
+
+def publish(
+    store: Store,
+    key: str,
+    data: bytes,
+    commit_id: str,
+    read_id: Callable[[memoryview], str],
+    surroundings: Surroundings,
+) -> Published | Lost:
+    """Create `key`, and find out who did. One request unless something goes wrong.
+
+    Raises CommitUnknown when the store does not tell after all attempts; what `create` raises when surely nothing was
+    written; Damaged when what stands in the way cannot be read.
+    """
+    for attempt in range(surroundings.put_attempts):
+        if attempt:
+            surroundings.back_off(attempt)
+        try:
+            outcome = store.create(key, data)
+        except UnderlayError as error:
+            if attempt:
+                raise _unknown(key, commit_id) from error
+            raise
+        if outcome is Outcome.DONE:
+            return Published()
+        if outcome is Outcome.REFUSED:
+            found = _read(store, key)
+            if found is not None:
+                return Published() if read_id(found) == commit_id else Lost(found)
+    raise _unknown(key, commit_id)
+
+
+def _read(store: Store, key: str) -> memoryview | None:
+    """The object; None when it is absent, or the store does not answer."""
+    try:
+        return store.get(key)[0]
+    except (NotFound, Unavailable):
+        return None
+
+
+def _unknown(key: str, commit_id: str) -> CommitUnknown:
+    return CommitUnknown(
+        "the store did not say whether the commit happened",
+        place=key,
+        hint=f"It happened if the history has commit {commit_id}. Nothing was deleted. An append with a token can be "
+        "repeated as it is.",
+    ).of(commit_id)

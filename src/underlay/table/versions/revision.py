@@ -1,0 +1,149 @@
+"""One revision of a table: its chain of roots, as one process sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from threading import Lock
+
+from underlay.errors import Inconsistent, NotFound, UnderlayError
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import Definition, Root, decode_root, encode_root
+from underlay.index.state import first_root
+from underlay.store.store import Store
+from underlay.table.versions.chain import NONE, Chain, ChainKeys
+from underlay.table.versions.commit_listeners import tell
+from underlay.table.versions.environment import Surroundings, uuid7
+from underlay.table.versions.publish import Lost
+from underlay.table.versions.registry_protocol import Known
+
+
+class Revision:
+    """The versions of one revision. Safe for many threads."""
+
+    def __init__(self, store: Store, table_folder: str, revision_id: str, surroundings: Surroundings) -> None:
+        self.store = store
+        self.id = revision_id
+        self.table_folder = table_folder
+        self.surroundings = surroundings
+        self.keys = RevisionKeys.of(table_folder, revision_id)
+        folder = self.keys.root(0).rsplit("/", 1)[0]
+        self.chain = Chain(store, ChainKeys(folder=folder, object=self.keys.root, hint=self.keys.hint), surroundings)
+        self._lock = Lock()
+        self._newest: Root | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, for errors."""
+        return self.keys.folder
+
+    def head(self, max_staleness_seconds: float = 0.0) -> Root:
+        """The newest root. One request when it is the one this process knows, none within the staleness."""
+        version = self.newest_version(max_staleness_seconds)
+        with self._lock:
+            known = self._newest
+        if known is not None and known.version >= version:
+            return known
+        newest = self.root(version)
+        self._keep(newest)
+        return newest
+
+    def newest_version(self, max_staleness_seconds: float = 0.0) -> int:
+        """The number of the newest root, which need not be readable. Costs what `head` costs, and no root is read."""
+        version = self.chain.head(max_staleness_seconds)
+        if version == NONE:
+            raise NotFound("the revision has no version", place=self.place)
+        return version
+
+    def start_at(self, bound: Known) -> Callable[[], Root | None]:
+        """Look for the newest root from one that is said to be there. Returns at once; what is returned waits, and
+        gives None when the store does not have that one."""
+        finish_chain = self.chain.start_at(bound, _read_id)
+
+        def finish() -> Root | None:
+            data = finish_chain()
+            if data is None:
+                return None
+            self._keep(self.decode(data, bound.number))
+            return self.head(inf)
+
+        return finish
+
+    def root(self, version: int) -> Root:
+        """The root of this version. One request. Raises VersionNotFound."""
+        with self._lock:
+            known = self._newest
+        if known is not None and known.version == version:
+            return known
+        return self.decode(self.chain.get(version), version)
+
+    def roots_after(self, root: Root) -> list[Root]:
+        """Every root after this one, in order. One request for each, and one more."""
+        found: list[Root] = []
+        while (data := self.chain.find(root.version + 1)) is not None:
+            following = self.decode(data, root.version + 1)
+            check_parent(following, root, self.place)
+            found.append(following)
+            root = following
+        if found:
+            self._keep(found[-1])
+        return found
+
+    def publish(self, root: Root) -> Root | None:
+        """Make `root` the next version; None when that is done, else the root that is there instead."""
+        result = self.chain.publish(root.version, encode_root(root), root.commit_id, _read_id)
+        if isinstance(result, Lost):
+            return self.decode(result.winner, root.version)
+        self._keep(root, is_own=True)
+        if root.terminal is None:  # else an entry of the catalog follows
+            tell(self.store.url, self.table_folder)
+        return None
+
+    def _keep(self, root: Root, *, is_own: bool = False) -> None:
+        with self._lock:
+            if self._newest is not None and root.version <= self._newest.version:
+                return
+            self._newest = root
+        if self.surroundings.registry is not None:
+            self.surroundings.registry.saw_root(self.table_folder, self.id, root, is_own=is_own)
+
+    def decode(self, data: memoryview, version: int) -> Root:
+        """The root in `data`. Errors name its place."""
+        try:
+            root = decode_root(data)
+        except UnderlayError as error:
+            raise error.at(self.keys.root(version)) from None
+        if root.version != version:
+            raise Inconsistent("a root has another version than its key", place=self.keys.root(version))
+        return root
+
+
+def check_parent(root: Root, parent: Root, place: str) -> None:
+    """Raise Inconsistent unless `root` was made from `parent`."""
+    if root.parent_id != parent.commit_id:
+        raise Inconsistent(
+            f"version {root.version} does not follow the version {parent.version} that was read",
+            place=place,
+            expected=parent.commit_id,
+            found=root.parent_id,
+            hint="The lake was replaced by another one, or brought back from a copy. Open it again.",
+        )
+
+
+def create_revision(store: Store, table_folder: str, definition: Definition, surroundings: Surroundings) -> Revision:
+    """A new revision with version 0, which no catalog entry names yet."""
+    revision = Revision(store, table_folder, uuid7(), surroundings)
+    root = first_root(
+        definition,
+        commit_id=surroundings.new_commit_id(),
+        now_us=surroundings.now_us(),
+        writer=surroundings.writer,
+    )
+    other = revision.publish(root)
+    if other is not None:
+        raise Inconsistent("another writer made a revision of the same random name", place=revision.place)
+    return revision
+
+
+def _read_id(data: memoryview) -> str:
+    return decode_root(data).commit_id

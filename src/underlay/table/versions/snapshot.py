@@ -1,0 +1,166 @@
+"""One version of a table, to read: immutable, and opened piece by piece as it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from underlay.errors import Inconsistent, NotFound
+from underlay.index import deletion_vectors as bitmaps
+from underlay.index.entry import FileEntry, Layout
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import Definition, PageRef, Root, SegmentRef, SourceRecord
+from underlay.index.segment.segment import Segment
+from underlay.index.sources.tree import lookup
+from underlay.plan.part import Part
+from underlay.runtime.threads import map_in_threads
+from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
+from underlay.store.store import Store
+from underlay.values.ranges import ByteRange
+
+_FETCHERS = 8
+SegmentLoader = Callable[[Store, RevisionKeys, SegmentRef], Segment]
+"""Opens a segment, or gives one that is open already: a cache stands here."""
+
+
+def open_segment(store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
+    """The segment, of which nothing is fetched yet."""
+    key = keys.segment(ref.id)
+
+    def fetch(ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
+        return store.get_ranges(key, ranges)
+
+    return Segment.open(ref, fetch, key)
+
+
+class Snapshot:
+    """What `root` names. Safe for many threads."""
+
+    def __init__(
+        self, store: Store, keys: RevisionKeys, root: Root, load_segment: SegmentLoader = open_segment
+    ) -> None:
+        self.store = store
+        self.keys = keys
+        self.root = root
+        self._load_segment = load_segment
+
+    @property
+    def version(self) -> int:
+        """The number of this version."""
+        return self.root.version
+
+    @property
+    def definition(self) -> Definition:
+        """What the table is, apart from its rows."""
+        return self.root.definition
+
+    @cached_property
+    def schema(self) -> TableSchema:
+        """The columns."""
+        return from_record(self.root.definition.schema)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, in the root's order. Fetches nothing by itself, and keeps none of them alive."""
+        return tuple(map(self.segment, range(len(self.root.segments))))
+
+    def segment(self, place: int) -> Segment:
+        """The segment at this place among the root's."""
+        return self._load_segment(self.store, self.keys, self.root.segments[place])
+
+    @cached_property
+    def _layouts(self) -> dict[str, Layout]:
+        return {layout.id: layout for layout in self.root.layouts}
+
+    def layout(self, layout_id: str) -> Layout:
+        """A schema that files were written with. Raises Inconsistent when the root does not have it."""
+        found = self._layouts.get(layout_id)
+        if found is None:
+            raise Inconsistent("a file's layout is not in the root", place=self.keys.folder, found=layout_id)
+        return found
+
+    @cached_property
+    def tail(self) -> Segment:
+        """The files that are in no segment, as one."""
+        return Segment.of_entries(self.root.tail, self.schema)
+
+    def parts(self, segments: Collection[int] | None = None) -> list[Part]:
+        """The segments of these places among the root's, or all of them, then the tail: what a planner works on.
+
+        Reads of a segment the list of its files, when the root says that some of them changed since.
+        """
+        wanted = range(len(self.root.segments)) if segments is None else sorted(segments)
+        found = [self._part(self.segment(place)) for place in wanted]
+        return [*found, Part(segment=self.tail)] if self.root.tail else found
+
+    def _part(self, segment: Segment) -> Part:
+        if not self.root.removed and not self.root.deletes:
+            return Part(segment=segment)
+        gone = self.rows_at(segment, self.root.removed)
+        changed = self.rows_at(segment, self.root.deletes)
+        is_removed = np.zeros(segment.file_count, np.bool_)
+        is_removed[list(gone.values())] = True
+        deletes = {row: self.root.deletes[name] for name, row in changed.items()}
+        return Part(segment=segment, is_removed=is_removed if gone else None, deletes=deletes)
+
+    def rows_at(self, segment: Segment, locations: Collection[str]) -> dict[str, int]:
+        """Which of these files are in the segment, and where."""
+        if not locations:
+            return {}
+        found = pc.index_in(segment.locations, value_set=pa.array(list(locations), pa.string()))
+        rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        return {segment.locations[row].as_py(): row for row in rows}
+
+    def find_files(self, locations: Collection[str]) -> dict[str, FileEntry]:
+        """These files as they are in this version. Raises NotFound for one that is not in it."""
+        found = self.known_files(locations)
+        missing = set(locations) - found.keys()
+        if missing:
+            raise NotFound("the table has no such file", place=self.keys.folder, found=", ".join(sorted(missing)))
+        return found
+
+    def known_files(self, locations: Collection[str]) -> dict[str, FileEntry]:
+        """Those of these files that are in this version. Reads segments while one is not found."""
+        wanted = set(locations).difference(self.root.removed)
+        found = {file.location: file for file in self.root.tail if file.location in wanted}
+        for segment in self.segments if wanted - found.keys() else ():
+            rows = self.rows_at(segment, wanted - found.keys())
+            found |= {file.location: self.current(file) for file in segment.entries(rows.values())}
+        return found
+
+    def files(self) -> Iterator[FileEntry]:
+        """Every file as it is in this version. Reads all segments."""
+        gone = set(self.root.removed)
+        for segment in self.segments:
+            for file in segment.entries():
+                if file.location not in gone:
+                    yield self.current(file)
+        yield from self.root.tail
+
+    def added_files(self) -> tuple[FileEntry, ...]:
+        """The files that this version added, as it added them. Reads the segments that it added."""
+        delta = self.root.delta
+        added = set(delta.added_segments)
+        pairs = zip(self.root.segments, self.segments, strict=True)
+        inner = [file for ref, segment in pairs if ref.id in added for file in segment.entries()]
+        first = len(self.root.tail) - delta.added_in_tail
+        return (*inner, *self.root.tail[first:])
+
+    def find_sources(self, uris: Sequence[str]) -> dict[str, SourceRecord]:
+        """The records of those uris that are known."""
+        return lookup(self.root.sources, uris, self.fetch_pages)
+
+    def fetch_pages(self, pages: Sequence[PageRef]) -> Sequence[memoryview]:
+        """The bytes of pages of the source tree, fetched side by side."""
+        return map_in_threads(lambda page: self.store.get(self.keys.source_page(page.id))[0], pages, _FETCHERS)
+
+    def current(self, file: FileEntry) -> FileEntry:
+        """A file of a segment as it is in this version."""
+        bits = self.root.deletes.get(file.location)
+        return file if bits is None else replace(file, deletes=bits, deleted_rows=bitmaps.count(bits))
