@@ -21,8 +21,8 @@ from underlay.index.root import PageRef, SourceRecord
 from underlay.index.root import Sources as Tree
 from underlay.index.sources.tree import JOURNAL_RECORDS, insert
 from underlay.store import CountingStore, Store, open_store
-from underlay.store.testing.wrapper import Op, Request
-from underlay.table.catalog.lake import Lake
+from underlay.store.testing.wrapper import Request, StoreMethod
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.open_table import OpenTable
 from underlay.table.versions.environment import uuid7
 
@@ -123,7 +123,7 @@ def _add_one(store: Store, source: Path) -> float:
 
 def _page_puts(store: CountingStore) -> list[Request]:
     """The requests that wrote pages of the tree, one each."""
-    puts = (served.request for served in store.log if served.request.op is Op.PUT)
+    puts = (served.request for served in store.log if served.request.op is StoreMethod.PUT)
     return [put for put in puts if "/_index/sources/" in put.keys[0]]
 
 
@@ -131,7 +131,7 @@ def make_known(store: Store, count: int) -> None:
     """A table that knows so many sources, without their rows: pages that were made at once, and a journal with room
     for few more, of sources from all over the tree."""
     connect(store, registry="none").create_table(_TABLE, "id bigint")
-    head = OpenTable(Lake(store), _TABLE).head()
+    head = OpenTable(LakeCatalog(store), _TABLE).head()
     tree, pages = insert(Tree(), [_record(f"part-{number:08}.csv") for number in range(count)], _no_page, uuid7)
     for page, data in pages.items():
         store.put(head.revision.keys.source_page(page), data)

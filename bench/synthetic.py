@@ -13,9 +13,9 @@ from bench.questions import ROWS_PER_FILE
 from bench.systems.ours import TABLE, Underlay
 from bench.trips import BLOCKS, ROWS, START_US, STEP_US, write_files
 from underlay.change.files.add_files import add_files
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.store import Store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import OpenTable
@@ -26,13 +26,13 @@ def make_synthetic(store: Store, file_count: int) -> None:
     """A table of trips with so many files, in one commit."""
     Underlay(Path(), store).create()
     entry, layouts = _example()
-    head = OpenTable(Lake(store), TABLE).head()
+    head = OpenTable(LakeCatalog(store), TABLE).head()
     transaction = Transaction(head.revision, head.root, "register")
     add_files(transaction, list(_entries(entry, file_count)), layouts)
     commit(transaction)
 
 
-def _example() -> tuple[FileEntry, Sequence[Layout]]:
+def _example() -> tuple[FileEntry, Sequence[FileLayout]]:
     """The entry of a real file of trips."""
     with tempfile.TemporaryDirectory() as folder:
         system = Underlay(Path(folder))

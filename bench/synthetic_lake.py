@@ -13,14 +13,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from underlay.index.catalog import ACTIVE, RevisionRecord, TableRecord, encode_catalog
-from underlay.index.entry import ColumnEntry, FileEntry, Flag, Layout
+from underlay.index.entry import ColumnEntry, FileEntry, FileLayout, Flag
 from underlay.index.keys import catalog_key, file_name, table_folder
 from underlay.index.root import Definition
 from underlay.index.sealed_json import seal, unseal
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.open import open_store
 from underlay.store.store import Store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
@@ -28,7 +28,7 @@ from underlay.table.versions.environment import new_commit_id, uuid7, wait_for_b
 from underlay.table.versions.revision import Revision
 
 COLUMNS = 8
-_LAYOUT = Layout(id="synthetic", elements=b"", created_by="bench", fields=tuple(range(1, COLUMNS + 1)))
+_LAYOUT = FileLayout(id="synthetic", elements=b"", created_by="bench", fields=tuple(range(1, COLUMNS + 1)))
 
 
 def make_lake(folder: Path, table_count: int, version_count: int) -> None:
@@ -42,7 +42,7 @@ def make_lake(folder: Path, table_count: int, version_count: int) -> None:
 
 def _write_lake(folder: Path, table_count: int, version_count: int) -> None:
     store = open_store(f"memory://{os.urandom(6).hex()}")
-    lake = Lake(store)
+    lake = LakeCatalog(store)
     lake.initialise()
     model = create(lake, "synthetic.table", _definition())
     for number in range(version_count - 1):

@@ -22,7 +22,7 @@ from contextlib import suppress
 from tests.genuine import conversions, parquet_files, sidecars
 from underlay.errors import UnderlayError
 from underlay.parquet.footer.footer import Footer
-from underlay.parquet.footer.splice import Part, shift_offsets, splice
+from underlay.parquet.footer.splice import SplicePart, shift_offsets, splice
 from underlay.parquet.footer.tail import load_footer
 from underlay.parquet.thrift.tree import parse
 from underlay.pm.convert.build import from_parquet
@@ -123,7 +123,7 @@ def read_footer(data: bytes) -> None:
     for generation in ("9.4", "10"):
         ask(lambda generation=generation: decode(convert(footer, 1000, generation=generation)))
     ask(lambda: Footer.parse(shift_offsets(footer, 1000)).chunks)
-    ask(lambda: splice([Part(footer, range(footer.row_group_count), 0), Part(footer, (0,), 64)]))
+    ask(lambda: splice([SplicePart(footer, range(footer.row_group_count), 0), SplicePart(footer, (0,), 64)]))
 
 
 def read_parquet(data: bytes) -> None:

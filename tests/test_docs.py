@@ -18,14 +18,14 @@ from underlay.errors import exit_code
 from underlay.index.catalog import Catalog
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.root import Delta, Root
-from underlay.pm.format.layout import LAYOUTS, ColumnFlag, Encoding, FooterFlag, HeaderFlag, Layout, StatFlag
+from underlay.pm.format.layout import LAYOUTS, ColumnFlag, Encoding, FooterFlag, HeaderFlag, RecordLayout, StatFlag
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
-def test_field_tables_are_those_of_the_code(layout: Layout):
+def test_field_tables_are_those_of_the_code(layout: RecordLayout):
     assert layout.markdown() in (DOCS / "pm-format.md").read_text()
 
 

@@ -18,7 +18,7 @@ from underlay.cache.disk import DiskCache
 from underlay.cache.disk_entry import PieceKey
 from underlay.errors import ChecksumMismatch, NotFound, Truncated
 from underlay.store.testing.counting import CountingStore
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.values.ranges import ByteRange
 
 CONTENT = bytes(range(256)) * 8
@@ -71,7 +71,7 @@ def test_only_what_is_missing_is_fetched(store: CountingStore, disk: DiskCache) 
     found = disk.fetch_ranges(store, "object", "v", RANGES)
     assert [bytes(view) for view in found] == expected(RANGES)
     assert len(store.log) == 1
-    assert store.received_bytes(Op.GET_RANGES) < 1100
+    assert store.received_bytes(StoreMethod.GET_RANGES) < 1100
 
 
 def test_an_empty_range_is_empty(store: CountingStore, disk: DiskCache) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from underlay.store import Store
-from underlay.store.testing.wrapper import Op, Request, StoreWrapper
+from underlay.store.testing.wrapper import Request, StoreMethod, StoreWrapper
 
 T = TypeVar("T")
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 class InterruptingStore(StoreWrapper):
     """Runs each of `interruptions` once, in turn, before a request of this method whose key contains `key`."""
 
-    def __init__(self, inner: Store, op: Op, key: str, *interruptions: Callable[[], object]) -> None:
+    def __init__(self, inner: Store, op: StoreMethod, key: str, *interruptions: Callable[[], object]) -> None:
         super().__init__(inner)
         self._op = op
         self._key = key

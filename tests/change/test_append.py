@@ -13,7 +13,7 @@ from underlay.change.rows import append as module
 from underlay.errors import CommitConflict, InvalidRequest, SchemaMismatch, TableNotFound
 from underlay.store import Store
 from underlay.store.testing.counting import CountingStore
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.catalog.lifecycle import activate, prepare_successor
 
 
@@ -30,7 +30,7 @@ def table_of(store: Store) -> underlay.Table:
 
 def interrupted(store: Store, *interruptions) -> underlay.Table:
     """The table of a process that is overtaken each time it is about to commit."""
-    return table_of(InterruptingStore(store, Op.CREATE, ".root", *interruptions))
+    return table_of(InterruptingStore(store, StoreMethod.CREATE, ".root", *interruptions))
 
 
 def test_an_append_says_what_it_did(store: Store):
@@ -94,7 +94,7 @@ def test_a_token_is_known_after_many_others_without_a_write(store: Store):
     other = table_of(counting)
     counting.reset()
     assert other.append(rows([0]), token="0").is_repeat
-    assert counting.request_count(Op.PUT, Op.CREATE) == 0
+    assert counting.request_count(StoreMethod.PUT, StoreMethod.CREATE) == 0
 
 
 def test_a_lost_race_does_not_write_the_rows_again(store: Store):

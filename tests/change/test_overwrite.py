@@ -12,7 +12,7 @@ from underlay.change.rows.overwrite import overwrite
 from underlay.change.rows.staged import Staged, commit_staged, discard, stage, staging_for
 from underlay.errors import CommitConflict, RevisionClosed, SchemaMismatch
 from underlay.store import Store
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.catalog.lifecycle import activate, prepare_successor
 
 
@@ -29,7 +29,7 @@ def table_of(store: Store) -> underlay.Table:
 
 def interrupted(store: Store, *interruptions) -> underlay.Table:
     """The table of a process that is overtaken each time it is about to commit."""
-    return table_of(InterruptingStore(store, Op.CREATE, ".root", *interruptions))
+    return table_of(InterruptingStore(store, StoreMethod.CREATE, ".root", *interruptions))
 
 
 def staged_rows(table: underlay.Table, numbers) -> Staged:

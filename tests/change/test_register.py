@@ -18,7 +18,7 @@ from underlay.errors import Damaged, InvalidRequest, NotFound, SchemaMismatch
 from underlay.store.local import LocalStore
 from underlay.store.store import StoredObject
 from underlay.store.testing.counting import CountingStore
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 
 WAIT_SECONDS = 240
 
@@ -47,7 +47,7 @@ def put(folder: Path, *names: str) -> None:
         pq.write_table(rows(range(3 * place, 3 * place + 3)), folder / f"{name}.parquet")
 
 
-def requests(store: CountingStore, part: str) -> list[tuple[Op, str]]:
+def requests(store: CountingStore, part: str) -> list[tuple[StoreMethod, str]]:
     return [(s.request.op, s.request.keys[0]) for s in store.log if part in s.request.keys[0]]
 
 
@@ -71,15 +71,15 @@ def test_one_request_for_each_file_and_none_for_its_rows(store: CountingStore, t
     store.reset()
     table.register(f"{folder}/*.parquet")
     found = requests(store, ".parquet")
-    assert sorted(found) == [(Op.GET_TAIL, f"in/{name}.parquet") for name in "abcdefgh"]
-    assert requests(store, "in")[0] == (Op.LIST_OBJECTS, "in")
+    assert sorted(found) == [(StoreMethod.GET_TAIL, f"in/{name}.parquet") for name in "abcdefgh"]
+    assert requests(store, "in")[0] == (StoreMethod.LIST_OBJECTS, "in")
 
 
 def test_files_that_are_named_are_not_listed(store: CountingStore, table: underlay.Table, folder: Path):
     put(folder, "a")
     store.reset()
     table.register(f"{folder}/a.parquet")
-    assert requests(store, "in/") == [(Op.GET_TAIL, "in/a.parquet")]
+    assert requests(store, "in/") == [(StoreMethod.GET_TAIL, "in/a.parquet")]
 
 
 def test_a_second_request_for_a_large_footer(store: CountingStore, folder: Path):
@@ -89,7 +89,7 @@ def test_a_second_request_for_a_large_footer(store: CountingStore, folder: Path)
     table = quick(store).create_table(NAME, data.schema)
     store.reset()
     table.register(f"{folder}/wide.parquet")
-    assert [op for op, _ in requests(store, "wide")] == [Op.GET_TAIL, Op.GET_RANGES]
+    assert [op for op, _ in requests(store, "wide")] == [StoreMethod.GET_TAIL, StoreMethod.GET_RANGES]
     assert table.to_arrow().to_pylist() == data.to_pylist()
 
 
@@ -160,7 +160,7 @@ def test_a_file_is_registered_once_for_good(store: CountingStore, table: underla
 def test_two_processes_that_register_one_file_at_once(store: CountingStore, table: underlay.Table, folder: Path):
     put(folder, "a")
     path = f"{folder}/a.parquet"
-    other = InterruptingStore(store, Op.CREATE, ".root", lambda: table.register(path))
+    other = InterruptingStore(store, StoreMethod.CREATE, ".root", lambda: table.register(path))
     with pytest.raises(underlay.UnderlayError):
         quick(other).table(NAME).register(path)
     assert ids(table) == [0, 1, 2]
@@ -169,7 +169,7 @@ def test_two_processes_that_register_one_file_at_once(store: CountingStore, tabl
 
 def test_a_column_added_meanwhile_is_seen(store: CountingStore, table: underlay.Table, folder: Path):
     put(folder, "a")
-    other = InterruptingStore(store, Op.CREATE, ".root", lambda: add_column(table, "more", "int64", "7"))
+    other = InterruptingStore(store, StoreMethod.CREATE, ".root", lambda: add_column(table, "more", "int64", "7"))
     quick(other).table(NAME).register(f"{folder}/a.parquet")
     assert table.to_arrow()["more"].to_pylist() == [7, 7, 7]
     Checker(store).check()
@@ -177,7 +177,7 @@ def test_a_column_added_meanwhile_is_seen(store: CountingStore, table: underlay.
 
 def test_a_column_dropped_meanwhile_is_not_read(store: CountingStore, table: underlay.Table, folder: Path):
     put(folder, "a")
-    other = InterruptingStore(store, Op.CREATE, ".root", lambda: drop_column(table, "value"))
+    other = InterruptingStore(store, StoreMethod.CREATE, ".root", lambda: drop_column(table, "value"))
     quick(other).table(NAME).register(f"{folder}/a.parquet")
     assert table.to_arrow().schema.names == ["id", "name"]
     assert table.to_arrow()["id"].to_pylist() == [0, 1, 2]

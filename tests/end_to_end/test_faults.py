@@ -17,7 +17,7 @@ from tests.table.checker import Checker
 from underlay.errors import CommitUnknown, TableExists, TableNotFound, UnderlayError
 from underlay.store import Store
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at_every_request, on, seeded
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 
 Work = Callable[[underlay.Lake], object]
 IsDone = Callable[[underlay.Lake], bool]
@@ -118,7 +118,7 @@ def failing(make_store: Callable[[], Store], fault: Fault) -> Iterator[FaultySto
         yield from at_every_request(make_store, [fault])
         return
     for number in count():
-        store = FaultyStore(make_store(), on(Op.CREATE, fault, skip=number))
+        store = FaultyStore(make_store(), on(StoreMethod.CREATE, fault, skip=number))
         yield store
         if store.fault_count == 0:
             break
@@ -162,7 +162,7 @@ def test_a_first_table_is_made_or_can_be_made_whatever_fails(fault: Fault):
 
 @pytest.mark.parametrize("is_early", [True, False], ids=["before the second try", "after it"])
 def test_a_commit_that_lands_late_adds_its_rows_once(is_early: bool):
-    store = FaultyStore(copy(template()), on(Op.CREATE, Fault.LATE, key=".root", times=1_000))
+    store = FaultyStore(copy(template()), on(StoreMethod.CREATE, Fault.LATE, key=".root", times=1_000))
     outcome = attempt(append, store)
     assert isinstance(outcome, CommitUnknown)
     assert outcome.commit_id is not None

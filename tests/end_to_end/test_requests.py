@@ -18,7 +18,7 @@ from underlay.index.root import encode_root
 from underlay.store.local import LocalStore
 from underlay.store.store import Data
 from underlay.store.testing.counting import CountingStore, Served
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.versions.chain import HINT_EVERY
 from underlay.table.versions.environment import wait_for_background
 
@@ -60,7 +60,7 @@ def test_a_warm_plan_asks_only_whether_the_head_moved(store: CountingStore, tabl
     table.plan(where="value > 3")
     settle(store)
     assert table.plan(where="value > 3").kept.rows == 100
-    assert [served.request.op for served in store.log] == [Op.HEAD]
+    assert [served.request.op for served in store.log] == [StoreMethod.HEAD]
 
 
 def test_a_warm_plan_within_the_staleness_asks_nothing(store: CountingStore, table: underlay.Table):
@@ -101,7 +101,7 @@ def test_an_append_waits_for_two_writes_in_sequence(tmp_path: Path, tokens: tupl
     inner.meeting = Barrier(2)  # the file and its sidecar
     table.append(rows([2]), token=tokens[1])
     assert store.longest_chain() == 2
-    assert [served.request.op for served in store.log].count(Op.CREATE) == 1
+    assert [served.request.op for served in store.log].count(StoreMethod.CREATE) == 1
     assert store.request_count() == 4
 
 
@@ -112,7 +112,11 @@ def test_many_commits_leave_the_root_the_writes_and_the_opening_small(store: Cou
         if number in (3 * HINT_EVERY - 1, COMMITS - 1):
             cold(store).plan(where="value > 1e9")
             opened[number] = store.request_count() - 2 * len(calls(store, ".arrow"))
-            assert not [served for served in store.log if served.request.op in (Op.LIST_OBJECTS, Op.LIST_FOLDERS)]
+            assert not [
+                served
+                for served in store.log
+                if served.request.op in (StoreMethod.LIST_OBJECTS, StoreMethod.LIST_FOLDERS)
+            ]
         settle(store)
         table.append(rows([number]))
         sent.append(sum(served.request.sent_bytes for served in calls(store, "_index/")))

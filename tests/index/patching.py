@@ -8,8 +8,8 @@ from tests.parquet.footers import footer_bytes
 from underlay.parquet.footer.chunks import CHUNKS
 from underlay.parquet.footer.footer import Footer, KeyValue
 from underlay.parquet.footer.splice import set_key_values
-from underlay.parquet.thrift.encode import Binary, List, Raw, Struct, Value, encode
-from underlay.parquet.thrift.tree import Kind
+from underlay.parquet.thrift.encode import List, Raw, Struct, ThriftBinary, Value, encode
+from underlay.parquet.thrift.tree import ThriftKind
 
 MAX, MIN, NULLS, MAX_VALUE, MIN_VALUE, MAX_EXACT, MIN_EXACT, NANS = 1, 2, 3, 5, 6, 7, 8, 9
 """Fields of Statistics."""
@@ -50,13 +50,13 @@ def with_field(footer: Footer, field: int, value: Value | None) -> Footer:
 
 def written_by(footer: Footer, created_by: str | None) -> Footer:
     """Another writer's name."""
-    return with_field(footer, CREATED_BY, None if created_by is None else Binary(created_by.encode()))
+    return with_field(footer, CREATED_BY, None if created_by is None else ThriftBinary(created_by.encode()))
 
 
 def ordered(footer: Footer, member: int | None) -> Footer:
     """Every column's order the given member of the union, or no column orders."""
     order = Struct({member: Struct({})}) if member is not None else None
-    value = None if order is None else List(Kind.STRUCT, (order,) * footer.column_count)
+    value = None if order is None else List(ThriftKind.STRUCT, (order,) * footer.column_count)
     return with_field(footer, ORDERS, value)
 
 

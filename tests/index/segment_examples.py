@@ -12,7 +12,7 @@ from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.segment.packed import pack_bytes, shorten_high, shorten_low
 from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, Scalar, parse_scalar
+from underlay.schema.types import Field, Scalar, TypeKind, parse_scalar
 
 Value = int | float | bytes | None
 Rows = Sequence[Value]
@@ -102,8 +102,8 @@ def _bounds(rows: Rows, scalar: Scalar) -> tuple[Value, Value, int]:
         return None, None, flag
     low, high = min(numbers), max(numbers)
     flag |= Flag.HAS_LOW | Flag.HAS_HIGH | EXACT
-    if isinstance(low, bytes) and isinstance(high, bytes) and scalar.kind is not Kind.DECIMAL:
-        cut_low, cut_high = shorten_low(low), shorten_high(high, scalar.kind is Kind.STRING)
+    if isinstance(low, bytes) and isinstance(high, bytes) and scalar.kind is not TypeKind.DECIMAL:
+        cut_low, cut_high = shorten_low(low), shorten_high(high, scalar.kind is TypeKind.STRING)
         if cut_low != low:
             flag &= ~Flag.IS_LOW_EXACT
         if cut_high != high:

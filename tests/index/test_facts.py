@@ -16,7 +16,7 @@ from underlay.index.intake.schema_match import Misfit
 from underlay.index.intake.stack_arrays import FilePlace
 from underlay.index.segment.merge import MergedArrays, MergeInput
 from underlay.index.segment.segment import Segment
-from underlay.index.segment.subset import ChosenFiles
+from underlay.index.segment.subset import FileSubset
 from underlay.index.segment.write import encode_segment, write_segment
 from underlay.parquet.footer.chunks import CHUNKS, META
 from underlay.parquet.footer.footer import Footer
@@ -71,7 +71,7 @@ def test_a_segment_of_many_footers_is_that_of_their_entries():
     assert len(entries) == len(data) - 2
     fields = list(TABLE.leaf_by_id)
     wanted, wanted_ref = write_segment(entries, TABLE, segment_id="s", bounded_fields=fields)
-    chosen = ChosenFiles(merged, np.array(rows, np.int64))
+    chosen = FileSubset(merged, np.array(rows, np.int64))
     made, ref = encode_segment(chosen, segment_id="s", bounded_fields=fields)
     assert ref.bounds == wanted_ref.bounds
     assert (made, ref) == (wanted, wanted_ref)

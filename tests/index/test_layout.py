@@ -12,7 +12,7 @@ from tests import genuine
 from tests.parquet.footers import footer_bytes, written
 from underlay.index.intake.entries import match_footer
 from underlay.index.intake.schema_match import Fit, Misfit, carries_ids, match_schema, schema_of, source_fields
-from underlay.index.intake.shape import Form, shapes_of
+from underlay.index.intake.shape import ColumnForm, shapes_of
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import load_footer
 from underlay.schema.cast.adapt import SourceField
@@ -260,18 +260,18 @@ def test_shapes_of_genuine_lists_are_those_of_arrow(name):
 
 def assert_same_shape(shape, type_):
     if pa.types.is_list(type_):
-        assert shape.form is Form.LIST
+        assert shape.form is ColumnForm.LIST
         assert_same_shape(shape.children[0], type_.value_type)
     elif pa.types.is_struct(type_):
-        assert shape.form is Form.STRUCT
+        assert shape.form is ColumnForm.STRUCT
         for child, index in zip(shape.children, range(type_.num_fields), strict=True):
             assert child.node.name == type_.field(index).name
             assert_same_shape(child, type_.field(index).type)
     elif pa.types.is_map(type_):
-        assert shape.form is Form.MAP
+        assert shape.form is ColumnForm.MAP
         assert_same_shape(shape.children[1], type_.item_type)
     else:
-        assert shape.form is Form.SCALAR
+        assert shape.form is ColumnForm.SCALAR
 
 
 def test_a_two_level_list_fits_a_table_with_a_list():

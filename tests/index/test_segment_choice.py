@@ -12,7 +12,7 @@ from tests.plan.worlds import World, stored, worlds
 from underlay.index.entry import FileEntry
 from underlay.index.segment.arrays import Arrays
 from underlay.index.segment.segment import Segment
-from underlay.index.segment.subset import ChosenFiles, PartitionedFiles
+from underlay.index.segment.subset import FileSubset, PartitionedFiles
 from underlay.index.segment.write import encode_segment, write_segment
 from underlay.schema.table_schema import TableSchema
 
@@ -27,7 +27,7 @@ def reopened(arrays: Arrays) -> list[FileEntry]:
 def test_chosen_files_are_what_writing_their_entries_would_be(world: World, data: st.DataObject):
     for entries in world.entries:
         rows = data.draw(st.permutations(range(len(entries))))[: data.draw(st.integers(0, len(entries)))]
-        chosen = ChosenFiles(stored(entries, world.schema), np.array(rows, np.int64))
+        chosen = FileSubset(stored(entries, world.schema), np.array(rows, np.int64))
         assert reopened(chosen) == [entries[row] for row in rows]
 
 
@@ -39,7 +39,7 @@ def two_shapes() -> tuple[list[FileEntry], TableSchema]:
 
 def test_a_leaf_that_no_chosen_file_has_is_left_out():
     entries, schema = two_shapes()
-    chosen = ChosenFiles(stored(entries, schema), np.array([0]))
+    chosen = FileSubset(stored(entries, schema), np.array([0]))
     (leaf,) = chosen.files.fields
     assert [field for field in schema.leaf_by_id if chosen.statistics(field) is not None] == [leaf]
     wanted, _ = write_segment(entries[:1], schema, segment_id="s", bounded_fields=())

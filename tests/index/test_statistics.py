@@ -24,10 +24,10 @@ from underlay.index.intake.schema_match import Fit, match_schema
 from underlay.index.intake.stack_arrays import FilePlace
 from underlay.parquet.footer.footer import Footer, KeyValue
 from underlay.parquet.footer.tail import load_footer
-from underlay.parquet.thrift.encode import I64, Binary, Bool
+from underlay.parquet.thrift.encode import I64, Bool, ThriftBinary
 from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, Scalar
+from underlay.schema.types import Field, Scalar, TypeKind
 
 TYPE_ORDER, IEEE_ORDER = 1, 2
 
@@ -44,11 +44,11 @@ def bounds(found: Known) -> tuple[object, object]:
     return found.low, found.high
 
 
-def double(value: float) -> Binary:
-    return Binary(struct.pack("<d", value))
+def double(value: float) -> ThriftBinary:
+    return ThriftBinary(struct.pack("<d", value))
 
 
-def with_bounds(footer: Footer, low: Binary | None, high: Binary | None) -> Footer:
+def with_bounds(footer: Footer, low: ThriftBinary | None, high: ThriftBinary | None) -> Footer:
     changes = {patching.MIN_VALUE: low, patching.MAX_VALUE: high, patching.MIN: None, patching.MAX: None}
     return patching.with_statistics(footer, 0, changes)
 
@@ -125,7 +125,7 @@ def test_t4_genuine_floating_orders():
 @pytest.mark.parametrize("type_", [pa.float32(), pa.float64()])
 def test_t5_zero_bounds_are_of_both_zeros(type_):
     code = "<f" if type_ == pa.float32() else "<d"
-    low, high = Binary(struct.pack(code, 0.0)), Binary(struct.pack(code, -0.0))
+    low, high = ThriftBinary(struct.pack(code, 0.0)), ThriftBinary(struct.pack(code, -0.0))
     found = known(with_bounds(footer_of([-0.0, 0.0], type_), low, high), type_)
     assert (math.copysign(1, found.low), math.copysign(1, found.high)) == (-1.0, 1.0)
 
@@ -187,7 +187,7 @@ def test_t14_a_bound_that_overflows_the_finer_unit_is_none():
 
 
 def test_seconds_of_our_own_are_rounded_outwards():
-    table = TableSchema(fields=(Field(id=1, name="c", type=Scalar(Kind.TIMESTAMP, unit="s")),), last_id=1)
+    table = TableSchema(fields=(Field(id=1, name="c", type=Scalar(TypeKind.TIMESTAMP, unit="s")),), last_id=1)
     field = pa.field("c", pa.timestamp("ms"), metadata={"PARQUET:field_id": "1"})
     footer = opened(written(pa.table([pa.array([-1, 1001], pa.timestamp("ms"))], schema=pa.schema([field]))))
     column = entry_of(footer, table, by="id").columns[0]
@@ -227,7 +227,7 @@ def test_t16_newer_spark_is_believed():
 
 def test_t18_int96_has_no_bounds():
     footer = footer_of([1, 2], pa.timestamp("ns"), use_deprecated_int96_timestamps=True)
-    forged = with_bounds(footer, Binary(bytes(12)), Binary(b"\xff" * 12))
+    forged = with_bounds(footer, ThriftBinary(bytes(12)), ThriftBinary(b"\xff" * 12))
     assert bounds(known(forged, pa.timestamp("ns"))) == (None, None)
 
 
@@ -239,7 +239,7 @@ def test_t18_genuine_int96_from_spark():
 def test_t19_old_fields_count_only_for_signed_numbers():
     def aged(footer: Footer, low: bytes, high: bytes) -> Footer:
         gone = {patching.MIN_VALUE: None, patching.MAX_VALUE: None}
-        changes = {**gone, patching.MIN: Binary(low), patching.MAX: Binary(high)}
+        changes = {**gone, patching.MIN: ThriftBinary(low), patching.MAX: ThriftBinary(high)}
         return patching.ordered(patching.with_statistics(footer, 0, changes), None)
 
     numbers = aged(footer_of([1, 2], pa.int32()), struct.pack("<i", 1), struct.pack("<i", 2))
@@ -291,7 +291,7 @@ def test_t21_unsigned_numbers_are_unsigned():
 
 
 def known_decimal(footer: Footer, precision: int, scale: int) -> Known:
-    scalar = Scalar(Kind.DECIMAL, precision=precision, scale=scale)
+    scalar = Scalar(TypeKind.DECIMAL, precision=precision, scale=scale)
     table = TableSchema(fields=(Field(id=1, name="c", type=scalar),), last_id=1)
     return known_of(entry_of(footer, table).columns[0], table, 0, footer.row_group_count)
 
@@ -318,19 +318,19 @@ def test_t22_wide_decimals_are_sign_extended():
 def test_t22_genuine_decimals_of_variable_length():
     footer = load_footer(from_testing("byte_array_decimal")).footer
     node = footer.schema.leaves[0].node
-    scalar = Scalar(Kind.DECIMAL, precision=node.logical.precision or 0, scale=node.logical.scale or 0)
+    scalar = Scalar(TypeKind.DECIMAL, precision=node.logical.precision or 0, scale=node.logical.scale or 0)
     table = TableSchema(fields=(Field(id=1, name=node.name, type=scalar),), last_id=1)
     assert entry_of(footer, table).columns[0].flags[0] & 3 in (0, 3)
 
 
 def test_t23_inverted_bounds_are_ignored():
     footer = footer_of([100, 900], pa.int64())
-    forged = with_bounds(footer, Binary(struct.pack("<q", 900)), Binary(struct.pack("<q", 100)))
+    forged = with_bounds(footer, ThriftBinary(struct.pack("<q", 900)), ThriftBinary(struct.pack("<q", 100)))
     assert bounds(known(forged, pa.int64())) == (None, None)
-    texts = with_bounds(footer_of(["a", "b"], pa.string()), Binary(b"b"), Binary(b"a"))
+    texts = with_bounds(footer_of(["a", "b"], pa.string()), ThriftBinary(b"b"), ThriftBinary(b"a"))
     assert bounds(known(texts, pa.string())) == (None, None)
     wide = footer_of([Decimal("-1.00"), Decimal("1.00")], pa.decimal128(20, 2))
-    forged = with_bounds(wide, Binary(bytes(8) + b"\x64"), Binary(b"\xff" * 8 + b"\x9c"))
+    forged = with_bounds(wide, ThriftBinary(bytes(8) + b"\x64"), ThriftBinary(b"\xff" * 8 + b"\x9c"))
     assert bounds(known_decimal(forged, 20, 2)) == (None, None)
 
 
@@ -347,7 +347,7 @@ def test_t24_required_columns_have_no_nulls_whatever_they_say():
 
 
 def test_t24_bounds_of_a_chunk_without_values_are_ignored():
-    footer = with_bounds(footer_of([None, None], pa.int64()), Binary(bytes(8)), Binary(bytes(8)))
+    footer = with_bounds(footer_of([None, None], pa.int64()), ThriftBinary(bytes(8)), ThriftBinary(bytes(8)))
     assert bounds(known(footer, pa.int64())) == (None, None)
 
 

@@ -21,23 +21,23 @@ from underlay.parquet.write.writer import WriteOptions, write_files
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.table_schema import LeafColumn, TableSchema
-from underlay.schema.types import Field, Kind, Scalar
+from underlay.schema.types import Field, Scalar, TypeKind
 
 COLUMNS: list[tuple[Scalar, st.SearchStrategy[object]]] = [
-    (Scalar(Kind.INT64), st.integers(-(2**63), 2**63 - 1)),
-    (Scalar(Kind.INT8), st.integers(-128, 127)),
-    (Scalar(Kind.UINT32), st.integers(0, 2**32 - 1)),
-    (Scalar(Kind.UINT64), st.integers(0, 2**64 - 1)),
-    (Scalar(Kind.FLOAT64), st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf, 1.5]) | st.floats()),
-    (Scalar(Kind.FLOAT32), st.sampled_from([0.0, -0.0, math.nan]) | st.floats(width=32)),
-    (Scalar(Kind.STRING), st.text(st.characters(exclude_categories=["Cs"]), max_size=90)),
-    (Scalar(Kind.BINARY), st.binary(max_size=90) | st.just(b"\xff" * 80)),
-    (Scalar(Kind.BOOLEAN), st.booleans()),
-    (Scalar(Kind.DATE), st.dates()),
-    (Scalar(Kind.TIMESTAMP, unit="us"), st.datetimes()),
-    (Scalar(Kind.TIMESTAMP, unit="s"), st.datetimes().map(lambda t: t.replace(microsecond=0))),
-    (Scalar(Kind.DECIMAL, precision=9, scale=2), st.decimals(-9_999_999, 9_999_999, places=2)),
-    (Scalar(Kind.DECIMAL, precision=30, scale=3), st.decimals(-(10**20), 10**20, places=3)),
+    (Scalar(TypeKind.INT64), st.integers(-(2**63), 2**63 - 1)),
+    (Scalar(TypeKind.INT8), st.integers(-128, 127)),
+    (Scalar(TypeKind.UINT32), st.integers(0, 2**32 - 1)),
+    (Scalar(TypeKind.UINT64), st.integers(0, 2**64 - 1)),
+    (Scalar(TypeKind.FLOAT64), st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf, 1.5]) | st.floats()),
+    (Scalar(TypeKind.FLOAT32), st.sampled_from([0.0, -0.0, math.nan]) | st.floats(width=32)),
+    (Scalar(TypeKind.STRING), st.text(st.characters(exclude_categories=["Cs"]), max_size=90)),
+    (Scalar(TypeKind.BINARY), st.binary(max_size=90) | st.just(b"\xff" * 80)),
+    (Scalar(TypeKind.BOOLEAN), st.booleans()),
+    (Scalar(TypeKind.DATE), st.dates()),
+    (Scalar(TypeKind.TIMESTAMP, unit="us"), st.datetimes()),
+    (Scalar(TypeKind.TIMESTAMP, unit="s"), st.datetimes().map(lambda t: t.replace(microsecond=0))),
+    (Scalar(TypeKind.DECIMAL, precision=9, scale=2), st.decimals(-9_999_999, 9_999_999, places=2)),
+    (Scalar(TypeKind.DECIMAL, precision=30, scale=3), st.decimals(-(10**20), 10**20, places=3)),
 ]
 TABLE = TableSchema(
     fields=tuple(Field(id=at + 1, name=f"c{at}", type=scalar) for at, (scalar, _) in enumerate(COLUMNS)),
@@ -74,7 +74,7 @@ def stored(value: object, scalar: Scalar) -> object:
 
 
 def bound(value: object, scalar: Scalar) -> object:
-    if scalar.kind is Kind.DECIMAL and storage_of(scalar) is Storage.BYTES and isinstance(value, bytes):
+    if scalar.kind is TypeKind.DECIMAL and storage_of(scalar) is Storage.BYTES and isinstance(value, bytes):
         return int.from_bytes(value, "big", signed=True)
     return value
 
@@ -128,6 +128,6 @@ def test_bounds_of_our_own_files_hold_and_nan_is_known_exactly(table, block_rows
             assert known.may_hold_nan == holds_nan
             if holds_nan:
                 assert (known.low, known.high) == (None, None)
-            elif leaf.type.kind is Kind.INT64 and any(value is not None for value in values):
+            elif leaf.type.kind is TypeKind.INT64 and any(value is not None for value in values):
                 assert known.is_low_exact
                 assert known.is_high_exact

@@ -14,10 +14,10 @@ from underlay.index.sources.tree import scan_all
 from underlay.ingest.run.ingest import ingest
 from underlay.ingest.run.summary import Summary
 from underlay.ingest.work.options import Options, read_options
-from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.workers import LocalWorkers, MakeWorkers
 from underlay.store import Store, open_store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.open_table import OpenTable
 
 NAME = "taxi.trips"
@@ -25,21 +25,21 @@ COLUMNS = "id bigint not null, fare double, day date, note string"
 HEADER = "id,fare,day,note\n"
 
 
-def memory_lake() -> Lake:
+def memory_lake() -> LakeCatalog:
     return lake_at(open_store(f"memory://{os.urandom(6).hex()}"))
 
 
-def lake_at(store: Store, **given: object) -> Lake:
+def lake_at(store: Store, **given: object) -> LakeCatalog:
     """The lake as a new process sees it."""
-    return Lake(store, surroundings(**given))
+    return LakeCatalog(store, surroundings(**given))
 
 
 def run(
-    lake: Lake,
+    lake: LakeCatalog,
     sources: str | Path | Sequence[str | Path],
     *,
     workers: MakeWorkers | None = None,
-    progress: Progress | None = None,
+    progress: IngestProgress | None = None,
     **options: Unpack[Options],
 ) -> Summary:
     """Ingest into the table, with one thread and the columns above unless said otherwise."""
@@ -56,16 +56,16 @@ def write_csv(folder: Path, name: str, ids: Sequence[int], bad: Sequence[str] = 
     return path
 
 
-def rows(lake: Lake, name: str = NAME) -> list[dict[str, object]]:
+def rows(lake: LakeCatalog, name: str = NAME) -> list[dict[str, object]]:
     """All rows, as a new process sees them."""
     return rows_in(OpenTable(lake_at(lake.store), name))
 
 
-def ids(lake: Lake) -> list[int]:
+def ids(lake: LakeCatalog) -> list[int]:
     return sorted(int(str(row["id"])) for row in rows(lake))
 
 
-def rejected(lake: Lake) -> list[tuple[str, object, object]]:
+def rejected(lake: LakeCatalog) -> list[tuple[str, object, object]]:
     """File name, line and bytes of every rejected row."""
     if f"{NAME}_rejected" not in lake_at(lake.store).catalog().tables:
         return []
@@ -73,7 +73,7 @@ def rejected(lake: Lake) -> list[tuple[str, object, object]]:
     return sorted(found, key=str)
 
 
-def records(lake: Lake) -> dict[str, SourceRecord]:
+def records(lake: LakeCatalog) -> dict[str, SourceRecord]:
     """What the table remembers, by file name."""
     table = OpenTable(lake_at(lake.store), NAME)
     snapshot = table.snapshot(table.head())
@@ -81,6 +81,6 @@ def records(lake: Lake) -> dict[str, SourceRecord]:
     return {record.uri.rpartition("/")[2]: record for record in found}
 
 
-def data_files(lake: Lake) -> list[str]:
+def data_files(lake: LakeCatalog) -> list[str]:
     """Objects that are Parquet files, whether a version names them or not."""
     return [found.key for found in lake.store.list_objects("taxi/trips") if found.key.endswith(".parquet")]

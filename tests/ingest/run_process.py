@@ -26,8 +26,8 @@ from underlay.ingest.run.summary import Summary
 from underlay.ingest.work.options import read_options
 from underlay.ingest.work.workers import LocalWorkers
 from underlay.store import Store, open_store
-from underlay.store.testing.wrapper import Op, Request, StoreWrapper
-from underlay.table.catalog.lake import Lake
+from underlay.store.testing.wrapper import Request, StoreMethod, StoreWrapper
+from underlay.table.catalog.lake import LakeCatalog
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def in_child(work: Callable[[], object]) -> int:
 
 def ingest_all(store: Store, folder: str, batch: int) -> Summary:
     """With the surroundings of a real process: nobody's clock is turned."""
-    lake = Lake(store)
+    lake = LakeCatalog(store)
     settings = read_options(f"{folder}/*", columns=COLUMNS, batch_sources=batch)
     return ingest(lake, NAME, settings, workers=lambda size, count: LocalWorkers(store))
 
@@ -75,7 +75,7 @@ def stop(url: str, folder: str) -> None:
 
     def is_third_root(request: Request, count: int) -> bool:
         """The roots of the table: made, claimed, and with rows."""
-        if request.op is Op.CREATE and request.keys[0].endswith(".root"):
+        if request.op is StoreMethod.CREATE and request.keys[0].endswith(".root"):
             roots.append(request.keys[0])
             return len(roots) == 3
         return False

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from underlay.ingest.rows.reading import Reading, Rejected
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.rows.reading import Rejected, RowRules
+from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.work.read_source import read_source
 from underlay.schema.convert.arrow import from_arrow
 
 
-def reading(*fields: pa.Field | tuple[str, pa.DataType], **options: object) -> Reading:
-    return replace(Reading(schema=from_arrow(pa.schema(list(fields)))), **options)
+def reading(*fields: pa.Field | tuple[str, pa.DataType], **options: object) -> RowRules:
+    return replace(RowRules(schema=from_arrow(pa.schema(list(fields)))), **options)
 
 
 def take(
-    data: bytes, how: Reading, kind: Kind = Kind.CSV, name: str = "trips"
+    data: bytes, how: RowRules, kind: FileFormat = FileFormat.CSV, name: str = "trips"
 ) -> tuple[list[dict[str, object]], list[Rejected]]:
     rows: list[dict[str, object]] = []
     rejected: list[Rejected] = []

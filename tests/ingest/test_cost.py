@@ -14,17 +14,17 @@ from underlay.ingest.exactly_once.claim import claim
 from underlay.ingest.exactly_once.commit_claimed import commit_claimed
 from underlay.ingest.exactly_once.ledger import sort_out
 from underlay.ingest.source.find import find_sources
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.store import CountingStore, Store
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.versions.environment import uuid7
 
 KNOWN = 1_000_000
 ASKED = 10_000
 
 
-def found(number: int) -> Found:
-    return Found(f"s3://bucket/folder/part-{number:08}.csv", "etag", 1)
+def found(number: int) -> Source:
+    return Source(f"s3://bucket/folder/part-{number:08}.csv", "etag", 1)
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,12 @@ def test_known_sources_cost_the_pages_on_the_way_to_them_and_nothing_else(store:
     counting.reset()
     ledger = sort_out(table, head, [found(number) for number in range(ASKED)])
     assert len(ledger.known) == ASKED
-    assert {served.request.op for served in counting.log} == {Op.GET}
+    assert {served.request.op for served in counting.log} == {StoreMethod.GET}
     assert all("/_index/sources/" in served.request.keys[0] for served in counting.log)
     assert counting.request_count() <= 2 + ASKED // 300  # hundreds of sources in a page
     counting.reset()
     assert claim(begin(table), [found(number) for number in range(ASKED)]).entries == ()
-    assert counting.request_count(Op.CREATE) == 0
+    assert counting.request_count(StoreMethod.CREATE) == 0
 
 
 def test_one_new_among_a_million_known_sources_writes_a_few_pages(store: Store, tmp_path: Path):
@@ -64,6 +64,6 @@ def test_one_new_among_a_million_known_sources_writes_a_few_pages(store: Store, 
     claims = claim(begin(table), find_sources([f"{tmp_path}/*"]))
     commit_claimed(claims, *work(claims))
     assert counting.sent_bytes() < 200_000
-    written = [key for served in counting.log if served.request.op is Op.PUT for key in served.request.keys]
+    written = [key for served in counting.log if served.request.op is StoreMethod.PUT for key in served.request.keys]
     assert len([key for key in written if "/_index/sources/" in key]) <= 8
-    assert counting.request_count(Op.CREATE) == 2
+    assert counting.request_count(StoreMethod.CREATE) == 2

@@ -16,12 +16,12 @@ from underlay.errors import InvalidRequest, TooManyRejected
 from underlay.ingest.exactly_once.ledger import Ledger
 from underlay.ingest.work import source_rows
 from underlay.ingest.work.progress import NoProgress
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
 
 
 @pytest.fixture
-def lake() -> Lake:
+def lake() -> LakeCatalog:
     return memory_lake()
 
 
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 GOOD = [1, 2, 3, 4, 5]
 
 
-def reason_for(lake: Lake, folder: Path, name: str) -> str:
+def reason_for(lake: LakeCatalog, folder: Path, name: str) -> str:
     """Why the one source failed, everything else being there."""
     done = run(lake, f"{folder}/*")
     assert ids(lake) == GOOD
@@ -48,7 +48,7 @@ def reason_for(lake: Lake, folder: Path, name: str) -> str:
     return done.failures[0].reason
 
 
-def test_rows_that_are_none_are_rejected_with_their_places_and_the_others_come(lake: Lake, folder: Path):
+def test_rows_that_are_none_are_rejected_with_their_places_and_the_others_come(lake: LakeCatalog, folder: Path):
     lines = [
         b"10,0.5,2024-02-29,good",
         b"11,0.5,2023-02-29,no such day",
@@ -78,19 +78,19 @@ def test_rows_that_are_none_are_rejected_with_their_places_and_the_others_come(l
     assert reasons[5] == "it has 3 fields instead of 4"
 
 
-def test_a_gzip_file_that_is_cut_short_fails_as_a_whole(lake: Lake, folder: Path):
+def test_a_gzip_file_that_is_cut_short_fails_as_a_whole(lake: LakeCatalog, folder: Path):
     text = HEADER + "".join(f"{number},,,{number * 7919}\n" for number in range(100, 300_000))
     (folder / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-100])
     assert "Truncated compressed stream" in reason_for(lake, folder, "cut.csv.gz")
 
 
-def test_a_parquet_file_that_is_cut_short_fails_as_a_whole(lake: Lake, folder: Path):
+def test_a_parquet_file_that_is_cut_short_fails_as_a_whole(lake: LakeCatalog, folder: Path):
     data = (folder / "z.parquet").read_bytes()
     (folder / "cut.parquet").write_bytes(data[:-50])
     assert "is no Parquet file that can be read" in reason_for(lake, folder, "cut.parquet")
 
 
-def test_a_parquet_file_with_a_damaged_page_fails_as_a_whole(lake: Lake, folder: Path):
+def test_a_parquet_file_with_a_damaged_page_fails_as_a_whole(lake: LakeCatalog, folder: Path):
     path = folder / "torn.parquet"
     pq.write_table(pa.table({"id": range(200_000)}), path, row_group_size=10_000, write_page_checksum=True)
     data = bytearray(path.read_bytes())
@@ -99,7 +99,7 @@ def test_a_parquet_file_with_a_damaged_page_fails_as_a_whole(lake: Lake, folder:
     assert "is no Parquet file that can be read" in reason_for(lake, folder, "torn.parquet")
 
 
-def test_an_empty_source_is_done_with_no_rows(lake: Lake, folder: Path):
+def test_an_empty_source_is_done_with_no_rows(lake: LakeCatalog, folder: Path):
     (folder / "empty.csv").touch()
     (folder / "empty.jsonl").touch()
     (folder / "blank.csv").write_text("\n\n")
@@ -110,7 +110,7 @@ def test_an_empty_source_is_done_with_no_rows(lake: Lake, folder: Path):
     assert records(lake)["empty.csv"].status == "done"
 
 
-def test_a_folder_is_refused_before_anything_happens(lake: Lake, folder: Path):
+def test_a_folder_is_refused_before_anything_happens(lake: LakeCatalog, folder: Path):
     with pytest.raises(InvalidRequest, match="is a folder"):
         run(lake, [f"{folder}/*.csv", folder])
     assert list(lake.store.list_objects("")) == []
@@ -120,7 +120,7 @@ def test_a_folder_is_refused_before_anything_happens(lake: Lake, folder: Path):
 
 @pytest.mark.parametrize("name", ["long.csv", "long.parquet"])
 def test_a_source_that_changes_while_it_is_read_fails_as_a_whole_and_comes_next_time(
-    name: str, lake: Lake, folder: Path
+    name: str, lake: LakeCatalog, folder: Path
 ):
     path = folder / name
     if name.endswith(".csv"):
@@ -143,7 +143,7 @@ def test_a_source_that_changes_while_it_is_read_fails_as_a_whole_and_comes_next_
     assert run(lake, f"{folder}/*").row_count > 100_000
 
 
-def test_a_source_that_vanishes_before_it_is_read_fails(lake: Lake, folder: Path):
+def test_a_source_that_vanishes_before_it_is_read_fails(lake: LakeCatalog, folder: Path):
     path = write_csv(folder, "gone.csv", [9])
 
     class Meanwhile(NoProgress):
@@ -154,14 +154,16 @@ def test_a_source_that_vanishes_before_it_is_read_fails(lake: Lake, folder: Path
     assert (done.failed, done.failures[0].reason, ids(lake)) == (1, "no such file or directory", GOOD)
 
 
-def test_a_source_whose_name_says_nothing_fails_unless_its_kind_is_given(lake: Lake, folder: Path):
+def test_a_source_whose_name_says_nothing_fails_unless_its_kind_is_given(lake: LakeCatalog, folder: Path):
     (folder / "notes").write_text(HEADER + "6,,,\n")
     assert "does not say what it holds" in reason_for(lake, folder, "notes")
     assert run(lake, folder / "notes", kind="csv", retry_failed=True).ingested == 1
     assert ids(lake) == [*GOOD, 6]
 
 
-def test_a_source_of_which_very_many_rows_do_not_fit_fails(lake: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_source_of_which_very_many_rows_do_not_fit_fails(
+    lake: LakeCatalog, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(source_rows, "REJECTED_ROWS", 100)
     write_csv(folder, "wrong.csv", [6], ["a|b"] * 101)
     reason = reason_for(lake, folder, "wrong.csv")
@@ -171,7 +173,7 @@ def test_a_source_of_which_very_many_rows_do_not_fit_fails(lake: Lake, folder: P
         run(lake, f"{folder}/*", retry_failed=True, max_rejected=100)
 
 
-def test_a_table_with_partitions_and_an_order_is_filled_as_well(lake: Lake, folder: Path):
+def test_a_table_with_partitions_and_an_order_is_filled_as_well(lake: LakeCatalog, folder: Path):
     lake.initialise()
     create(lake, NAME, define(COLUMNS, partition_by=["day"], sort_by=["-id"]))
     assert run(lake, f"{folder}/*").ingested == 4

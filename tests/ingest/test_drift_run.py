@@ -11,13 +11,13 @@ import pytest
 
 from tests.ingest.lakes import ids, memory_lake, rejected, rows, run
 from underlay.errors import InvalidRequest
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 
 COLUMNS = "id bigint not null, fare double, kind string default 'none'"
 
 
 @pytest.fixture
-def lake() -> Lake:
+def lake() -> LakeCatalog:
     return memory_lake()
 
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_new_column_fails_its_source_and_no_other(lake: Lake, folder: Path):
+def test_a_new_column_fails_its_source_and_no_other(lake: LakeCatalog, folder: Path):
     done = run(lake, f"{folder}/*", columns=COLUMNS)
     assert (done.ingested, ids(lake)) == (1, [1])
     assert [(one.uri[-9:].rpartition("/")[2], one.reason.partition(".")[0]) for one in done.failures] == [
@@ -43,13 +43,13 @@ def test_a_new_column_fails_its_source_and_no_other(lake: Lake, folder: Path):
     ]
 
 
-def test_new_columns_are_left_out(lake: Lake, folder: Path):
+def test_new_columns_are_left_out(lake: LakeCatalog, folder: Path):
     assert run(lake, f"{folder}/*", columns=COLUMNS, new_columns="ignore").ingested == 4
     assert ids(lake) == [1, 2, *[3] * 30_000, 4, 5]
     assert set(rows(lake)[0]) == {"id", "fare", "kind"}
 
 
-def test_new_columns_are_added_with_a_type_that_holds_what_all_sources_have(lake: Lake, folder: Path):
+def test_new_columns_are_added_with_a_type_that_holds_what_all_sources_have(lake: LakeCatalog, folder: Path):
     done = run(lake, f"{folder}/*", columns=COLUMNS, new_columns="add")
     assert (done.ingested, done.failed, done.added_columns) == (4, 0, ("tip", "day", "late"))
     found = {row["id"]: (row["tip"], row["day"], row["late"], row["kind"]) for row in rows(lake)}
@@ -63,7 +63,7 @@ def test_new_columns_are_added_with_a_type_that_holds_what_all_sources_have(lake
     assert run(lake, f"{folder}/*", columns=COLUMNS).known == 4
 
 
-def test_a_source_whose_new_column_has_another_type_fails(lake: Lake, tmp_path: Path):
+def test_a_source_whose_new_column_has_another_type_fails(lake: LakeCatalog, tmp_path: Path):
     (tmp_path / "a.csv").write_text("id,more\n1,2\n")
     (tmp_path / "b.csv").write_text("id,more\n2,x\n")
     (tmp_path / "c.csv").write_text("id,ID\n3,3\n")
@@ -77,7 +77,7 @@ def test_a_source_whose_new_column_has_another_type_fails(lake: Lake, tmp_path: 
     ]
 
 
-def test_a_missing_column_is_null_or_its_default_where_that_is_allowed(lake: Lake, tmp_path: Path):
+def test_a_missing_column_is_null_or_its_default_where_that_is_allowed(lake: LakeCatalog, tmp_path: Path):
     (tmp_path / "a.csv").write_text("id\n1\n")
     (tmp_path / "b.csv").write_text("fare\n1\n")
     (tmp_path / "c.jsonl").write_text('{"id": 2, "kind": null}\n{"fare": 1}\n')
@@ -87,7 +87,7 @@ def test_a_missing_column_is_null_or_its_default_where_that_is_allowed(lake: Lak
     assert rejected(lake) == [("c.jsonl", 2, b'{"fare": 1}')]
 
 
-def test_a_narrower_type_is_widened_and_any_other_refused_with_the_source(lake: Lake, tmp_path: Path):
+def test_a_narrower_type_is_widened_and_any_other_refused_with_the_source(lake: LakeCatalog, tmp_path: Path):
     narrow = pa.table({"id": pa.array([1], pa.int8()), "fare": pa.array([1.5], pa.float32())})
     pq.write_table(narrow, tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": pa.array([2.5])}), tmp_path / "b.parquet")
@@ -97,7 +97,7 @@ def test_a_narrower_type_is_widened_and_any_other_refused_with_the_source(lake: 
     assert [one.reason.partition(" (")[0] for one in done.failures] == ["id: the column has another type"] * 2
 
 
-def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(lake: Lake, tmp_path: Path):
+def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(lake: LakeCatalog, tmp_path: Path):
     (tmp_path / "a.csv").write_text("id\n1\n")
     (tmp_path / "b.csv").write_text("id,_source\n2,me\n")
     done = run(lake, [tmp_path / "a.csv", tmp_path / "b.csv"], columns=COLUMNS, new_columns="add")
@@ -110,7 +110,7 @@ def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(la
     assert ids(lake) == [1]
 
 
-def test_a_column_that_differs_by_case_only_is_not_ignored_for_nulls(lake: Lake, tmp_path: Path):
+def test_a_column_that_differs_by_case_only_is_not_ignored_for_nulls(lake: LakeCatalog, tmp_path: Path):
     (tmp_path / "a.csv").write_text("id,Fare\n1,0.5\n")
     done = run(lake, f"{tmp_path}/*", columns=COLUMNS, new_columns="ignore")
     assert (done.failed, done.row_count) == (1, 0)

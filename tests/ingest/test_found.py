@@ -12,7 +12,7 @@ from tests.store.servers import S3Server
 from underlay.errors import InvalidRequest, NotFound, Replaced
 from underlay.ingest.source.find import find_sources, list_beginning
 from underlay.ingest.source.pinned import open_pinned
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.store import Store, StoredObject, open_store
 from underlay.store.local import LocalStore
 from underlay.store.testing.wrapper import Request, StoreWrapper
@@ -32,7 +32,7 @@ KEYS = (
 )
 
 
-def names(found: list[Found], root: str) -> list[str]:
+def names(found: list[Source], root: str) -> list[str]:
     assert [one.uri for one in found] == sorted(one.uri for one in found)
     return [one.uri.removeprefix(root) for one in found]
 

@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.ingest.run.ingest import cut
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.groups import GROUP_BYTES, SMALL_BYTES, group
 
 SIZES = st.lists(st.integers(0, 3 * SMALL_BYTES) | st.integers(0, 1000), max_size=60)
 
 
-def by_uri(found: Found) -> str:
+def by_uri(found: Source) -> str:
     return found.uri
 
 
-def sources(sizes: list[int]) -> list[Found]:
-    return [Found(f"s3://b/{at:04}", "etag", size) for at, size in enumerate(sizes)]
+def sources(sizes: list[int]) -> list[Source]:
+    return [Source(f"s3://b/{at:04}", "etag", size) for at, size in enumerate(sizes)]
 
 
 @given(SIZES, st.integers(1, 12))

@@ -9,23 +9,23 @@ import pytest
 from underlay.errors import SchemaMismatch, SourceUnreadable
 from underlay.ingest.rows.reading import Dialect
 from underlay.ingest.rows.schema_drift import drift
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.work.infer_schema import Sample, combine, infer_one
 from underlay.schema.convert.arrow import from_arrow
 
 
 def csv(text: str, name: str = "a.csv") -> Sample:
-    return name, Kind.CSV, io.BytesIO(text.encode())
+    return name, FileFormat.CSV, io.BytesIO(text.encode())
 
 
 def json(text: str, name: str = "a.json") -> Sample:
-    return name, Kind.JSON, io.BytesIO(text.encode())
+    return name, FileFormat.JSON, io.BytesIO(text.encode())
 
 
 def parquet(table: pa.Table, name: str = "a.parquet") -> Sample:
     sink = io.BytesIO()
     pq.write_table(table, sink)
-    return name, Kind.PARQUET, io.BytesIO(sink.getvalue())
+    return name, FileFormat.PARQUET, io.BytesIO(sink.getvalue())
 
 
 def infer_schema(samples: list[Sample], dialect: Dialect | None = None) -> pa.Schema:
@@ -58,7 +58,7 @@ def test_types_are_told_by_how_values_are_written():
 
 
 def test_a_record_that_is_no_utf8_does_not_make_bytes_of_a_column_of_text():
-    sample = "a.csv", Kind.CSV, io.BytesIO(b"id,name\n1,bob\n2,caf\xe9\n")
+    sample = "a.csv", FileFormat.CSV, io.BytesIO(b"id,name\n1,bob\n2,caf\xe9\n")
     assert infer_schema([sample]) == pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
@@ -82,7 +82,7 @@ def test_a_column_of_csv_that_is_written_in_different_ways_is_text():
 
 
 def test_a_source_that_shows_no_columns_is_an_error():
-    for sample in (csv(""), json("[1]\n"), ("a.parquet", Kind.PARQUET, io.BytesIO(b"PAR1"))):
+    for sample in (csv(""), json("[1]\n"), ("a.parquet", FileFormat.PARQUET, io.BytesIO(b"PAR1"))):
         with pytest.raises(SourceUnreadable, match=sample[0]):
             infer_schema([sample])
     with pytest.raises(SchemaMismatch, match="header"):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.ingest.source_reading import reading, take
 from underlay.errors import SchemaMismatch
-from underlay.ingest.rows.reading import NewColumns, Reading
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.source.file_format import FileFormat
 from underlay.schema.table_schema import TableSchema
 
 ID = pa.field("id", pa.int8(), nullable=False)
@@ -34,7 +34,7 @@ BAD = [
 @given(st.lists(st.sampled_from([*GOOD, *BAD, b"", b" "]), max_size=12), st.sampled_from([16, 50, 1 << 20]))
 def test_good_lines_are_rows_and_bad_ones_are_rejected_whatever_the_block_size(lines: list[bytes], block_bytes: int):
     how = reading(ID, ("fare", pa.float32()), block_bytes=block_bytes)
-    rows, rejected = take(b"\n".join(lines), how, Kind.JSON)
+    rows, rejected = take(b"\n".join(lines), how, FileFormat.JSON)
     assert rows == [GOOD[line] for line in lines if line in GOOD]
     bad = [(at, line) for at, line in enumerate(lines, start=1) if line in BAD]
     assert [(one.line, one.raw) for one in rejected] == bad
@@ -56,7 +56,7 @@ def test_every_type_of_a_table_has_a_form_in_json():
         "s": b'{"x":null}', "m": b'{"seven":"7"}', "l": b'[{"x":1,"days":["2024-02-30"]}]',
     }  # fmt: skip
     lines = [good, b'{"n":"NaN"}', *(b'{"%b":%b}' % (name.encode(), text) for name, text in bad.items()), b"{}"]
-    rows, rejected = take(b"\n".join(lines), reading(*fields), Kind.JSON)
+    rows, rejected = take(b"\n".join(lines), reading(*fields), FileFormat.JSON)
     first, last = rows
     assert first["blob"] == b"\x00\xff"
     assert str(first["at"]) == "2024-01-01 00:00:00+00:00"
@@ -73,28 +73,28 @@ def test_a_key_that_the_table_does_not_have_is_an_error_with_its_line_or_ignored
     for line, name in ((b'{"id":2,"tip":1}', "tip"), (b'{"id":2,"s":{"x":1,"tip":1}}', "s.tip")):
         data = b'{"id":1}\n' + line + b"\n"
         with pytest.raises(SchemaMismatch, match=f'trips, line 2: the table has no column "?{name}"?'):
-            take(data, reading(*fields), Kind.JSON)
-        rows, _ = take(data, reading(*fields, new_columns=NewColumns.IGNORE), Kind.JSON)
+            take(data, reading(*fields), FileFormat.JSON)
+        rows, _ = take(data, reading(*fields, new_columns=NewColumns.IGNORE), FileFormat.JSON)
         assert [row["id"] for row in rows] == [1, 2]
 
 
-def with_default(how: Reading, default: str) -> Reading:
+def with_default(how: RowRules, default: str) -> RowRules:
     first, *others = how.schema.fields
     return replace(how, schema=TableSchema(fields=(replace(first, default=default), *others), last_id=9))
 
 
 def test_a_missing_key_is_the_default_and_a_null_is_null():
     how = with_default(reading(("at", pa.timestamp("us")), ("_source", pa.string())), "2024-01-01 00:00:00")
-    rows, _ = take(b'{}\n{"at":null}\n', replace(how, source_column="_source"), Kind.JSON)
+    rows, _ = take(b'{}\n{"at":null}\n', replace(how, source_column="_source"), FileFormat.JSON)
     assert rows == [{"at": datetime(2024, 1, 1), "_source": "trips"}, {"at": None, "_source": "trips"}]
     uuids = with_default(reading(("u", pa.uuid())), "00000000-0000-0000-0000-000000000001")
-    rows, _ = take(b'{"u":"00000000-0000-0000-0000-000000000002"}\n{}\n', uuids, Kind.JSON)
+    rows, _ = take(b'{"u":"00000000-0000-0000-0000-000000000002"}\n{}\n', uuids, FileFormat.JSON)
     assert [str(row["u"])[-1] for row in rows] == ["2", "1"]
 
 
 def test_a_line_that_is_too_long_is_passed_over_and_an_empty_source_has_no_rows():
     how = reading(ID, block_bytes=16, record_bytes=40)
-    rows, rejected = take(b'{"id":1}\n{"id":2' + b" " * 100 + b'}\r\n{"id":3}', how, Kind.JSON)
+    rows, rejected = take(b'{"id":1}\n{"id":2' + b" " * 100 + b'}\r\n{"id":3}', how, FileFormat.JSON)
     assert rows == [{"id": 1}, {"id": 3}]
     assert [(one.line, one.offset) for one in rejected] == [(2, 9)]
-    assert take(b"", how, Kind.JSON) == ([], [])
+    assert take(b"", how, FileFormat.JSON) == ([], [])

@@ -22,10 +22,10 @@ from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed
 from underlay.ingest.exactly_once.ledger import classify, sort_out
 from underlay.ingest.exactly_once.rejected_table import commit_rejected, open_rejected, recorded, reject
 from underlay.ingest.source.find import find_sources
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.store.store import Store
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, on
-from underlay.store.testing.wrapper import Op, Request
+from underlay.store.testing.wrapper import Request, StoreMethod
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head, OpenTable
@@ -209,7 +209,7 @@ def test_a_commit_of_unknown_fate_can_be_repeated(folder: Path):
         new_table(store)
         claims = claim(begin(opened(store)), find_sources([f"{folder}/*"]))
         staged, outcomes = work(claims)
-        faulty = FaultyStore(store, on(Op.CREATE, fault, key=".root", times=100))
+        faulty = FaultyStore(store, on(StoreMethod.CREATE, fault, key=".root", times=100))
         claims.run.table = opened(faulty)
         with pytest.raises(CommitUnknown):
             commit_claimed(claims, staged, outcomes)
@@ -242,14 +242,14 @@ def crash_after_write(number: int) -> Callable[[int, Request], Fault | None]:
     seen = count()
 
     def plan(_: int, request: Request) -> Fault | None:
-        is_write = request.op in (Op.CREATE, Op.PUT, Op.DELETE)
+        is_write = request.op in (StoreMethod.CREATE, StoreMethod.PUT, StoreMethod.DELETE)
         return Fault.CRASH_AFTER if is_write and next(seen) == number else None
 
     return plan
 
 
 def test_the_claims_of_a_run_that_died_are_known_by_its_rows_where_it_had_some():
-    found = Found("file:///a", "new", 1)
+    found = Source("file:///a", "new", 1)
     rows = SourceRecord("file:///a", "new", 3, "claimed", "gone", 5)
     cases = {
         "known": rows,

@@ -14,7 +14,7 @@ import pytest
 
 from tests.ingest.source_reading import reading, take
 from underlay.errors import NotFound, Replaced, SchemaMismatch, SourceUnreadable, Unsupported
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.work.read_source import read_source
 
 ID = pa.field("id", pa.int64(), nullable=False)
@@ -60,7 +60,7 @@ def test_parquet_is_read_by_name_and_widened():
     table = pa.table({"zone": ["JFK", None, "EWR"], "id": pa.array([1, None, 3], pa.int16()), "tip": [1, 2, 3]})
     fields = (ID, ("zone", pa.string()), ("fare", pa.float64()), ("_source", pa.string()))
     data = parquet(table.drop(["tip"]), row_group_size=2)
-    rows, rejected = take(data, reading(*fields, source_column="_source"), Kind.PARQUET, "a.parquet")
+    rows, rejected = take(data, reading(*fields, source_column="_source"), FileFormat.PARQUET, "a.parquet")
     assert rows == [
         {"id": 1, "zone": "JFK", "fare": None, "_source": "a.parquet"},
         {"id": 3, "zone": "EWR", "fare": None, "_source": "a.parquet"},
@@ -69,7 +69,7 @@ def test_parquet_is_read_by_name_and_widened():
         (2, None, "column id: null in a required column")
     ]
     with pytest.raises(SchemaMismatch, match=r"a\.parquet: the table has no column tip"):
-        take(parquet(table), reading(*fields), Kind.PARQUET, "a.parquet")
+        take(parquet(table), reading(*fields), FileFormat.PARQUET, "a.parquet")
 
 
 @pytest.mark.parametrize("unit", ["us", "ns"])
@@ -77,7 +77,7 @@ def test_old_times_of_parquet_are_whole_microseconds_or_rejected(unit: str):
     given = {"ns": [1_700_000_000_000_001_000, None, 1], "us": [1_700_000_000_000_001, None, 253_402_300_799_000_000]}
     table = pa.table({"at": pa.array(given[unit], pa.timestamp(unit))})
     data = parquet(table, use_deprecated_int96_timestamps=True)
-    rows, rejected = take(data, reading(("at", pa.timestamp("us"))), Kind.PARQUET)
+    rows, rejected = take(data, reading(("at", pa.timestamp("us"))), FileFormat.PARQUET)
     late = [] if unit == "ns" else [datetime(9999, 12, 31, 23, 59, 59)]
     assert [row["at"] for row in rows] == [datetime(2023, 11, 14, 22, 13, 20, 1), None, *late]
     finer = [(3, "column at: a time finer than microseconds")] if unit == "ns" else []
@@ -87,7 +87,7 @@ def test_old_times_of_parquet_are_whole_microseconds_or_rejected(unit: str):
 def test_parquet_of_another_type_is_refused_with_the_column_and_both_types():
     for found in ([1.5], ["1"], pa.array([1], pa.uint64())):
         with pytest.raises(SchemaMismatch, match=r"a\.parquet: id: .*expected int64, found (float64|string|uint64)"):
-            take(parquet(pa.table({"id": found})), reading(ID), Kind.PARQUET, "a.parquet")
+            take(parquet(pa.table({"id": found})), reading(ID), FileFormat.PARQUET, "a.parquet")
 
 
 def test_parquet_values_that_do_not_fit_are_rejected_with_their_rows():
@@ -96,7 +96,7 @@ def test_parquet_values_that_do_not_fit_are_rejected_with_their_rows():
     table = pa.table(
         {"at": seconds, "s": pa.array([{"x": 1}, {"x": 1}, {"x": None}, None], pa.struct([("x", pa.int8())]))}
     )
-    rows, rejected = take(parquet(table), reading(("at", pa.timestamp("ns")), part), Kind.PARQUET)
+    rows, rejected = take(parquet(table), reading(("at", pa.timestamp("ns")), part), FileFormat.PARQUET)
     assert [row["s"] for row in rows] == [{"x": 1}, None]
     assert [(one.line, one.reason.partition(":")[0]) for one in rejected] == [(2, "column at"), (3, "column s.x")]
 
@@ -105,7 +105,7 @@ def test_a_parquet_source_that_is_cut_short_is_unreadable():
     data = parquet(pa.table({"id": list(range(5_000))}), row_group_size=1_000)
     for cut in (data[:-1], data[: len(data) // 2], data[:3], b"", data[:40] + b"\x00" * 4_000 + data[4_040:]):
         with pytest.raises(SourceUnreadable, match=r"a\.parquet"):
-            take(cut, reading(ID), Kind.PARQUET, "a.parquet")
+            take(cut, reading(ID), FileFormat.PARQUET, "a.parquet")
 
 
 class Changing(io.RawIOBase):
@@ -136,7 +136,11 @@ class Changing(io.RawIOBase):
 
 def test_a_source_that_changes_while_it_is_read_is_the_openers_error():
     table = pa.table({"id": list(range(COUNT))})
-    for kind, data in ((Kind.CSV, CSV), (Kind.CSV, gzip.compress(CSV)), (Kind.PARQUET, parquet(table))):
+    for kind, data in (
+        (FileFormat.CSV, CSV),
+        (FileFormat.CSV, gzip.compress(CSV)),
+        (FileFormat.PARQUET, parquet(table)),
+    ):
         file = io.BufferedReader(Changing(data, 2), 512)
         with pytest.raises(Replaced, match="changed while it was read"):
             list(read_source(file, kind, reading(ID, block_bytes=512), name="a"))
@@ -152,6 +156,6 @@ class Folder(io.RawIOBase):
 
 def test_a_directory_and_kinds_that_are_not_ingested_are_refused(tmp_path: Path):
     with pytest.raises(NotFound, match="is a directory"):
-        list(read_source(io.BufferedReader(Folder()), Kind.CSV, reading(ID), name=str(tmp_path)))
+        list(read_source(io.BufferedReader(Folder()), FileFormat.CSV, reading(ID), name=str(tmp_path)))
     with pytest.raises(Unsupported, match="ARROW"):
-        take(b"", reading(ID), Kind.ARROW)
+        take(b"", reading(ID), FileFormat.ARROW)

@@ -14,7 +14,7 @@ from underlay.errors import Damaged, InvalidRequest, NotFound, SourceChanged, To
 from underlay.ingest.work.progress import NoProgress
 from underlay.store import Store
 from underlay.store.testing.counting import CountingStore
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.coordination.run_record import RunRecord, decode_record, encode_record
 
 
@@ -57,12 +57,15 @@ def test_the_record_is_put_once_and_before_the_intent_goes(tmp_path: Path):
     lake = a_lake(store)
     source = write(tmp_path, "1.csv", 1)
     lake.ingest(NAME, source)
-    changes = [served.request for served in store.log if served.request.op in (Op.PUT, Op.DELETE)]
+    changes = [served.request for served in store.log if served.request.op in (StoreMethod.PUT, StoreMethod.DELETE)]
     kinds = [
         (one.op, key.split("/_index/")[1].partition("/")[0]) for one in changes for key in one.keys if "_index/" in key
     ]
-    assert [kind for kind in kinds if kind[1] in ("jobs", "intents")][-2:] == [(Op.PUT, "jobs"), (Op.DELETE, "intents")]
-    assert kinds.count((Op.PUT, "jobs")) == 1
+    assert [kind for kind in kinds if kind[1] in ("jobs", "intents")][-2:] == [
+        (StoreMethod.PUT, "jobs"),
+        (StoreMethod.DELETE, "intents"),
+    ]
+    assert kinds.count((StoreMethod.PUT, "jobs")) == 1
 
 
 def test_a_run_that_finds_nothing_to_do_puts_a_record_and_nothing_else(tmp_path: Path):
@@ -72,7 +75,7 @@ def test_a_run_that_finds_nothing_to_do_puts_a_record_and_nothing_else(tmp_path:
     lake.ingest(NAME, source)
     store.reset()
     lake.ingest(NAME, source)
-    assert store.request_count(Op.PUT, Op.CREATE, Op.DELETE) == 1
+    assert store.request_count(StoreMethod.PUT, StoreMethod.CREATE, StoreMethod.DELETE) == 1
     newest = lake.runs()[0]
     assert (newest.state, newest.sources, newest.known, newest.versions) == ("nothing", 0, 1, ())
 

@@ -38,12 +38,12 @@ from underlay.ingest.source.find import find_sources
 from underlay.ingest.work.execute import do_work
 from underlay.ingest.work.options import read_options
 from underlay.ingest.work.progress import NoProgress
-from underlay.ingest.work.work_unit import Done, Work
+from underlay.ingest.work.work_unit import WorkDone, WorkUnit
 from underlay.ingest.work.workers import LocalWorkers, Workers
 from underlay.store import CountingStore
 from underlay.store.store import Store
-from underlay.store.testing.wrapper import Op
-from underlay.table.catalog.lake import Lake
+from underlay.store.testing.wrapper import StoreMethod
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
 from underlay.table.commit.commit import commit
 from underlay.table.open_table import OpenTable
@@ -54,11 +54,11 @@ class Disturbed:
 
     def __init__(self, store: Store, happening: Callable[[], object]) -> None:
         self.parallelism = 2
-        self.works: list[Work] = []
+        self.works: list[WorkUnit] = []
         self._workers = LocalWorkers(store, parallelism=2)
         self._happening = [happening]
 
-    def run(self, works: Sequence[Work]) -> Generator[Done, None, None]:
+    def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
         self.works += works
         done = list(self._workers.run(works))
         while self._happening:
@@ -70,17 +70,17 @@ def nobody(size_bytes: int, count: int) -> Workers:
     raise AssertionError("workers were asked for")
 
 
-def keys(lake: Lake) -> list[str]:
+def keys(lake: LakeCatalog) -> list[str]:
     """All objects but records of what was done."""
     return sorted(found.key for found in lake.store.list_objects("") if "/_index/jobs/" not in found.key)
 
 
 @pytest.fixture
-def lake() -> Lake:
+def lake() -> LakeCatalog:
     return memory_lake()
 
 
-def test_each_source_comes_once_and_the_second_time_nothing_is_begun(lake: Lake, tmp_path: Path):
+def test_each_source_comes_once_and_the_second_time_nothing_is_begun(lake: LakeCatalog, tmp_path: Path):
     for number in range(5):
         write_csv(tmp_path, f"{number}.csv", range(number * 10, number * 10 + 3), ["x,y,z,n"])
     first = run(lake, f"{tmp_path}/*.csv", batch_sources=2)
@@ -96,7 +96,7 @@ def test_each_source_comes_once_and_the_second_time_nothing_is_begun(lake: Lake,
     assert rejected(lake) == [(f"{number}.csv", 5, b"x,y,z,n") for number in range(5)]
 
 
-def test_known_sources_cost_their_pages_and_no_run(lake: Lake, tmp_path: Path):
+def test_known_sources_cost_their_pages_and_no_run(lake: LakeCatalog, tmp_path: Path):
     count = 10_000
     for number in range(count):
         (tmp_path / f"{number:05}.csv").touch()
@@ -108,12 +108,16 @@ def test_known_sources_cost_their_pages_and_no_run(lake: Lake, tmp_path: Path):
     commit(transaction)
     counting = CountingStore(lake.store)
     assert run(lake_at(counting), f"{tmp_path}/*", workers=nobody).known == count
-    written = [served.request.keys[0] for served in counting.log if served.request.op in (Op.CREATE, Op.PUT, Op.DELETE)]
+    written = [
+        served.request.keys[0]
+        for served in counting.log
+        if served.request.op in (StoreMethod.CREATE, StoreMethod.PUT, StoreMethod.DELETE)
+    ]
     assert all("/_index/jobs/" in key or key.endswith("/hint") for key in written)
     assert counting.request_count() < 10 + count // 200  # pages, whose number goes with the length of names
 
 
-def test_changed_sources_are_an_error_left_alone_or_replaced(lake: Lake, tmp_path: Path):
+def test_changed_sources_are_an_error_left_alone_or_replaced(lake: LakeCatalog, tmp_path: Path):
     path = write_csv(tmp_path, "a.csv", [1, 2])
     assert run(lake, path, changed="replace").is_created  # and has the column _source
     write_csv(tmp_path, "a.csv", [3, 4, 5])
@@ -126,7 +130,7 @@ def test_changed_sources_are_an_error_left_alone_or_replaced(lake: Lake, tmp_pat
     assert {row["_source"] for row in rows(lake)} == {path.as_uri()}
 
 
-def test_a_failed_source_is_tried_again_when_asked_for_or_when_it_changed(lake: Lake, tmp_path: Path):
+def test_a_failed_source_is_tried_again_when_asked_for_or_when_it_changed(lake: LakeCatalog, tmp_path: Path):
     write_csv(tmp_path, "good.csv", [1])
     other = tmp_path / "other.csv"
     other.write_text("id,what\n1,2\n")
@@ -140,7 +144,7 @@ def test_a_failed_source_is_tried_again_when_asked_for_or_when_it_changed(lake: 
     assert ids(lake) == [1, 1]
 
 
-def test_too_many_rejected_rows_commit_none_of_the_batch_and_free_its_sources(lake: Lake, tmp_path: Path):
+def test_too_many_rejected_rows_commit_none_of_the_batch_and_free_its_sources(lake: LakeCatalog, tmp_path: Path):
     write_csv(tmp_path, "a.csv", [1, 2], ["x", "y"])
     write_csv(tmp_path, "b.csv", [3], ["z"])
     with pytest.raises(TooManyRejected, match=r"3 of 6 rows .* line 4: it has 1 fields .* taxi\.trips_rejected"):
@@ -155,7 +159,9 @@ def test_too_many_rejected_rows_commit_none_of_the_batch_and_free_its_sources(la
     assert len(rejected(lake)) == 3
 
 
-def test_rows_that_were_rejected_when_read_wrongly_are_forgotten_when_they_are_read_well(lake: Lake, tmp_path: Path):
+def test_rows_that_were_rejected_when_read_wrongly_are_forgotten_when_they_are_read_well(
+    lake: LakeCatalog, tmp_path: Path
+):
     (tmp_path / "a.csv").write_text("id;fare;day;note\n1;0,5;2024-01-01;x\n2;1.5;2024-01-01;y\n")
     with pytest.raises(TooManyRejected):
         run(lake, tmp_path / "a.csv", max_rejected=0)
@@ -165,7 +171,7 @@ def test_rows_that_were_rejected_when_read_wrongly_are_forgotten_when_they_are_r
     assert (done, rejected(lake)) == ([1, 2], [])
 
 
-def ids_after_text_fare(lake: Lake, folder: Path) -> list[int]:
+def ids_after_text_fare(lake: LakeCatalog, folder: Path) -> list[int]:
     """What the table holds once the column that did not fit is one of text."""
     table = OpenTable(lake, NAME)
     head = table.head()
@@ -176,7 +182,7 @@ def ids_after_text_fare(lake: Lake, folder: Path) -> list[int]:
     return ids(lake)
 
 
-def test_what_another_living_run_has_is_waited_for_or_left(lake: Lake, tmp_path: Path):
+def test_what_another_living_run_has_is_waited_for_or_left(lake: LakeCatalog, tmp_path: Path):
     write_csv(tmp_path, "a.csv", [1])
     write_csv(tmp_path, "b.csv", [2])
     create(lake_made(lake), NAME, define(COLUMNS))
@@ -197,12 +203,12 @@ def test_what_another_living_run_has_is_waited_for_or_left(lake: Lake, tmp_path:
     assert told == [(1, other.id)] * 3
 
 
-def lake_made(lake: Lake) -> Lake:
+def lake_made(lake: LakeCatalog) -> LakeCatalog:
     lake.initialise()
     return lake
 
 
-def test_sources_whose_claims_are_lost_meanwhile_are_left_to_the_other_run(lake: Lake, tmp_path: Path):
+def test_sources_whose_claims_are_lost_meanwhile_are_left_to_the_other_run(lake: LakeCatalog, tmp_path: Path):
     for number in range(4):
         write_csv(tmp_path, f"{number}.csv", [number, number + 100], ["bad"])
     later = lake_at(LaterStore(lake.store))
@@ -215,7 +221,7 @@ def test_sources_whose_claims_are_lost_meanwhile_are_left_to_the_other_run(lake:
     assert len(data_files(lake)) == 3
 
 
-def test_a_batch_is_read_again_when_the_table_is_stricter_meanwhile(lake: Lake, tmp_path: Path):
+def test_a_batch_is_read_again_when_the_table_is_stricter_meanwhile(lake: LakeCatalog, tmp_path: Path):
     path = write_csv(tmp_path, "a.csv", [1], ["2,,,"])
     assert run(lake, write_csv(tmp_path, "b.csv", [7])).ingested == 1
 
@@ -231,7 +237,7 @@ def test_a_batch_is_read_again_when_the_table_is_stricter_meanwhile(lake: Lake, 
     assert (ids(lake), rejected(lake)) == ([1, 7], [("a.csv", 3, b"2,,,")])
 
 
-def test_columns_that_are_added_meanwhile_do_not_disturb(lake: Lake, tmp_path: Path):
+def test_columns_that_are_added_meanwhile_do_not_disturb(lake: LakeCatalog, tmp_path: Path):
     path = write_csv(tmp_path, "a.csv", [1])
     added = pa.schema([("more", pa.int64())])
     workers = Disturbed(lake.store, lambda: add_columns(OpenTable(lake_at(lake.store), NAME), added))
@@ -240,7 +246,7 @@ def test_columns_that_are_added_meanwhile_do_not_disturb(lake: Lake, tmp_path: P
     assert len(workers.works) == 1
 
 
-def test_an_error_of_a_worker_fails_the_run_and_leaves_nothing(lake: Lake, tmp_path: Path):
+def test_an_error_of_a_worker_fails_the_run_and_leaves_nothing(lake: LakeCatalog, tmp_path: Path):
     write_csv(tmp_path, "a.csv", [1])
     write_csv(tmp_path, "b.csv", [2])
 
@@ -254,7 +260,7 @@ def test_an_error_of_a_worker_fails_the_run_and_leaves_nothing(lake: Lake, tmp_p
 
 
 def test_a_source_that_may_not_be_read_fails_the_run_and_is_not_recorded(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: LakeCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     write_csv(tmp_path, "a.csv", [1])
     write_csv(tmp_path, "b.csv", [2])
@@ -271,7 +277,7 @@ def test_a_source_that_may_not_be_read_fails_the_run_and_is_not_recorded(
     assert run(lake, f"{tmp_path}/*").ingested == 2
 
 
-def test_a_table_is_made_of_the_sources_that_can_be_looked_into(lake: Lake, tmp_path: Path):
+def test_a_table_is_made_of_the_sources_that_can_be_looked_into(lake: LakeCatalog, tmp_path: Path):
     (tmp_path / "a.csv").write_text("id,at\n1,2024-01-01T00:00:00\n")
     (tmp_path / "b.parquet").write_bytes(b"PAR1 not")
     (tmp_path / "c.csv").write_text("id,name\n2.5,x\n")
@@ -286,7 +292,7 @@ def test_a_table_is_made_of_the_sources_that_can_be_looked_into(lake: Lake, tmp_
 
 
 def test_a_table_that_another_makes_at_the_same_moment_is_used(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: LakeCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     path = write_csv(tmp_path, "a.csv", [1])
     lake.initialise()
@@ -301,7 +307,7 @@ def test_a_table_that_another_makes_at_the_same_moment_is_used(
     assert rows(lake)[0]["more"] is None
 
 
-def test_a_dry_run_says_what_would_be_done_and_changes_nothing(lake: Lake, tmp_path: Path):
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(lake: LakeCatalog, tmp_path: Path):
     path = write_csv(tmp_path, "a.csv", [1])
     settings = read_options(f"{tmp_path}/*.csv", new_columns="add")
     would = dry_run(lake, NAME, settings)
@@ -321,7 +327,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(lake: Lake, tmp_p
 
 
 @pytest.mark.parametrize("new_columns", ["error", "ignore", "add"])
-def test_a_dry_run_names_the_sources_that_fail_when_it_is_done(lake: Lake, tmp_path: Path, new_columns: str):
+def test_a_dry_run_names_the_sources_that_fail_when_it_is_done(lake: LakeCatalog, tmp_path: Path, new_columns: str):
     lake.initialise()
     create(lake, NAME, define("id bigint not null, fare double"))
     for name, table in (("text", {"id": ["x"]}), ("lacks", {"fare": [1.5]}), ("fits", {"id": [1]})):
@@ -336,7 +342,9 @@ def test_a_dry_run_names_the_sources_that_fail_when_it_is_done(lake: Lake, tmp_p
     assert len(would) == (7 if new_columns == "error" else 5)
 
 
-def test_a_dry_run_takes_sources_without_a_header_and_looks_into_those_of_a_new_table(lake: Lake, tmp_path: Path):
+def test_a_dry_run_takes_sources_without_a_header_and_looks_into_those_of_a_new_table(
+    lake: LakeCatalog, tmp_path: Path
+):
     (tmp_path / "a.csv").write_text("1,2\n")
     settings = read_options(f"{tmp_path}/*", columns="a bigint, b bigint", dialect=Dialect(has_header=False))
     assert dry_run(lake, NAME, settings).problems == ()
@@ -345,7 +353,7 @@ def test_a_dry_run_takes_sources_without_a_header_and_looks_into_those_of_a_new_
     assert problem.uri.endswith("b.csv.gz")
 
 
-def test_rejected_rows_are_those_of_the_last_run_that_met_them(lake: Lake, tmp_path: Path):
+def test_rejected_rows_are_those_of_the_last_run_that_met_them(lake: LakeCatalog, tmp_path: Path):
     write_csv(tmp_path, "a.csv", [1], ["2,x,2024-01-01,n", "3,NA,2024-01-01,n"])
     with pytest.raises(TooManyRejected):
         run(lake, f"{tmp_path}/*", max_rejected=0, dialect=Dialect(nulls=("NA",)))
@@ -355,7 +363,7 @@ def test_rejected_rows_are_those_of_the_last_run_that_met_them(lake: Lake, tmp_p
     assert done.rejected_count == 1
 
 
-def test_a_table_of_another_kind_in_the_place_of_the_rejected_rows_is_named(lake: Lake, tmp_path: Path):
+def test_a_table_of_another_kind_in_the_place_of_the_rejected_rows_is_named(lake: LakeCatalog, tmp_path: Path):
     lake.initialise()
     create(lake, f"{NAME}_rejected", define("note string"))
     write_csv(tmp_path, "a.csv", [1], ["bad"])
@@ -363,7 +371,7 @@ def test_a_table_of_another_kind_in_the_place_of_the_rejected_rows_is_named(lake
         run(lake, f"{tmp_path}/*")
 
 
-def test_a_large_source_is_written_alone_and_leaves_nothing_when_it_fails(lake: Lake, tmp_path: Path):
+def test_a_large_source_is_written_alone_and_leaves_nothing_when_it_fails(lake: LakeCatalog, tmp_path: Path):
     write_csv(tmp_path, "a.csv", [1])
     long = write_csv(tmp_path, "b.csv", range(10, 60_000))
     packed = gzip.compress(long.read_bytes())
@@ -372,7 +380,7 @@ def test_a_large_source_is_written_alone_and_leaves_nothing_when_it_fails(lake: 
     class Small:
         parallelism = 1
 
-        def run(self, works: Sequence[Work]) -> Generator[Done, None, None]:
+        def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
             for work in works:
                 yield do_work(work, lake.store, held_bytes=1000)
 

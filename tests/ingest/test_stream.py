@@ -9,7 +9,7 @@ from underlay.change.rows.staged import stage, staging_for
 from underlay.errors import CommitUnknown, InvalidRequest, ReplayDiffers
 from underlay.ingest.exactly_once.stream import REMEMBERED, StreamKey, append_epoch, commit_epoch, find_repeat
 from underlay.store.testing.faulty import Fault, FaultyStore, on
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 
 KEY = StreamKey(query_id="a1/b 2", sink="trips")
 
@@ -78,7 +78,7 @@ def test_epochs_that_are_too_old_to_be_remembered_are_refused():
 def test_two_drivers_of_one_query_commit_an_epoch_once_whatever_its_fate_was():
     store = memory()
     new_table(store)
-    faulty = FaultyStore(store, on(Op.CREATE, Fault.LATE, key=".root", times=100))
+    faulty = FaultyStore(store, on(StoreMethod.CREATE, Fault.LATE, key=".root", times=100))
     zombie, driver = opened(faulty), opened(store)
     head = zombie.head()
     staged = [stage(staging_for(head), store, read_rows(rows(1, 2)))]

@@ -20,11 +20,11 @@ from underlay.ingest.run.summary import Summary
 from underlay.ingest.run.watch import Pace
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.ready import Ready
-from underlay.ingest.source.source import Found, local_identity
+from underlay.ingest.source.source import Source, local_identity
 from underlay.store import Store
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.faulty import Fault, FaultyStore
-from underlay.store.testing.wrapper import Op, Request
+from underlay.store.testing.wrapper import Request, StoreMethod
 
 LATER_US = 4_000_000_000_000_000
 """A moment at which every file of a test is old."""
@@ -97,17 +97,17 @@ def test_a_file_is_taken_when_nobody_has_written_to_it_between_two_looks(tmp_pat
     ready = Ready(5)
     path = tmp_path / "1.csv"
 
-    def file(size: int, modified_s: int) -> Found:
+    def file(size: int, modified_s: int) -> Source:
         path.write_bytes(bytes(size))
         os.utime(path, (modified_s, modified_s))
-        return Found(path.as_uri(), local_identity(path.stat()), size)
+        return Source(path.as_uri(), local_identity(path.stat()), size)
 
     now_us = 100_000_000
     assert ready.take([file(10, 99)], now_us) == []
     assert ready.take([file(20, 101)], now_us + 5_000_000) == []
     assert ready.take([file(20, 101)], now_us + 6_000_000) == [file(20, 101)]
     assert Ready(5).take([file(20, 90)], now_us) == [file(20, 90)]
-    remote = Found("s3://in/1.csv", '"etag"', 20)
+    remote = Source("s3://in/1.csv", '"etag"', 20)
     assert ready.take([remote], now_us) == [remote]
     ready.settle([remote])
     assert ready.take([remote], now_us) == []
@@ -119,7 +119,7 @@ def test_a_store_that_does_not_answer_is_asked_again_ever_more_seldom(tmp_path: 
     is_down = [True]
 
     def plan(number: int, request: Request) -> Fault | None:
-        return Fault.LOST_REQUEST if is_down[0] and request.op is not Op.PUT else None
+        return Fault.LOST_REQUEST if is_down[0] and request.op is not StoreMethod.PUT else None
 
     store = memory()
     Lake(store, surroundings=surroundings()).create_table(NAME, "id bigint")

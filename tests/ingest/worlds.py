@@ -25,13 +25,13 @@ from underlay.ingest.exactly_once.run import Run, begin_run
 from underlay.ingest.rows.reading import Rejected
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.pinned import open_pinned
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.prune import TRUE
 from underlay.scan.query import Query
 from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store, open_store
 from underlay.store.open import Option
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
 from underlay.table.open_table import OpenTable
 
@@ -45,7 +45,7 @@ def memory() -> Store:
 
 def new_table(store: Store, columns: str = COLUMNS) -> OpenTable:
     """The table, without rows, as its first process sees it."""
-    lake = Lake(store, surroundings())
+    lake = LakeCatalog(store, surroundings())
     lake.initialise()
     create(lake, NAME, define(columns))
     return opened(store)
@@ -53,7 +53,7 @@ def new_table(store: Store, columns: str = COLUMNS) -> OpenTable:
 
 def opened(store: Store, name: str = NAME, **given: object) -> OpenTable:
     """The table as another process sees it."""
-    return OpenTable(Lake(store, surroundings(**given)), name)
+    return OpenTable(LakeCatalog(store, surroundings(**given)), name)
 
 
 def write_source(folder: Path, number: int, lines: Sequence[object]) -> str:
@@ -67,7 +67,7 @@ def begin(table: OpenTable) -> Run:
     return begin_run(table, heartbeat=no_thread())
 
 
-def read(found: Found, run: str, options: Mapping[str, Option] | None = None) -> tuple[pa.Table, pa.Table]:
+def read(found: Source, run: str, options: Mapping[str, Option] | None = None) -> tuple[pa.Table, pa.Table]:
     """The rows of a source, and those that are rejected."""
     with open_pinned(found, options) as file:
         lines = file.read().splitlines()

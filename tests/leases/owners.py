@@ -11,7 +11,7 @@ from tests.table.entries import LAYOUT, entry, key_of, surroundings
 from underlay.index.root import Root
 from underlay.store.store import Store, StoredObject
 from underlay.store.testing.wrapper import Request, StoreWrapper
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
 from underlay.table.coordination.heartbeat import Heartbeat
 from underlay.table.coordination.intent import decode_intent
@@ -68,7 +68,7 @@ def no_thread() -> Heartbeat:
 
 def opened(store: Store, writer: str = "a", **given: object) -> OpenTable:
     """The table as a process of this name sees it."""
-    return OpenTable(Lake(store, surroundings(writer, **given)), "taxi.trips")
+    return OpenTable(LakeCatalog(store, surroundings(writer, **given)), "taxi.trips")
 
 
 def take(table: OpenTable, job: str = JOB, **given: object) -> HeldJob:

@@ -16,9 +16,9 @@ from underlay.api.job import list_jobs
 from underlay.api.lease import list_leases
 from underlay.errors import InvalidRequest, JobTakenOver, LeaseHeld, RevisionClosed, TableNotFound
 from underlay.store import Store, open_store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.coordination.intent import Intent
-from underlay.table.coordination.lease import Lease as LeaseRecord
+from underlay.table.coordination.lease import LeaseRecord
 
 ROWS = pa.table({"id": [1, 2]})
 
@@ -127,15 +127,15 @@ def test_a_lease_reads_one_version(trips: underlay.Table, store: Store):
         assert (held.version, held.table.version, held.table.count(), held.is_lost) == (1, 1, 2, False)
         assert held.reader.startswith("report-")
         assert held.renew()
-        [listed] = list_leases(Lake(store), "taxi.trips")
+        [listed] = list_leases(LakeCatalog(store), "taxi.trips")
         assert (listed.table, listed.version, listed.reader, listed.is_alive) == ("taxi.trips", 1, held.reader, True)
-    assert list_leases(Lake(store)) == []
+    assert list_leases(LakeCatalog(store)) == []
 
 
 def test_a_lease_on_an_older_version(trips: underlay.Table, store: Store):
     with trips.at(version=0).lease() as held:
         assert held.table.count() == 0
-        assert [one.version for one in list_leases(Lake(store))] == [0]
+        assert [one.version for one in list_leases(LakeCatalog(store))] == [0]
 
 
 def test_jobs_of_all_tables_are_listed_with_their_state(trips: underlay.Table, store: Store):
@@ -146,7 +146,7 @@ def test_jobs_of_all_tables_are_listed_with_their_state(trips: underlay.Table, s
         zones.job("compact", exclusive=True),
         later(store).job("monthly"),
     ):
-        found = list_jobs(Lake(LaterStore(store, 300)))
+        found = list_jobs(LakeCatalog(LaterStore(store, 300)))
         assert [(job.table, job.job, job.is_alive, job.is_exclusive, job.epoch) for job in found] == [
             ("taxi.trips", "monthly", False, False, 1),
             ("taxi.trips", "nightly", False, False, 1),
@@ -155,7 +155,7 @@ def test_jobs_of_all_tables_are_listed_with_their_state(trips: underlay.Table, s
         ]
         assert (found[1].note, found[1].ttl.total_seconds(), found[1].is_fenced) == ("May", 60, False)
         assert found[1].started <= found[1].renewed
-        assert [job.job for job in list_jobs(Lake(store), "taxi.zones")] == ["compact"]
+        assert [job.job for job in list_jobs(LakeCatalog(store), "taxi.zones")] == ["compact"]
         assert old.renew()
 
 
@@ -165,7 +165,7 @@ def test_a_job_that_was_taken_over_is_shown_as_such(trips: underlay.Table, store
         data = bytes(store.get(key)[0])
         with later(store).job("nightly"):
             store.put(key, data)
-            [listed] = list_jobs(Lake(store))
+            [listed] = list_jobs(LakeCatalog(store))
             assert (listed.epoch, listed.is_fenced) == (1, True)
 
 
@@ -174,8 +174,8 @@ def test_an_intent_and_a_lease_that_cannot_be_read_are_listed_as_such(trips: und
         for part, name in (("/intents/", "nightly"), ("/leases/", "report")):
             key = next(found.key for found in store.list_objects() if part in found.key)
             store.put(key.replace(name, f"x{name}"), b"garbage")
-        good_job, bad_job = list_jobs(Lake(store))
-        good_lease, bad_lease = list_leases(Lake(store))
+        good_job, bad_job = list_jobs(LakeCatalog(store))
+        good_lease, bad_lease = list_leases(LakeCatalog(store))
     assert (good_job.job, good_job.problem, good_lease.version, good_lease.problem) == ("nightly", None, 2, None)
     assert (bad_job.job, bad_job.owner, bad_job.epoch, bad_job.started) == ("xnightly", None, None, None)
     assert (bad_job.is_alive, bad_job.is_fenced) == (True, None)
@@ -189,7 +189,7 @@ def test_jobs_are_listed_under_a_root_that_cannot_be_read(trips: underlay.Table,
     with trips.job("nightly"):
         root = max(found.key for found in store.list_objects() if found.key.endswith(".root"))
         store.put(root, b"garbage")
-        [listed] = list_jobs(Lake(store))
+        [listed] = list_jobs(LakeCatalog(store))
     assert (listed.job, listed.is_alive, listed.is_fenced) == ("nightly", True, None)
 
 
@@ -212,9 +212,9 @@ def test_the_registry_skips_what_cannot_be_read(tmp_path: Path):
 
 def test_jobs_of_a_table_that_is_not_there(store: Store, trips: underlay.Table):
     with pytest.raises(TableNotFound):
-        list_jobs(Lake(store), "taxi.none")
+        list_jobs(LakeCatalog(store), "taxi.none")
     with pytest.raises(TableNotFound):
-        list_leases(Lake(store), "taxi.none")
+        list_leases(LakeCatalog(store), "taxi.none")
 
 
 @pytest.mark.parametrize("record", [Intent, LeaseRecord], ids=["intent", "lease"])

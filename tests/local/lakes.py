@@ -17,7 +17,7 @@ from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import Parameters, run_sql
 from underlay.scan.read.file_stores import FileStores
 from underlay.store import open_store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
 from underlay.table.open_table import Head, OpenTable
 from underlay.table.time_travel import at_time, at_version
@@ -43,7 +43,7 @@ class SmallLake:
 
     def __init__(self, folder: Path | None, tables: Mapping[str, pa.Table] | None = None, block_rows: int = 2) -> None:
         self.store = open_store(f"memory://{uuid4()}" if folder is None else str(folder))
-        self.lake = Lake(self.store)
+        self.lake = LakeCatalog(self.store)
         self.lake.initialise()
         self.stores = FileStores(self.store)
         self.opened: dict[str, OpenTable] = {}

@@ -22,7 +22,7 @@ from underlay.maintain.verify_lake import RegistryCheck, verify
 from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store
 from underlay.table.catalog import lifecycle as succession
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.environment import wait_for_background
 
@@ -33,7 +33,7 @@ def run(
     store: Store, *names: str, deep: bool = False, repair: bool = False, registry: RegistryCheck | None = None
 ) -> Report:
     """Verify as a process does that knows nothing."""
-    return verify(Lake(store), FileStores(store), names or None, deep=deep, repair=repair, registry=registry)
+    return verify(LakeCatalog(store), FileStores(store), names or None, deep=deep, repair=repair, registry=registry)
 
 
 def active(report: Report, name: str = SALES) -> RevisionReport:
@@ -124,7 +124,7 @@ def build_other(world: World) -> None:
     """A table with two revisions, renamed; and one that was dropped."""
     table = world.create("id bigint not null, name string, value double", "shop.before")
     table.append(rows(range(5)))
-    lake = Lake(world.store)
+    lake = LakeCatalog(world.store)
     old = succession.open_active(lake, "shop.before")
     successor = succession.prepare_successor(lake, "shop.before", old.head().definition)
     succession.activate(lake, "shop.before", old, old.head(), successor)

@@ -7,7 +7,7 @@ import pytest
 from tests.end_to_end.lakes import memory
 from tests.maintain.healthy import SALES, Truth, active, broken, build_small, build_tiny, built, objects, run
 from tests.tables.worlds import World
-from underlay.maintain.verify.finding import Kind, Severity
+from underlay.maintain.verify.finding import FindingKind, Severity
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_a_sidecar_is_built_again_and_nothing_else_changes(world: World, data: b
     before = objects(world.store)
     report = run(world.store, repair=True)
     (finding,) = report.findings
-    assert (finding.kind, finding.place, finding.is_repaired) == (Kind.SIDECAR, key, True)
+    assert (finding.kind, finding.place, finding.is_repaired) == (FindingKind.SIDECAR, key, True)
     assert report.is_sound
     assert bytes(world.store.get(key)[0]) == original
     after = objects(world.store)
@@ -90,7 +90,7 @@ def test_differences_of_the_registry_are_findings(world: World):
     registry = Mirror("version 3 is not in it")
     report = run(world.store, registry=registry)
     (finding,) = report.registry
-    assert (finding.kind, finding.severity, finding.is_repaired) == (Kind.REGISTRY, Severity.DERIVED, False)
+    assert (finding.kind, finding.severity, finding.is_repaired) == (FindingKind.REGISTRY, Severity.DERIVED, False)
     assert finding.problem == "version 3 is not in it"
     assert not report.is_sound
     assert registry.told

@@ -25,18 +25,18 @@ from tests.maintain.healthy import (
 from tests.tables.worlds import World
 from underlay.errors import NotFound, TableNotFound
 from underlay.index.keys import CATALOG_HINT, catalog_key
-from underlay.maintain.verify.finding import Finding, Kind, Report, Severity
+from underlay.maintain.verify.finding import FindingKind, Report, Severity, VerifyFinding
 from underlay.maintain.verify_lake import verify
 from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store
 from underlay.store.testing.counting import CountingStore
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 
 HARMS = ("deleted", "truncated", "flipped", "exchanged")
 CHANCE = random.Random(20)
 
 
-def found_at(report: Report, key: str) -> Finding:
+def found_at(report: Report, key: str) -> VerifyFinding:
     """The only finding at a key."""
     (finding,) = [finding for finding in report.findings if finding.place == key]
     return finding
@@ -87,7 +87,7 @@ def test_verify_writes_nothing(small: Store):
     assert objects(small) == before
 
 
-def check_harm(store: Store, key: str, data: bytes | None, *, kinds: tuple[Kind, ...]) -> None:
+def check_harm(store: Store, key: str, data: bytes | None, *, kinds: tuple[FindingKind, ...]) -> None:
     """A harm is found where it is, the right versions are lost, and the other table is not affected."""
     truth = Truth(store)
     with broken(store, key, data):
@@ -101,8 +101,8 @@ def check_harm(store: Store, key: str, data: bytes | None, *, kinds: tuple[Kind,
     assert not report.is_sound
 
 
-def kinds_of(harm: str) -> tuple[Kind, ...]:
-    return (Kind.MISSING,) if harm == "deleted" else (Kind.DAMAGED, Kind.INCONSISTENT)
+def kinds_of(harm: str) -> tuple[FindingKind, ...]:
+    return (FindingKind.MISSING,) if harm == "deleted" else (FindingKind.DAMAGED, FindingKind.INCONSISTENT)
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -122,7 +122,7 @@ def test_a_root_of_another_table_is_found(small: Store, version: int):
     data = bytes(small.get(Truth(small, OTHER).root_keys[version])[0])
     with broken(small, key, data):
         report = run(small)
-    assert found_at(report, key).kind is Kind.INCONSISTENT
+    assert found_at(report, key).kind is FindingKind.INCONSISTENT
     assert active(report).newest_intact == 11
 
 
@@ -132,7 +132,7 @@ def test_the_newest_root_of_another_table_is_found(tiny: Store):
     build_tiny(other)
     with broken(tiny, key, bytes(other.store.get(Truth(other.store).root_keys[3])[0])):
         report = run(tiny)
-    assert [(finding.place, finding.kind) for finding in report.findings] == [(key, Kind.INCONSISTENT)]
+    assert [(finding.place, finding.kind) for finding in report.findings] == [(key, FindingKind.INCONSISTENT)]
     assert active(report).newest_intact == 2
 
 
@@ -160,7 +160,10 @@ def test_a_harmed_sidecar_is_found_and_no_version_is_lost(small: Store, harm: st
         data = harmed(small, first, harm, lambda: bytes(small.get(last)[0]))
         with broken(small, first, data):
             report = run(small)
-        assert (found_at(report, first).kind, found_at(report, first).severity) == (Kind.SIDECAR, Severity.DERIVED)
+        assert (found_at(report, first).kind, found_at(report, first).severity) == (
+            FindingKind.SIDECAR,
+            Severity.DERIVED,
+        )
         assert active(report).newest_intact == 11
         assert not report.is_sound
 
@@ -184,7 +187,7 @@ def test_a_harmed_entry_of_the_catalog_is_found(small: Store, number: int, harm:
 def test_an_entry_of_another_lake_is_found(small: Store, tiny: Store):
     with broken(small, catalog_key(1), bytes(tiny.get(catalog_key(1))[0])):
         report = run(small)
-    assert found_at(report, catalog_key(1)).kind is Kind.INCONSISTENT
+    assert found_at(report, catalog_key(1)).kind is FindingKind.INCONSISTENT
     assert report.catalog.newest_intact == 2
 
 
@@ -238,7 +241,7 @@ def test_a_closed_revision_without_its_end_is_found():
     last = f"{closed.folder}/_index/{closed.newest_version:020}.root"
     world.store.delete([last])
     report = run(world.store, OTHER)
-    assert found_at(report, last).kind is Kind.MISSING
+    assert found_at(report, last).kind is FindingKind.MISSING
     assert active(report, OTHER).newest_intact == active(report, OTHER).newest_version
 
 
@@ -249,7 +252,7 @@ def test_a_registered_file_that_was_replaced_is_found():
     world.store.put(key, bytes(world.store.get(key)[0]))
     report = run(world.store, SALES)
     finding = found_at(report, key)
-    assert (finding.kind, finding.severity) == (Kind.INCONSISTENT, Severity.LOST)
+    assert (finding.kind, finding.severity) == (FindingKind.INCONSISTENT, Severity.LOST)
     assert active(report).newest_intact == 2
 
 
@@ -279,6 +282,6 @@ def test_each_object_costs_about_one_request(small: Store):
 
 def test_progress_ends_with_all_objects(small: Store):
     told: list[tuple[int, int]] = []
-    verify(Lake(small), FileStores(small), progress=lambda done, total: told.append((done, total)))
+    verify(LakeCatalog(small), FileStores(small), progress=lambda done, total: told.append((done, total)))
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
     assert told[-1][0] == told[-1][1] >= 90

@@ -17,7 +17,7 @@ from tests.tables.worlds import World, change
 from underlay.cache.settings import memory_cache
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.segment.write import write_segment
-from underlay.maintain.verify.finding import Finding, Kind, Severity
+from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding
 from underlay.schema.record import from_record
 from underlay.table.commit.transaction import Transaction
 
@@ -61,7 +61,7 @@ def test_a_file_in_another_ones_place_is_found_by_its_footer():
     with broken(world.store, key, second):
         assert run(world.store, SALES).is_sound
         (finding,) = run(world.store, SALES, deep=True).findings
-    assert (finding.place, finding.kind, finding.severity) == (key, Kind.DAMAGED, Severity.LOST)
+    assert (finding.place, finding.kind, finding.severity) == (key, FindingKind.DAMAGED, Severity.LOST)
 
 
 DATA = pa.table(
@@ -113,12 +113,12 @@ def without(flag: Flag) -> Callable[[bytes], bytes]:
     return lambda flags: bytes(one & ~flag for one in flags)
 
 
-def wrong(world: World) -> Finding:
+def wrong(world: World) -> VerifyFinding:
     """The only finding, which only `deep` has."""
     assert run(world.store).is_sound
     report = run(world.store, deep=True)
     (finding,) = report.findings
-    assert (finding.kind, finding.severity) == (Kind.WRONG_STATISTICS, Severity.ANSWERS)
+    assert (finding.kind, finding.severity) == (FindingKind.WRONG_STATISTICS, Severity.ANSWERS)
     assert [(span.begin, span.end) for span in finding.versions] == [(3, 4)]
     assert active(report).newest_intact == 3
     return finding

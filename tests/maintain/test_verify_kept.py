@@ -7,7 +7,7 @@ import pytest
 from tests.end_to_end.lakes import memory
 from tests.maintain.healthy import SALES, build_tiny, objects, run
 from tests.tables.worlds import World
-from underlay.maintain.verify.finding import Kind, Severity
+from underlay.maintain.verify.finding import FindingKind, Severity
 
 
 @pytest.fixture
@@ -38,6 +38,6 @@ def test_what_cannot_be_read_is_a_note_that_names_it_and_stays_as_it_is(world: W
     assert report.is_sound
     assert [finding.place for finding in report.findings] == keys
     for finding, what in zip(report.findings, ("intent", "record of a run", "lease"), strict=True):
-        assert (finding.kind, finding.severity, finding.is_repaired) == (Kind.DAMAGED, Severity.NOTE, False)
+        assert (finding.kind, finding.severity, finding.is_repaired) == (FindingKind.DAMAGED, Severity.NOTE, False)
         assert finding.problem.startswith(f"the {what} cannot be read: ")
         assert "it can be deleted" in (finding.hint or "")

@@ -13,9 +13,9 @@ from tests.tables.worlds import World, change
 from underlay.errors import Damaged, NotFound
 from underlay.index.root import SourceRecord
 from underlay.index.sources.tree import scan_all
-from underlay.maintain.verify.finding import Kind, Severity
+from underlay.maintain.verify.finding import FindingKind, Severity
 from underlay.store import Store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import open_active
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.snapshot import Snapshot
@@ -48,7 +48,7 @@ def pages() -> tuple[str, ...]:
 
 def versions_without_sources(store: Store) -> set[int]:
     """The versions whose sources cannot all be read."""
-    revision = open_active(Lake(store), SALES)
+    revision = open_active(LakeCatalog(store), SALES)
     found = set()
     for version in range(revision.head().version + 1):
         snapshot = Snapshot(store, revision.keys, revision.root(version))
@@ -98,7 +98,7 @@ def test_a_harmed_page_is_found_with_the_versions_that_need_it(store: Store, har
             report = run(store, deep=deep)
             lost = versions_without_sources(store)
         (finding,) = report.findings
-        kind = Kind.MISSING if harm == "deleted" else Kind.DAMAGED
+        kind = FindingKind.MISSING if harm == "deleted" else FindingKind.DAMAGED
         assert (finding.place, finding.severity, finding.kind) == (key, Severity.LOST, kind)
         assert {version for span in finding.versions for version in range(span.begin, span.end)} == lost
         assert active(report).newest_intact == max({0, 1, 2, 3, 4} - lost)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.maintain.healthy import SALES, Truth, active, broken, build_small, built, run
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.root import Delta, Root, SourceRecord, decode_root, encode_root
-from underlay.maintain.verify.finding import Kind, Severity
+from underlay.maintain.verify.finding import FindingKind, Severity
 
 HEAD = 11
 
@@ -59,7 +59,7 @@ def test_a_root_that_contradicts_is_found(case: str):
     with broken(store, key, encode_root(edit(decode_root(store.get(key)[0])))):
         report = run(store, SALES)
     (finding,) = report.findings
-    assert (finding.place, finding.kind, finding.severity) == (key, Kind.INCONSISTENT, Severity.ANSWERS)
+    assert (finding.place, finding.kind, finding.severity) == (key, FindingKind.INCONSISTENT, Severity.ANSWERS)
     assert words in finding.problem
     assert active(report).newest_intact == HEAD
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.errors import InvalidRequest, Malformed, Truncated
-from underlay.parquet.thrift.encode import I32, Binary, Struct, encode
+from underlay.parquet.thrift.encode import I32, Struct, ThriftBinary, encode
 from underlay.parquet.write.bloom import (
     BloomHeader,
     build,
@@ -155,7 +155,7 @@ KNOWN = Struct({1: Struct({})})
         {1: I32(48), 2: KNOWN, 3: KNOWN, 4: KNOWN},
         {1: I32(32), 2: Struct({2: Struct({})}), 3: KNOWN, 4: KNOWN},
         {1: I32(32), 2: KNOWN, 3: KNOWN},
-        {1: I32(32), 2: KNOWN, 3: Binary(b""), 4: KNOWN},
+        {1: I32(32), 2: KNOWN, 3: ThriftBinary(b""), 4: KNOWN},
     ],
 )
 def test_filters_of_other_kinds_are_none(fields):

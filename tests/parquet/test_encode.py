@@ -10,17 +10,17 @@ from underlay.parquet.thrift.encode import (
     I16,
     I32,
     I64,
-    Binary,
     Bool,
     Double,
     List,
     Raw,
     Struct,
+    ThriftBinary,
     Uuid,
     encode,
     kind_of,
 )
-from underlay.parquet.thrift.tree import Kind, parse
+from underlay.parquet.thrift.tree import ThriftKind, parse
 
 
 def integers(bits: int) -> st.SearchStrategy[int]:
@@ -28,18 +28,18 @@ def integers(bits: int) -> st.SearchStrategy[int]:
 
 
 PLAIN = {
-    Kind.TRUE: st.builds(Bool, st.booleans()),
-    Kind.I8: st.builds(I8, integers(8)),
-    Kind.I16: st.builds(I16, integers(16)),
-    Kind.I32: st.builds(I32, integers(32)),
-    Kind.I64: st.builds(I64, integers(64)),
-    Kind.DOUBLE: st.builds(Double, st.binary(min_size=8, max_size=8)),
-    Kind.UUID: st.builds(Uuid, st.binary(min_size=16, max_size=16)),
-    Kind.BINARY: st.builds(Binary, st.binary(max_size=40)),
+    ThriftKind.TRUE: st.builds(Bool, st.booleans()),
+    ThriftKind.I8: st.builds(I8, integers(8)),
+    ThriftKind.I16: st.builds(I16, integers(16)),
+    ThriftKind.I32: st.builds(I32, integers(32)),
+    ThriftKind.I64: st.builds(I64, integers(64)),
+    ThriftKind.DOUBLE: st.builds(Double, st.binary(min_size=8, max_size=8)),
+    ThriftKind.UUID: st.builds(Uuid, st.binary(min_size=16, max_size=16)),
+    ThriftKind.BINARY: st.builds(ThriftBinary, st.binary(max_size=40)),
 }
 
 
-def lists(kind: Kind, items: st.SearchStrategy) -> st.SearchStrategy:
+def lists(kind: ThriftKind, items: st.SearchStrategy) -> st.SearchStrategy:
     return st.builds(List, st.just(kind), st.lists(items, max_size=5).map(tuple), st.booleans())
 
 
@@ -54,7 +54,9 @@ STRUCTS = st.recursive(
     structs(st.nothing()),
     lambda inner: structs(
         st.one_of(
-            inner, lists(Kind.STRUCT, inner), lists(Kind.LIST, lists(Kind.STRUCT, inner).filter(lambda x: not x.is_set))
+            inner,
+            lists(ThriftKind.STRUCT, inner),
+            lists(ThriftKind.LIST, lists(ThriftKind.STRUCT, inner).filter(lambda x: not x.is_set)),
         )
     ),
     max_leaves=5,
@@ -70,18 +72,18 @@ def test_a_value_is_read_back_as_it_was_written(value):
 
 
 def test_canonical_bytes_are_short():
-    value = Struct({1: I32(1), 16: I64(-1), 32: Bool(True), 33: List(Kind.I32, (I32(0),) * 15)})
+    value = Struct({1: I32(1), 16: I64(-1), 32: Bool(True), 33: List(ThriftKind.I32, (I32(0),) * 15)})
     assert encode(value) == b"\x15\x02\xf6\x01" + b"\x01\x40" + b"\x19\xf5\x0f" + b"\0" * 15 + b"\x00"
 
 
 def test_raw_bytes_are_copied():
     inner = Struct({1: I32(5), 2: Bool(False)})
-    assert encode(Struct({3: Raw(Kind.STRUCT, encode(inner))})) == encode(Struct({3: inner}))
+    assert encode(Struct({3: Raw(ThriftKind.STRUCT, encode(inner))})) == encode(Struct({3: inner}))
 
 
 def test_a_double_is_made_of_a_number():
     assert Double.of(1.0).data == bytes.fromhex("000000000000f03f")
-    assert kind_of(Double.of(0.0)) is Kind.DOUBLE
+    assert kind_of(Double.of(0.0)) is ThriftKind.DOUBLE
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_a_double_is_made_of_a_number():
         Double(b"short"),
         Uuid(b"short"),
         Struct({2**15: I32(1)}),
-        List(Kind.I32, (I64(1),)),
+        List(ThriftKind.I32, (I64(1),)),
     ],
 )
 def test_values_that_do_not_fit_are_refused(value):

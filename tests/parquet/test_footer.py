@@ -12,8 +12,8 @@ from underlay.errors import Malformed, SchemaMismatch, Truncated, UnderlayError,
 from underlay.parquet.footer.checks import check_chunks, check_ranges, check_readable
 from underlay.parquet.footer.footer import ColumnOrder, Footer, KeyValue, SortingColumn
 from underlay.parquet.footer.tail import load_footer
-from underlay.parquet.thrift.encode import I32, I64, Binary, Bool, List, Struct, encode
-from underlay.parquet.thrift.tree import Kind, parse
+from underlay.parquet.thrift.encode import I32, I64, Bool, List, Struct, ThriftBinary, encode
+from underlay.parquet.thrift.tree import ThriftKind, parse
 from underlay.values.physical import Codec, PhysicalType
 
 ENCODINGS = {
@@ -30,17 +30,17 @@ ENCODINGS = {
 CODECS = {Codec.LZ4_RAW: "LZ4", Codec.LZ4: "UNKNOWN"}
 """Codecs that pyarrow names otherwise."""
 
-ROOT = Struct({4: Binary(b"root"), 5: I32(1)})
-COLUMN = Struct({1: I32(2), 3: I32(0), 4: Binary(b"c")})
-META = {1: I32(2), 2: List(Kind.I32, ()), 4: I32(0), 5: I64(3), 6: I64(10), 7: I64(10), 9: I64(4)}
+ROOT = Struct({4: ThriftBinary(b"root"), 5: I32(1)})
+COLUMN = Struct({1: I32(2), 3: I32(0), 4: ThriftBinary(b"c")})
+META = {1: I32(2), 2: List(ThriftKind.I32, ()), 4: I32(0), 5: I64(3), 6: I64(10), 7: I64(10), 9: I64(4)}
 
 
 def synthetic(*columns: Struct, **fields: object) -> bytes:
     """A footer with one row group of the given chunks."""
-    group = Struct({1: List(Kind.STRUCT, columns), 2: I64(10), 3: I64(3)})
+    group = Struct({1: List(ThriftKind.STRUCT, columns), 2: I64(10), 3: I64(3)})
     extra = {int(name[1:]): value for name, value in fields.items()}
-    schema = List(Kind.STRUCT, (ROOT, COLUMN))
-    return encode(Struct({1: I32(1), 2: schema, 3: I64(3), 4: List(Kind.STRUCT, (group,)), **extra}))
+    schema = List(ThriftKind.STRUCT, (ROOT, COLUMN))
+    return encode(Struct({1: I32(1), 2: schema, 3: I64(3), 4: List(ThriftKind.STRUCT, (group,)), **extra}))
 
 
 def chunk(**fields: object) -> Struct:
@@ -160,7 +160,7 @@ def test_a_mutated_footer_gives_no_other_errors():
 
 
 def test_exactness_and_counts_tell_absent_from_zero_and_false():
-    statistics = Struct({3: I64(0), 5: Binary(b""), 7: Bool(False), 9: I64(2)})
+    statistics = Struct({3: I64(0), 5: ThriftBinary(b""), 7: Bool(False), 9: I64(2)})
     footer = Footer.parse(synthetic(chunk(_3=Struct({**META, 12: statistics}))))
     found = footer.chunks.statistics
     assert found.has_null_count.item()
@@ -172,13 +172,15 @@ def test_exactness_and_counts_tell_absent_from_zero_and_false():
 
 
 def test_a_field_of_another_kind_counts_as_absent():
-    footer = Footer.parse(synthetic(chunk(_3=Struct({**META, 14: I64(7), 15: List(Kind.I32, ())}))))
+    footer = Footer.parse(synthetic(chunk(_3=Struct({**META, 14: I64(7), 15: List(ThriftKind.I32, ())}))))
     assert footer.chunks.has_bloom_filter_offset.item()
     assert not footer.chunks.has_bloom_filter_length.item()
 
 
 def test_column_orders_are_told_apart():
-    orders = List(Kind.STRUCT, (Struct({1: Struct({})}), Struct({2: Struct({})}), Struct({9: Struct({})}), Struct({})))
+    orders = List(
+        ThriftKind.STRUCT, (Struct({1: Struct({})}), Struct({2: Struct({})}), Struct({9: Struct({})}), Struct({}))
+    )
     footer = Footer.parse(synthetic(chunk(), _7=orders))
     assert footer.column_orders == (
         ColumnOrder.TYPE_ORDER,
@@ -190,8 +192,10 @@ def test_column_orders_are_told_apart():
 
 
 def test_key_values_keep_order_duplicates_and_missing_values():
-    pairs = tuple(Struct({1: Binary(key)} | ({2: Binary(b"v")} if key == b"b" else {})) for key in (b"b", b"a", b"b"))
-    footer = Footer.parse(synthetic(chunk(), _5=List(Kind.STRUCT, pairs)))
+    pairs = tuple(
+        Struct({1: ThriftBinary(key)} | ({2: ThriftBinary(b"v")} if key == b"b" else {})) for key in (b"b", b"a", b"b")
+    )
+    footer = Footer.parse(synthetic(chunk(), _5=List(ThriftKind.STRUCT, pairs)))
     assert footer.key_values == (KeyValue(b"b", b"v"), KeyValue(b"a", None), KeyValue(b"b", b"v"))
 
 
@@ -199,8 +203,8 @@ def test_no_sorting_columns_differ_from_an_empty_list():
     table = pa.table({"a": [3, 2, 1]})
     data = footers.written(table, sorting_columns=[pq.SortingColumn(0, descending=True)])
     assert Footer.parse(footers.footer_bytes(data)).row_groups.sorting_columns == ((SortingColumn(0, True, False),),)
-    group = Struct({1: List(Kind.STRUCT, (chunk(),)), 2: I64(1), 3: I64(1), 4: List(Kind.STRUCT, ())})
-    groups = List(Kind.STRUCT, (group,))
+    group = Struct({1: List(ThriftKind.STRUCT, (chunk(),)), 2: I64(1), 3: I64(1), 4: List(ThriftKind.STRUCT, ())})
+    groups = List(ThriftKind.STRUCT, (group,))
     assert Footer.parse(synthetic(chunk(), _4=groups)).row_groups.sorting_columns == ((),)
     assert Footer.parse(synthetic(chunk())).row_groups.sorting_columns == (None,)
 
@@ -222,7 +226,7 @@ def test_another_number_of_chunks_than_columns_is_refused():
     ("columns", "error"),
     [
         (Struct({2: I64(0)}), Malformed),
-        (chunk(_1=Binary(b"other.parquet")), Unsupported),
+        (chunk(_1=ThriftBinary(b"other.parquet")), Unsupported),
         (chunk(_8=Struct({})), Unsupported),
         (chunk(_3=Struct({**META, 1: I32(1)})), SchemaMismatch),
         (Struct({2: I64(0), 3: Struct(META), 4: I64(1)}), None),
@@ -278,14 +282,14 @@ def test_bytes_after_a_plain_footer_are_refused():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({2: List(Kind.STRUCT, (Struct({}),) * 100_001)}, "schema is too large"),
-        ({4: List(Kind.STRUCT, (Struct({}),) * 1_000_001)}, "too many row groups"),
-        ({5: List(Kind.STRUCT, (Struct({}),) * 100_001)}, "too many keys"),
+        ({2: List(ThriftKind.STRUCT, (Struct({}),) * 100_001)}, "schema is too large"),
+        ({4: List(ThriftKind.STRUCT, (Struct({}),) * 1_000_001)}, "too many row groups"),
+        ({5: List(ThriftKind.STRUCT, (Struct({}),) * 100_001)}, "too many keys"),
     ],
 )
 def test_counts_that_no_file_has_are_refused_before_anything_is_made_of_them(fields, words):
-    root = Struct({4: Binary(b"schema"), 5: I32(0)})
-    plain = {1: I32(1), 2: List(Kind.STRUCT, (root,)), 3: I64(0), 4: List(Kind.STRUCT, ())}
+    root = Struct({4: ThriftBinary(b"schema"), 5: I32(0)})
+    plain = {1: I32(1), 2: List(ThriftKind.STRUCT, (root,)), 3: I64(0), 4: List(ThriftKind.STRUCT, ())}
     data = encode(Struct(dict(sorted((plain | fields).items()))))
     with pytest.raises(Unsupported, match=words):
         Footer.parse(data)

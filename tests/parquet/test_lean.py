@@ -10,7 +10,7 @@ import pytest
 
 from underlay.errors import Damaged
 from underlay.parquet.footer.footer import Footer
-from underlay.parquet.footer.minimal import Chunk, FileColumns
+from underlay.parquet.footer.minimal import Chunk, MinimalColumns
 from underlay.parquet.footer.tail import MAGIC, read_tail, seal
 
 TABLE = pa.table(
@@ -45,7 +45,7 @@ def chunk(footer: Footer, row_group: int, leaf: int, shift: int = 0) -> Chunk:
 
 
 def decode(data: bytes, footer: Footer, leaves: list[int], row_groups: list[int], shift: int = 0) -> pa.Table:
-    lean = FileColumns(footer.schema.raw).select(leaves, footer.created_by)
+    lean = MinimalColumns(footer.schema.raw).select(leaves, footer.created_by)
     rows = [int(footer.row_groups.num_rows[group]) for group in row_groups]
     chunks = [[chunk(footer, group, leaf.index, shift) for leaf in lean.leaves] for group in row_groups]
     metadata = pq.read_metadata(pa.BufferReader(MAGIC + seal(lean.footer(rows, chunks))))
@@ -90,4 +90,4 @@ def test_many_columns_and_row_groups_take_the_long_list_headers():
 
 def test_elements_that_are_no_list_are_refused():
     with pytest.raises(Damaged):
-        FileColumns(b"\xff\xff")
+        MinimalColumns(b"\xff\xff")

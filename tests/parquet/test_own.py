@@ -13,7 +13,7 @@ from underlay.parquet.bulk.own import _LEARNT, MAX_FORMS, FormedTree, parse_own
 from underlay.parquet.footer.chunks import CHUNKS, META
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.thrift.encode import I32, List, encode
-from underlay.parquet.thrift.tree import Kind
+from underlay.parquet.thrift.tree import ThriftKind
 from underlay.parquet.write.writer import SortedBy, WriteOptions, write_files
 
 TREE = ("place", "begin", "end", "next", "number")
@@ -101,7 +101,7 @@ def test_footers_of_one_form_and_other_encodings_keep_theirs():
     data = footer_of({"encoded": pa.array([1])})
     tree = Footer.parse(data).tree
     entry = int(tree.select((*CHUNKS, META, 2))[0])
-    other = tree.write({entry: encode(List(Kind.I32, (I32(5), I32(3)), False))})
+    other = tree.write({entry: encode(List(ThriftKind.I32, (I32(5), I32(3)), False))})
     found = [assert_read_as_without_form(one) for one in (data, data, data, other, data)]
     assert all(is_formed(footer) for footer in found[2:])
     assert found[3].chunks.encodings.tolist() == [[1 << 5 | 1 << 3]]

@@ -10,17 +10,17 @@ from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.logical import LogicalKind, TimeUnit
 from underlay.parquet.footer.schema import Schema, read_schema
 from underlay.parquet.footer.tail import load_footer
-from underlay.parquet.thrift.encode import I32, Binary, List, Struct, encode
-from underlay.parquet.thrift.tree import Kind, parse
+from underlay.parquet.thrift.encode import I32, List, Struct, ThriftBinary, encode
+from underlay.parquet.thrift.tree import ThriftKind, parse
 from underlay.values.physical import PhysicalType, Repetition
 
 
 def group(name: str, children: int, repetition: int = 0, **fields: object) -> Struct:
-    return Struct({3: I32(repetition), 4: Binary(name.encode()), 5: I32(children), **numbered(fields)})
+    return Struct({3: I32(repetition), 4: ThriftBinary(name.encode()), 5: I32(children), **numbered(fields)})
 
 
 def leaf(name: str, physical: int = 2, repetition: int = 0, **fields: object) -> Struct:
-    return Struct({1: I32(physical), 3: I32(repetition), 4: Binary(name.encode()), **numbered(fields)})
+    return Struct({1: I32(physical), 3: I32(repetition), 4: ThriftBinary(name.encode()), **numbered(fields)})
 
 
 def numbered(fields: dict[str, object]) -> dict[int, object]:
@@ -28,7 +28,7 @@ def numbered(fields: dict[str, object]) -> dict[int, object]:
 
 
 def schema_of(*elements: Struct) -> Schema:
-    return read_schema(parse(encode(Struct({2: List(Kind.STRUCT, elements)}))))
+    return read_schema(parse(encode(Struct({2: List(ThriftKind.STRUCT, elements)}))))
 
 
 def written_schema(schema: pa.Schema, **options: object) -> Schema:
@@ -154,7 +154,7 @@ def test_columns_that_are_nothing_but_lists_count_their_dimensions():
 
 def test_the_stored_elements_are_kept():
     elements = (group("r", 1), leaf("c"))
-    assert schema_of(*elements).raw == encode(List(Kind.STRUCT, elements))
+    assert schema_of(*elements).raw == encode(List(ThriftKind.STRUCT, elements))
 
 
 @pytest.mark.parametrize(
@@ -166,10 +166,10 @@ def test_the_stored_elements_are_kept():
         ((group("r", 2), group("g", 1), leaf("c")), "fewer elements"),
         ((group("r", 2**31 - 1), leaf("c")), "out of range"),
         ((group("r", 1), leaf("c"), leaf("d")), "outside"),
-        ((group("r", 1), Struct({3: I32(0), 4: Binary(b"c")})), "neither a type"),
+        ((group("r", 1), Struct({3: I32(0), 4: ThriftBinary(b"c")})), "neither a type"),
         ((group("r", 1), Struct({1: I32(2)})), "no name"),
         ((group("r", 1), leaf("c", repetition=3)), "repetition"),
-        ((group("r", 1), Struct({1: I32(2), 4: Binary(b"\xff")})), "UTF-8"),
+        ((group("r", 1), Struct({1: I32(2), 4: ThriftBinary(b"\xff")})), "UTF-8"),
         ((*(group("g", 1) for _ in range(70)), leaf("c")), "deep"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from tests.parquet import footers
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
 from underlay.parquet.footer.footer import Footer, KeyValue
-from underlay.parquet.footer.splice import Part, set_key_values, shift_offsets, splice, take_row_groups
+from underlay.parquet.footer.splice import SplicePart, set_key_values, shift_offsets, splice, take_row_groups
 from underlay.parquet.footer.tail import load_footer, read_tail, seal
 
 OPTIONS = {"write_page_index": True, "bloom_filter_options": {"number": {"ndv": 10}}}
@@ -34,7 +34,7 @@ def test_a_spliced_footer_reads_the_rows_of_all_files():
     joined, parts = b"PAR1", []
     for data in files:
         footer = opened(data)
-        parts.append(Part(footer, range(footer.row_group_count), len(joined) - 4))
+        parts.append(SplicePart(footer, range(footer.row_group_count), len(joined) - 4))
         joined += body(data)[4:]
     joined += seal(splice(parts))
     assert rows(joined).equals(pa.concat_tables([rows(data) for data in files]))
@@ -95,14 +95,14 @@ def test_ordinals_are_numbered_anew(fixtures):
     footer = load_footer(fixtures / "parquet-testing/data/floating_orders_nan_count.parquet").footer
     assert footer.row_groups.has_ordinal.all()
     last = footer.row_group_count - 1
-    taken = Footer.parse(splice([Part(footer, [last, 0], 0), Part(footer, [last], 50)]))
+    taken = Footer.parse(splice([SplicePart(footer, [last, 0], 0), SplicePart(footer, [last], 50)]))
     assert taken.row_groups.ordinal.tolist() == [0, 1, 2]
 
 
 def test_everything_else_comes_from_the_first():
     sorting = [pq.SortingColumn(0)]
     first, second = (opened(footers.example(start=n, sorting_columns=sorting)) for n in (0, 50))
-    joined = Footer.parse(splice([Part(first, [0], 0), Part(second, [1, 2], 0)]))
+    joined = Footer.parse(splice([SplicePart(first, [0], 0), SplicePart(second, [1, 2], 0)]))
     assert joined.schema.raw == first.schema.raw
     assert joined.key_values == first.key_values
     assert joined.created_by == first.created_by
@@ -116,7 +116,7 @@ def test_everything_else_comes_from_the_first():
 def test_files_with_other_columns_are_refused():
     other = opened(footers.written(pa.table({"a": [1]})))
     with pytest.raises(SchemaMismatch, match="footer 1"):
-        splice([Part(opened(footers.example()), [0], 0), Part(other, [0], 0)])
+        splice([SplicePart(opened(footers.example()), [0], 0), SplicePart(other, [0], 0)])
 
 
 @pytest.mark.parametrize("indices", [[3], [-1]])

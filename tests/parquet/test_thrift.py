@@ -9,8 +9,8 @@ import pytest
 from tests.parquet import footers
 from underlay.errors import InvalidRequest, Malformed, Truncated, UnderlayError
 from underlay.parquet.thrift import tree as thrift
-from underlay.parquet.thrift.encode import I16, I32, I64, Binary, Bool, List, Struct, encode
-from underlay.parquet.thrift.tree import ITEM, Kind, parse
+from underlay.parquet.thrift.encode import I16, I32, I64, Bool, List, Struct, ThriftBinary, encode
+from underlay.parquet.thrift.tree import ITEM, ThriftKind, parse
 
 NUMBERS = Struct({1: I32(-5), 2: I64(2**62), 3: Bool(True), 4: Bool(False), 40: I16(7)})
 
@@ -58,8 +58,8 @@ def test_random_bytes_are_parsed_or_refused_with_a_reason():
 
 
 def test_entries_tell_kind_field_position_number_and_what_comes_next():
-    tree = parse(encode(Struct({1: NUMBERS, 2: Binary(b"abc"), 3: List(Kind.I32, (I32(1), I32(300)))})))
-    assert [tree.kind(entry) for entry in tree.children(0)] == [Kind.STRUCT, Kind.BINARY, Kind.LIST]
+    tree = parse(encode(Struct({1: NUMBERS, 2: ThriftBinary(b"abc"), 3: List(ThriftKind.I32, (I32(1), I32(300)))})))
+    assert [tree.kind(entry) for entry in tree.children(0)] == [ThriftKind.STRUCT, ThriftKind.BINARY, ThriftKind.LIST]
     assert [tree.field_id(entry) for entry in tree.children(1)] == [1, 2, 3, 4, 40]
     assert [tree.integer(entry) for entry in tree.children(1)] == [-5, 2**62, 1, 0, 7]
     assert int(tree.next[1]) == 7
@@ -71,31 +71,31 @@ def test_entries_tell_kind_field_position_number_and_what_comes_next():
 
 
 def test_select_finds_every_value_at_a_path():
-    rows = tuple(Struct({1: I32(n), 2: List(Kind.STRUCT, (Struct({7: I64(n * n)}),) * n)}) for n in range(20))
-    tree = parse(encode(Struct({4: List(Kind.STRUCT, rows)})))
+    rows = tuple(Struct({1: I32(n), 2: List(ThriftKind.STRUCT, (Struct({7: I64(n * n)}),) * n)}) for n in range(20))
+    tree = parse(encode(Struct({4: List(ThriftKind.STRUCT, rows)})))
     assert tree.number[tree.select((4, ITEM, 1))].tolist() == list(range(20))
     assert tree.number[tree.select((4, ITEM, 2, ITEM, 7))].tolist() == [n * n for n in range(20) for _ in range(n)]
     assert tree.select((4, ITEM, 3)).size == 0
 
 
 def test_select_tells_kinds_apart():
-    rows = (Struct({1: I32(1)}), Struct({1: Binary(b"")}), Struct({1: Bool(True)}), Struct({1: Bool(False)}))
-    tree = parse(encode(Struct({1: List(Kind.STRUCT, rows)})))
+    rows = (Struct({1: I32(1)}), Struct({1: ThriftBinary(b"")}), Struct({1: Bool(True)}), Struct({1: Bool(False)}))
+    tree = parse(encode(Struct({1: List(ThriftKind.STRUCT, rows)})))
     assert tree.select((1, ITEM, 1)).size == 4
-    assert tree.select((1, ITEM, 1), (Kind.I32,)).size == 1
-    assert tree.number[tree.select((1, ITEM, 1), (Kind.TRUE, Kind.FALSE))].tolist() == [1, 0]
+    assert tree.select((1, ITEM, 1), (ThriftKind.I32,)).size == 1
+    assert tree.number[tree.select((1, ITEM, 1), (ThriftKind.TRUE, ThriftKind.FALSE))].tolist() == [1, 0]
 
 
 def test_items_of_many_integer_lists_are_read_at_once():
     lists = [list(range(-n, n * 40, 3)) for n in range(12)]
-    value = List(Kind.STRUCT, tuple(Struct({1: List(Kind.I64, tuple(map(I64, items)))}) for items in lists))
+    value = List(ThriftKind.STRUCT, tuple(Struct({1: List(ThriftKind.I64, tuple(map(I64, items)))}) for items in lists))
     tree = parse(encode(Struct({1: value})))
     ranks, numbers = tree.numbers_in(tree.select((1, ITEM, 1)))
     assert [numbers[ranks == rank].tolist() for rank in range(12)] == lists
 
 
 def test_items_of_a_binary_list_are_read():
-    items = List(Kind.BINARY, (Binary(b""), Binary(b"x" * 300)))
+    items = List(ThriftKind.BINARY, (ThriftBinary(b""), ThriftBinary(b"x" * 300)))
     assert parse(encode(Struct({1: items}))).value(1) == items
 
 
@@ -108,15 +108,15 @@ def test_long_forms_survive_writing():
     assert [tree.integer(entry) for entry in tree.children(0)] == [5, 5, 1]
     assert tree.write({}) == data
     assert tree.write({1: b"\x0c"}) == b"\x05\x02\x0c" + data[3:]
-    assert tree.write({3: encode(List(Kind.I32, ()))}) == data[:8] + b"\x05\x00"
+    assert tree.write({3: encode(List(ThriftKind.I32, ()))}) == data[:8] + b"\x05\x00"
 
 
 def test_a_replacement_keeps_everything_around_it():
-    tree = parse(encode(Struct({1: NUMBERS, 2: Binary(b"abc"), 3: I32(9)})))
+    tree = parse(encode(Struct({1: NUMBERS, 2: ThriftBinary(b"abc"), 3: I32(9)})))
     entry = tree.field(1, 2)
-    changed = parse(tree.write({entry: encode(I64(3)), tree.field(0, 2): encode(Binary(b"d" * 200))}))
+    changed = parse(tree.write({entry: encode(I64(3)), tree.field(0, 2): encode(ThriftBinary(b"d" * 200))}))
     expected = Struct({**NUMBERS.fields, 2: I64(3)})
-    assert changed.value(0) == Struct({1: expected, 2: Binary(b"d" * 200), 3: I32(9)})
+    assert changed.value(0) == Struct({1: expected, 2: ThriftBinary(b"d" * 200), 3: I32(9)})
 
 
 def test_flags_and_nested_replacements_are_refused():
@@ -173,15 +173,20 @@ def test_lists_of_lists_are_read():
     value = Struct(
         {
             1: List(
-                Kind.LIST, (List(Kind.I32, (I32(1),)), List(Kind.STRUCT, (NUMBERS, Struct({}))), List(Kind.I32, ()))
+                ThriftKind.LIST,
+                (
+                    List(ThriftKind.I32, (I32(1),)),
+                    List(ThriftKind.STRUCT, (NUMBERS, Struct({}))),
+                    List(ThriftKind.I32, ()),
+                ),
             ),
-            2: List(Kind.LIST, (List(Kind.LIST, (List(Kind.LIST, ()),)),), is_set=True),
+            2: List(ThriftKind.LIST, (List(ThriftKind.LIST, (List(ThriftKind.LIST, ()),)),), is_set=True),
             3: I32(4),
         }
     )
     tree = parse(encode(value))
     assert tree.value(0) == value
-    assert [tree.kind(entry) for entry in tree.children(0)] == [Kind.LIST, Kind.SET, Kind.I32]
+    assert [tree.kind(entry) for entry in tree.children(0)] == [ThriftKind.LIST, ThriftKind.SET, ThriftKind.I32]
 
 
 def test_a_field_that_occurs_twice_stays_but_cannot_be_looked_up():
@@ -218,7 +223,7 @@ def test_an_input_over_two_gibibytes_is_refused(monkeypatch):
 
 def test_numbers_of_every_length_are_decoded():
     values = [sign * (1 << shift) for shift in range(63) for sign in (1, -1)] + [-(2**63), 2**63 - 1, 0]
-    tree = parse(encode(Struct({1: List(Kind.STRUCT, tuple(Struct({1: I64(value)}) for value in values))})))
+    tree = parse(encode(Struct({1: List(ThriftKind.STRUCT, tuple(Struct({1: I64(value)}) for value in values))})))
     assert np.array_equal(tree.number[tree.select((1, ITEM, 1))], np.array(values))
 
 

@@ -13,18 +13,18 @@ from underlay.index.deletion_vectors import pack
 from underlay.index.entry import FileEntry, Flag
 from underlay.plan.answers import count_rows, maximum, minimum
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan, make_plan
+from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune.parse.sql import parse_where
 from underlay.schema.table_schema import TableSchema
 
 SCHEMA = schema_of({"id": "int64", "name": "string", "real": "float64"})
 
 
-def plan_of(entries: list[FileEntry], where: str = "true", schema: TableSchema = SCHEMA) -> Plan:
+def plan_of(entries: list[FileEntry], where: str = "true", schema: TableSchema = SCHEMA) -> BlockPlan:
     return make_plan([Part(segment=stored(entries, schema))], schema, parse_where(where))
 
 
-def extremes(plan: Plan, field: int) -> tuple[object, object]:
+def extremes(plan: BlockPlan, field: int) -> tuple[object, object]:
     low, high = minimum(plan, field), maximum(plan, field)
     return (None if low is None else low.as_py(), None if high is None else high.as_py())
 

@@ -7,7 +7,7 @@ from tests.plan.worlds import stored
 from underlay.plan.chunks import all_ranges, block_identities, chunk_places, fetch_bytes, ranges_of
 from underlay.plan.explain import explain, steps_of, to_dict
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan, make_plan
+from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune.parse.sql import parse_where
 from underlay.values.ranges import ByteRange
 
@@ -19,7 +19,7 @@ ENTRIES = [
 ]
 
 
-def plan_of(where: str, columns: tuple[int, ...] = (1, 2, 3)) -> Plan:
+def plan_of(where: str, columns: tuple[int, ...] = (1, 2, 3)) -> BlockPlan:
     return make_plan([Part(segment=stored(ENTRIES, SCHEMA))], SCHEMA, parse_where(where), columns)
 
 

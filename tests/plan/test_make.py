@@ -12,7 +12,7 @@ from underlay.index.entry import Flag
 from underlay.index.segment.segment import Segment
 from underlay.plan import by_part as choice
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan, make_plan
+from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune import TRUE, Predicate
 from underlay.prune.parse.sql import parse_where
 from underlay.schema.table_schema import TableSchema
@@ -21,7 +21,7 @@ from underlay.schema.types import Field, ListOf, StructOf, parse_scalar
 SCHEMA = schema_of({"id": "int64", "name": "string"})
 
 
-def found(plan: Plan) -> dict[tuple[int, int, int], bool]:
+def found(plan: BlockPlan) -> dict[tuple[int, int, int], bool]:
     keys = zip(plan.parts.tolist(), plan.file_rows.tolist(), plan.blocks.tolist(), strict=True)
     return dict(zip(keys, plan.must.tolist(), strict=True))
 

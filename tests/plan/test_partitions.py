@@ -9,7 +9,7 @@ from tests.plan.worlds import stored
 from underlay.index.root import PartitionFieldRecord
 from underlay.plan.explain import steps_of
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan, make_plan
+from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune.parse.sql import parse_where
 from underlay.schema.partitioning.partition import apply_transform
 from underlay.schema.partitioning.transform import bind_partition
@@ -24,7 +24,7 @@ def packed(number: int | None) -> bytes | None:
 
 def plan_of(
     values: list[tuple[bytes | None, ...]], where: str, *spec: PartitionFieldRecord, clear: int = NO_BOUNDS
-) -> Plan:
+) -> BlockPlan:
     entries = [
         file_entry(
             str(number), SCHEMA, {"zone": [[b"?"]], "day": [[0]], "id": [[0]]}, partition=value, clear=clear | 32
@@ -34,7 +34,7 @@ def plan_of(
     return make_plan([Part(segment=stored(entries, SCHEMA))], SCHEMA, parse_where(where), partition_by=spec)
 
 
-def kept(plan: Plan) -> list[str]:
+def kept(plan: BlockPlan) -> list[str]:
     return [file.location for file in plan.files()]
 
 

@@ -9,7 +9,7 @@ from underlay.index.entry import Flag
 from underlay.plan.by_bloom import LeafBlooms, bloom_candidates, refine
 from underlay.plan.explain import steps_of
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan, make_plan
+from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune import Domain, Integers, Text
 from underlay.prune.parse.sql import parse_where
 
@@ -20,7 +20,7 @@ ENTRIES = [
 ]
 
 
-def plan_of(where: str) -> Plan:
+def plan_of(where: str) -> BlockPlan:
     return make_plan([Part(segment=stored(ENTRIES, SCHEMA))], SCHEMA, parse_where(where), [1])
 
 

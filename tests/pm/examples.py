@@ -11,14 +11,14 @@ from underlay.pm.format.checksum import checksum
 from underlay.pm.format.encode import create
 from underlay.pm.format.layout import StatFlag
 from underlay.pm.format.types import DESIGNATED, Tag
-from underlay.pm.format.values import Block, Column, Header, VersionFields
+from underlay.pm.format.values import Header, SidecarBlock, SidecarColumn, VersionFields
 
 INLINE_EXACT = int(StatFlag(0b10111111))
 LONG_EXACT = int(StatFlag(0b10101101))
 
-TIMESTAMP = Column(name="ts", physical_type=2, type=Tag.TIMESTAMP | DESIGNATED, id=0)
-NUMBER = Column(name="n", physical_type=2, type=Tag.LONG, id=1, flags=4, max_def_level=1)
-TEXT = Column(name="text", physical_type=6, type=Tag.VARCHAR, id=2, flags=4, max_def_level=1)
+TIMESTAMP = SidecarColumn(name="ts", physical_type=2, type=Tag.TIMESTAMP | DESIGNATED, id=0)
+NUMBER = SidecarColumn(name="n", physical_type=2, type=Tag.LONG, id=1, flags=4, max_def_level=1)
+TEXT = SidecarColumn(name="text", physical_type=6, type=Tag.VARCHAR, id=2, flags=4, max_def_level=1)
 
 THREE = Header(columns=(TIMESTAMP, NUMBER, TEXT), designated_timestamp=0, sorting=(0,))
 
@@ -29,7 +29,9 @@ def version(parquet_footer_offset: int = 500, **fields) -> VersionFields:
     return VersionFields(parquet_footer_offset=parquet_footer_offset, parquet_footer_length=200, **fields)
 
 
-def block(number: int, *, rows: int = 3, text: str | None = None, blooms: dict[int, bytes] | None = None) -> Block:
+def block(
+    number: int, *, rows: int = 3, text: str | None = None, blooms: dict[int, bytes] | None = None
+) -> SidecarBlock:
     """A block of `THREE` whose bounds all follow from `number`; `text` is a long upper and lower bound."""
     chunks = empty_chunks(3)
     chunks["codec"] = 7

@@ -27,7 +27,7 @@ from underlay.parquet.thrift.encode import Bool, Struct
 from underlay.pm.convert.build import from_parquet
 from underlay.pm.format.sidecar import Sidecar, decode
 from underlay.pm.format.types import DESIGNATED, NANOSECONDS, Tag, tag_of
-from underlay.pm.format.values import Column
+from underlay.pm.format.values import SidecarColumn
 from underlay.pm.prune.bounds import show_bounds
 from underlay.pm.prune.columns import SidecarColumns
 from underlay.pm.prune.domains import column_domain
@@ -411,7 +411,7 @@ def test_times_of_day_are_told_by_the_schema(write, type_: pa.DataType):
 def test_a_time_of_day_of_another_width_has_no_order_we_know():
     for physical, unit in ((PhysicalType.INT64, 1), (PhysicalType.INT32, 2), (PhysicalType.INT32, 3)):
         leaf = crafted(physical, logical=Struct({7: Struct({1: Bool(True), 2: Struct({unit: Struct({})})})}))
-        column = Column(name="c", physical_type=physical, type=Tag.LONG)
+        column = SidecarColumn(name="c", physical_type=physical, type=Tag.LONG)
         assert isinstance(column_domain(column, leaf), Unordered)
 
 

@@ -11,7 +11,7 @@ from underlay.pm.dump import Line, dump
 from underlay.pm.format.blocks import empty_chunks
 from underlay.pm.format.encode import append, create
 from underlay.pm.format.sidecar import decode
-from underlay.pm.format.values import Block, Header
+from underlay.pm.format.values import Header, SidecarBlock
 
 
 def check_cover(lines: list[Line], size: int) -> None:
@@ -50,7 +50,7 @@ def worked_example() -> bytes:
     chunks["num_values"], chunks["min_stat"], chunks["max_stat"] = 3, 1000, 3000
     chunks["begin"], chunks["size"] = 4, 90
     header = Header(columns=(TIMESTAMP,), designated_timestamp=0, sorting=(0,))
-    return create(header, [Block(num_rows=3, chunks=chunks)], version())
+    return create(header, [SidecarBlock(num_rows=3, chunks=chunks)], version())
 
 
 def test_the_lines_of_a_worked_example_are_right():
@@ -106,7 +106,7 @@ def test_all_sections_have_lines():
 
 def test_external_filters_are_shown_as_places_in_the_parquet_file():
     header = Header(columns=(TIMESTAMP, TEXT), bloom_columns=(1,), external_blooms=True)
-    chunks = Block(num_rows=1, chunks=empty_chunks(2))
+    chunks = SidecarBlock(num_rows=1, chunks=empty_chunks(2))
     data = create(header, [chunks, chunks], version(external_blooms=(((99, 32),), ((0, 0),))))
     lines = dump(decode(data))
     check_cover(lines, len(data))

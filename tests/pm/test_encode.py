@@ -13,7 +13,7 @@ from underlay.pm.format.blocks import block_value, empty_chunks, inline_bloom, l
 from underlay.pm.format.encode import append, create
 from underlay.pm.format.footers import walk
 from underlay.pm.format.sidecar import committed_size, decode
-from underlay.pm.format.values import Column, Header, VersionFields
+from underlay.pm.format.values import Header, SidecarColumn, VersionFields
 
 
 def grown(data: bytes, blocks, fields, *, base: int | None = None, size: int | None = None) -> bytes:
@@ -153,7 +153,12 @@ def test_a_scratchpad_above_a_mebibyte_is_refused():
         (Header(columns=(TIMESTAMP, NUMBER), sorting=(0,)), False),
         (Header(columns=(TIMESTAMP, NUMBER), designated_timestamp=0, sorting=(0, 1)), False),
         (Header(columns=(TIMESTAMP, NUMBER), designated_timestamp=0, sorting=(1,)), False),
-        (Header(columns=(Column(name="t", physical_type=2, flags=0x10),), designated_timestamp=0, sorting=(0,)), False),
+        (
+            Header(
+                columns=(SidecarColumn(name="t", physical_type=2, flags=0x10),), designated_timestamp=0, sorting=(0,)
+            ),
+            False,
+        ),
     ],
     ids=["ascending", "no designated", "two", "another", "descending"],
 )
@@ -226,9 +231,9 @@ def test_a_tracker_or_transaction_of_minus_one_is_not_stored():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: create(Header(columns=(Column(name="x", physical_type=300),)), [], version()),
-        lambda: create(Header(columns=(Column(name="x", physical_type=1, id=1 << 40),)), [], version()),
-        lambda: create(Header(columns=(Column(name="\ud800", physical_type=1),)), [], version()),
+        lambda: create(Header(columns=(SidecarColumn(name="x", physical_type=300),)), [], version()),
+        lambda: create(Header(columns=(SidecarColumn(name="x", physical_type=1, id=1 << 40),)), [], version()),
+        lambda: create(Header(columns=(SidecarColumn(name="\ud800", physical_type=1),)), [], version()),
         lambda: create(Header(columns=()), [], version(-1)),
         lambda: create(Header(columns=()), [], version(seq_txn=1 << 63)),
         lambda: create(Header(columns=()), [], version(scratchpad=((-1, b""),))),

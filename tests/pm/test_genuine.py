@@ -10,7 +10,7 @@ import pytest
 
 from tests.genuine import label, sidecars
 from underlay.pm.format.blocks import block_value
-from underlay.pm.format.encode import Tail, append, create
+from underlay.pm.format.encode import AppendedTail, append, create
 from underlay.pm.format.footers import walk
 from underlay.pm.format.sidecar import committed_size, decode
 
@@ -28,7 +28,7 @@ def test_every_version_is_written_back_byte_for_byte(path: Path):
         assert any(tail.data == data[tail.begin : size] for tail in rewritten(data, previous, size))
 
 
-def rewritten(data: bytes, previous: int, size: int) -> list[Tail]:
+def rewritten(data: bytes, previous: int, size: int) -> list[AppendedTail]:
     """What our own append writes for the version of `size` bytes, behind the one before it.
 
     A crash may have left a dead tail whose length nothing records, and blocks are padded to 8 bytes: so there are

@@ -12,8 +12,8 @@ import pytest
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.schema import Leaf
 from underlay.parquet.footer.tail import load_footer
-from underlay.parquet.thrift.encode import I8, I32, I64, Binary, Bool, List, Struct, Value, encode
-from underlay.parquet.thrift.tree import Kind
+from underlay.parquet.thrift.encode import I8, I32, I64, Bool, List, Struct, ThriftBinary, Value, encode
+from underlay.parquet.thrift.tree import ThriftKind
 from underlay.pm.convert.infer_type import infer_type
 from underlay.pm.format.types import TIMESTAMP_NS, TIMESTAMP_US, UNKNOWN, Tag, array_code, decimal_code
 from underlay.values.physical import PhysicalType
@@ -89,15 +89,15 @@ def crafted(
     scale: int = 0,
 ) -> Leaf:
     """A leaf with exactly these fields in its schema element."""
-    fields: dict[int, Value] = {1: I32(physical), 2: I32(length), 3: I32(0), 4: Binary(b"c")}
+    fields: dict[int, Value] = {1: I32(physical), 2: I32(length), 3: I32(0), 4: ThriftBinary(b"c")}
     if converted is not None:
         fields[6] = I32(converted)
     if precision:
         fields |= {7: I32(scale), 8: I32(precision)}
     if logical is not None:
         fields[10] = logical
-    elements = (Struct({4: Binary(b"schema"), 5: I32(1)}), Struct(fields))
-    footer = {1: I32(1), 2: List(Kind.STRUCT, elements), 3: I64(0), 4: List(Kind.STRUCT, ())}
+    elements = (Struct({4: ThriftBinary(b"schema"), 5: I32(1)}), Struct(fields))
+    footer = {1: I32(1), 2: List(ThriftKind.STRUCT, elements), 3: I64(0), 4: List(ThriftKind.STRUCT, ())}
     return Footer.parse(encode(Struct(footer))).schema.leaves[0]
 
 

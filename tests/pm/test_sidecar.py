@@ -19,7 +19,7 @@ from underlay.pm.format.encode import append, create
 from underlay.pm.format.footers import walk
 from underlay.pm.format.sidecar import decode
 from underlay.pm.format.statistics import byte_bounds, fixed_bounds, null_counts
-from underlay.pm.format.values import Column, Header
+from underlay.pm.format.values import Header, SidecarColumn
 
 FULL_HEADER = Header(
     columns=THREE.columns, designated_timestamp=0, sorting=(0, 1), bloom_columns=(1, 2), squash_tracker=5
@@ -84,7 +84,7 @@ def test_a_bad_header_field_is_named(at, kind, value, error, place):
 
 
 def test_a_bad_name_is_found_among_many_columns_too():
-    header = Header(columns=tuple(Column(name=f"c{i}", physical_type=1) for i in range(200)))
+    header = Header(columns=tuple(SidecarColumn(name=f"c{i}", physical_type=1) for i in range(200)))
     data = create(header, [], version())
     for value in (8, 1 << 40, (1 << 63) - 1, (1 << 64) - 1):
         with pytest.raises(Truncated, match=rf"column descriptor 150 .*found {value} \+ 4"):

@@ -19,7 +19,7 @@ from underlay.pm.convert.build import from_parquet
 from underlay.pm.format.encode import create
 from underlay.pm.format.sidecar import Sidecar, decode
 from underlay.pm.format.types import Tag, tag_of
-from underlay.pm.format.values import Column, Header, VersionFields
+from underlay.pm.format.values import Header, SidecarColumn, VersionFields
 from underlay.pm.read.file_schema import FileSchema
 from underlay.pm.read.rows import open_through_sidecar, read_rows
 from underlay.pm.read.synthesise import ARROW_SCHEMA_KEY, physical_columns, to_footer
@@ -127,7 +127,7 @@ def test_a_nested_column_decodes_without_its_schema(
 def test_levels_of_any_depth_make_a_schema_with_those_levels(flags: int, type_: Tag):
     for rep in range(4):
         for definition in range(rep, rep + 5):
-            column = Column(
+            column = SidecarColumn(
                 name="c", physical_type=2, type=type_, flags=flags, max_rep_level=rep, max_def_level=definition
             )
             (leaf,) = Footer.parse(to_footer(decode(empty(column)))).schema.leaves
@@ -145,7 +145,7 @@ def test_lists_whose_levels_leave_no_choice_keep_their_nulls(tmp_path: Path):
     assert found.column("c").to_pylist() == found.column("r").to_pylist() == rows
 
 
-def empty(*columns: Column) -> bytes:
+def empty(*columns: SidecarColumn) -> bytes:
     """A sidecar without row groups."""
     return create(Header(columns=columns), [], VersionFields(parquet_footer_offset=4, parquet_footer_length=10))
 
@@ -219,14 +219,14 @@ def test_columns_whose_meaning_the_sidecar_does_not_tell_are_named(
 def test_a_type_that_does_not_fit_its_storage_is_read_as_the_storage(tmp_path: Path):
     path = tmp_path / "data.parquet"
     path.write_bytes(bytes(22))
-    decimal = Column(name="c", physical_type=7, fixed_byte_length=2, type=Tag.DECIMAL128 | 38 << 8)
+    decimal = SidecarColumn(name="c", physical_type=7, fixed_byte_length=2, type=Tag.DECIMAL128 | 38 << 8)
     assert open_through_sidecar(decode(empty(decimal)), path).schema_arrow.field("c").type == pa.binary(2)
-    timestamp = Column(name="c", physical_type=1, type=Tag.TIMESTAMP)
+    timestamp = SidecarColumn(name="c", physical_type=1, type=Tag.TIMESTAMP)
     assert open_through_sidecar(decode(empty(timestamp)), path).schema_arrow.field("c").type == pa.int32()
 
 
-@pytest.mark.parametrize("column", [Column(name="c", physical_type=7), Column(name="c", physical_type=9)])
-def test_a_column_that_cannot_be_stored_is_refused(tmp_path: Path, column: Column):
+@pytest.mark.parametrize("column", [SidecarColumn(name="c", physical_type=7), SidecarColumn(name="c", physical_type=9)])
+def test_a_column_that_cannot_be_stored_is_refused(tmp_path: Path, column: SidecarColumn):
     path = tmp_path / "data.parquet"
     path.write_bytes(bytes(22))
     with pytest.raises(InvalidRequest, match="Arrow does not take the columns"):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from underlay.prune import And, ColumnBounds, evaluate
-from underlay.prune.domains.byte_strings import Octets
+from underlay.prune.domains.byte_strings import ByteStrings
 from underlay.prune.parse.sql import parse_where
 
 C = ("c",)
@@ -52,7 +52,7 @@ def bloom_of(*sets):
 
 def _array(domain, values):
     given = next((v for v in values if v is not None), 0)
-    if isinstance(domain, Octets):
+    if isinstance(domain, ByteStrings):
         encoded = [v.encode() if isinstance(v, str) else v for v in values]
         return pa.array(encoded, pa.binary())
     if isinstance(given, bytes):

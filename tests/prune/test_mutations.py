@@ -29,10 +29,10 @@ from underlay.prune import (
     Unit,
 )
 from underlay.prune.blocks.column_bounds import KeyRanges
-from underlay.prune.domains.byte_strings import Octets
+from underlay.prune.domains.byte_strings import ByteStrings
 from underlay.prune.domains.selection import Selection, span_of
 from underlay.prune.predicates.instant import parse_instant
-from underlay.prune.predicates.like import Rest, Shape
+from underlay.prune.predicates.like import LikeShape, Rest
 
 from .columns import C, bloom_of, column, kept, must
 
@@ -97,7 +97,7 @@ def forget_trailing_nuls(monkeypatch):
         point = self.encode(literal).rstrip(b"\0")
         return Selection((span_of(op, point, point),))
 
-    monkeypatch.setattr(Octets, "select", select)
+    monkeypatch.setattr(ByteStrings, "select", select)
 
 
 def forget_missing_bounds(monkeypatch):
@@ -159,7 +159,9 @@ def forget_the_byte_order(monkeypatch):
 
 
 def forget_escapes(monkeypatch):
-    monkeypatch.setattr(choice_module, "shape_of", lambda like: Shape(like.pattern.partition("%")[0], Rest.ANYTHING))
+    monkeypatch.setattr(
+        choice_module, "shape_of", lambda like: LikeShape(like.pattern.partition("%")[0], Rest.ANYTHING)
+    )
 
 
 SINGLE = struct.unpack("<f", struct.pack("<f", 0.1))[0]

@@ -6,7 +6,7 @@ import pytest
 
 from underlay.prune import FALSE, NULL, TRUE, And, Not, Opaque, Or, normalise
 from underlay.prune.parse.sql import parse_where
-from underlay.prune.predicates.like import Rest, Shape, shape_of
+from underlay.prune.predicates.like import LikeShape, Rest, shape_of
 
 
 def normal(text):
@@ -70,4 +70,4 @@ def test_an_opaque_part_keeps_its_columns():
 )
 def test_a_pattern_has_a_prefix_and_a_rest(where, prefix, rest):
     (like,) = parse_where(where).parts
-    assert shape_of(like) == Shape(prefix, rest)
+    assert shape_of(like) == LikeShape(prefix, rest)

@@ -31,11 +31,11 @@ from underlay.registry.database.schema import (
 )
 from underlay.registry.mirror.apply import PREPARED, apply_batch, live_files, mirrored
 from underlay.registry.mirror.apply_catalog import apply_catalog
-from underlay.registry.mirror.fold import Mirrored, Step, fold
+from underlay.registry.mirror.fold import Mirrored, VersionStep, fold
 from underlay.registry.mirror.read_versions import complete, steps_after
 from underlay.registry.mirror.roll_forward import apply_steps, roll_forward
 from underlay.store.testing.counting import CountingStore
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import drop
 from underlay.table.commit.commit import commit
 from underlay.table.time_travel import rollback
@@ -45,7 +45,7 @@ FOLDER = "taxi/trips"
 URL = "memory://lake"
 
 
-def step(revision: Revision, root: Root) -> Step:
+def step(revision: Revision, root: Root) -> VersionStep:
     return complete(revision.store, revision.keys, outline_of(root))
 
 
@@ -67,7 +67,7 @@ def test_a_batch_on_another_commit_of_the_same_version_writes_nothing(registry: 
     with registry.write() as connection:
         apply_batch(connection, FOLDER, fold(revision.id, Mirrored(), [first]))
         other = Mirrored(head=0, head_id="another")
-        pretended = Step(outline=replace(second.outline, parent_id="another"), added=second.added)
+        pretended = VersionStep(outline=replace(second.outline, parent_id="another"), added=second.added)
         assert not apply_batch(connection, FOLDER, fold(revision.id, other, [pretended]))
         assert connection.execute(select(FILE_METADATA)).all() == []
 
@@ -120,7 +120,7 @@ def test_versions_after_a_gap_wait(registry: Database) -> None:
 def test_another_history_is_refused(registry: Database) -> None:
     _, revision = new_table()
     known = step(revision, revision.root(0))
-    other = Step(outline=replace(known.outline, commit_id="another"), added=())
+    other = VersionStep(outline=replace(known.outline, commit_id="another"), added=())
     with registry.write() as connection:
         apply_steps(connection, FOLDER, revision.id, [known])
         with pytest.raises(RegistryRefused, match="another version 0"):
@@ -212,7 +212,7 @@ def test_a_known_head_is_read_up_to_and_no_further() -> None:
     assert store.request_count() == 5
 
 
-def catalogs() -> tuple[Lake, list[Catalog]]:
+def catalogs() -> tuple[LakeCatalog, list[Catalog]]:
     lake, _ = new_table()
     return lake, [lake.catalog()]
 

@@ -14,8 +14,8 @@ from tests.registry.workload import Workload
 from tests.table.entries import append, name, new_table
 from underlay.registry.database.database import Database
 from underlay.registry.database.schema import FILE_METADATA, FOOTER_CACHE, LAKE, LEASES, TAGS, VERSIONS
-from underlay.registry.rebuild.difference import Difference, Kind, compare, differences
-from underlay.registry.rebuild.restore import Progress, catch_up, restore
+from underlay.registry.rebuild.difference import Difference, DifferenceKind, compare, differences
+from underlay.registry.rebuild.restore import RestoreProgress, catch_up, restore
 
 ROW = {"revision": "r", "version": 1}
 
@@ -33,9 +33,9 @@ def test_each_kind_of_difference_is_named_with_its_key(registry: Database, tmp_p
         connection.execute(insert(TAGS), [{"folder": "f", "tag": tag, **ROW} for tag in ("B", "a", "c")])
         connection.execute(update(TAGS).where(TAGS.c.tag == "c").values(version=2))
     assert found_between(registry, truth) == [
-        Difference(table="tags", key=("f", "B"), kind=Kind.MISSING),
-        Difference(table="tags", key=("f", "c"), kind=Kind.DIFFERENT, fields={"version": (1, 2)}),
-        Difference(table="tags", key=("f", "é"), kind=Kind.SURPLUS),
+        Difference(table="tags", key=("f", "B"), kind=DifferenceKind.MISSING),
+        Difference(table="tags", key=("f", "c"), kind=DifferenceKind.DIFFERENT, fields={"version": (1, 2)}),
+        Difference(table="tags", key=("f", "é"), kind=DifferenceKind.SURPLUS),
     ]
     truth.close()
 
@@ -70,9 +70,9 @@ def test_a_registry_that_was_tampered_with_is_found_out(on_sqlite: Database) -> 
         connection.execute(update(FILE_METADATA).values(row_count=FILE_METADATA.c.row_count + 1))
     found = compare(on_sqlite, workload.store)
     assert {(one.table, one.kind) for one in found} == {
-        ("lake", Kind.DIFFERENT),
-        ("versions", Kind.MISSING),
-        ("file_metadata", Kind.DIFFERENT),
+        ("lake", DifferenceKind.DIFFERENT),
+        ("versions", DifferenceKind.MISSING),
+        ("file_metadata", DifferenceKind.DIFFERENT),
     }
 
 
@@ -98,14 +98,18 @@ def test_a_registry_that_moves_meanwhile_differs_only_where_it_stands_still(
         connection.execute(update(LAKE).values(committed_us=1))
     append(revision, name())
 
-    def write(progress: Progress) -> None:
+    def write(progress: RestoreProgress) -> None:
         append(revision, name())
         if is_following:
             catch_up(on_sqlite, revision.store)
 
     found = [(one.table, one.kind) for one in compare(on_sqlite, revision.store, progress=write)]
-    behind = [("revisions", Kind.DIFFERENT), ("versions", Kind.MISSING), ("file_metadata", Kind.MISSING)]
-    assert found[0] == ("lake", Kind.DIFFERENT)
+    behind = [
+        ("revisions", DifferenceKind.DIFFERENT),
+        ("versions", DifferenceKind.MISSING),
+        ("file_metadata", DifferenceKind.MISSING),
+    ]
+    assert found[0] == ("lake", DifferenceKind.DIFFERENT)
     assert (set(found[1:]) == set(behind)) is not is_following
     assert (found[1:] == []) is is_following
 

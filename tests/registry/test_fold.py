@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from underlay.errors import Inconsistent, RegistryRefused
 from underlay.index.outline import FileFacts, Outline, SegmentFacts
 from underlay.index.root import SourceRecord
-from underlay.registry.mirror.fold import Batch, Everything, Mirrored, Row, Step, fold
+from underlay.registry.mirror.fold import Everything, Mirrored, RegistryDelta, Row, VersionStep, fold
 
 Rows = dict[str, list[Row]]
 
@@ -21,7 +21,7 @@ class Told:
     """A revision's history in the making, and all that each of its versions consisted of."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[VersionStep] = []
         self.states: list[tuple[dict[str, FileFacts], list[str], dict[str, SourceRecord]]] = []
 
     def commit(
@@ -68,7 +68,7 @@ class Told:
         )
         everything = Everything(files=tuple(files.values()), sources=tuple(known.values()))
         self.steps.append(
-            Step(outline=outline, added=tuple(added), everything=everything if back_to is not None else None)
+            VersionStep(outline=outline, added=tuple(added), everything=everything if back_to is not None else None)
         )
         return self
 
@@ -77,7 +77,7 @@ def _segment(name: str) -> SegmentFacts:
     return SegmentFacts(id=name, size_bytes=1, crc=2, file_count=3, block_count=4, row_count=5, data_bytes=6)
 
 
-def write(rows: Rows, batch: Batch) -> None:
+def write(rows: Rows, batch: RegistryDelta) -> None:
     """What applying a batch does, to lists of rows."""
     ends = (("segments", "segment", batch.ended_segments), ("files", "location", batch.ended_files))
     for table, key, ended in ends:
@@ -92,7 +92,7 @@ def write(rows: Rows, batch: Batch) -> None:
     rows["sources"] = kept + batch.sources
 
 
-def fold_in_parts(steps: list[Step], cuts: set[int]) -> Rows:
+def fold_in_parts(steps: list[VersionStep], cuts: set[int]) -> Rows:
     rows: Rows = {"versions": [], "segments": [], "files": [], "sources": []}
 
     def live_files() -> dict[str, FileFacts]:
@@ -187,7 +187,7 @@ def test_a_version_that_does_not_follow_the_registry_is_refused() -> None:
 
 def test_a_version_that_does_not_follow_the_one_before_is_named() -> None:
     first, second = Told().commit().commit().steps
-    wrong = Step(outline=replace(second.outline, parent_id="another"), added=())
+    wrong = VersionStep(outline=replace(second.outline, parent_id="another"), added=())
     with pytest.raises(Inconsistent, match=r"version 1 \(commit1\): it does not follow"):
         fold("revision", Mirrored(), [first, wrong])
 
@@ -195,4 +195,4 @@ def test_a_version_that_does_not_follow_the_one_before_is_named() -> None:
 def test_a_number_of_files_that_its_changes_do_not_give_is_refused() -> None:
     (step,) = Told().commit(add=["a"]).steps
     with pytest.raises(Inconsistent, match="another number of files"):
-        fold("revision", Mirrored(), [Step(outline=step.outline, added=())])
+        fold("revision", Mirrored(), [VersionStep(outline=step.outline, added=())])

@@ -14,7 +14,7 @@ from underlay.cache.settings import memory_cache
 from underlay.registry.registry import Registry
 from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
-from underlay.store.testing.wrapper import Op, Request, StoreWrapper
+from underlay.store.testing.wrapper import Request, StoreMethod, StoreWrapper
 
 T = TypeVar("T")
 
@@ -63,9 +63,9 @@ def test_a_cold_open_is_one_statement_and_one_round_trip(filled):
     lake, counting, registry = counted(*filled)
     table = lake.table(NAME)
     assert registry.statement_count == 1
-    assert counting.request_count(Op.LIST_OBJECTS) == 0
-    assert counting.request_count(Op.GET) == 2, "the catalog's entry and the root"
-    assert counting.request_count(Op.HEAD) == 2, "that none is newer"
+    assert counting.request_count(StoreMethod.LIST_OBJECTS) == 0
+    assert counting.request_count(StoreMethod.GET) == 2, "the catalog's entry and the root"
+    assert counting.request_count(StoreMethod.HEAD) == 2, "that none is newer"
     assert counting.request_count() == 4
     counting.reset()
     assert table.version == 20
@@ -171,7 +171,7 @@ def test_segments_come_from_the_footer_cache_when_another_machine_read_them(seaw
     assert lake.registry.wait(120)
     first, first_counting, first_registry = counted(store, url)
     first.table(NAME).plan(where="id = 3").explain()
-    assert first_counting.request_count(Op.GET_RANGES) > 0
+    assert first_counting.request_count(StoreMethod.GET_RANGES) > 0
     assert first_registry.wait(120)
     second, counting, registry = counted(store, url)
     table = second.table(NAME)

@@ -18,12 +18,12 @@ from underlay.registry.database.schema import FILE_METADATA, JOBS, LAKE, LEASES,
 from underlay.registry.mirror.apply_catalog import apply_catalog
 from underlay.registry.rebuild import restore as restoring
 from underlay.registry.rebuild.difference import compare
-from underlay.registry.rebuild.restore import Progress, restore
+from underlay.registry.rebuild.restore import RestoreProgress, restore
 from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.coordination.intent import Intent, encode_intent
-from underlay.table.coordination.lease import Lease, encode_lease
+from underlay.table.coordination.lease import LeaseRecord, encode_lease
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
 
@@ -133,7 +133,7 @@ def test_what_is_committed_meanwhile_is_applied(on_sqlite: Database) -> None:
     _, revision = new_table()
     append(revision, name())
 
-    def commit_more(progress: Progress) -> None:
+    def commit_more(progress: RestoreProgress) -> None:
         if revision.head().version < 3:
             append(revision, name())
 
@@ -149,16 +149,20 @@ def test_requests_are_one_for_each_root_and_two_for_each_revision(on_sqlite: Dat
     store = CountingStore(revision.store)
     restored = restore(on_sqlite, store)
     assert (restored.table_count, restored.version_count, restored.file_count) == (1, 21, 20)
-    roots = [served for served in store.log if served.request.op is Op.GET and served.request.keys[0].endswith("root")]
+    roots = [
+        served
+        for served in store.log
+        if served.request.op is StoreMethod.GET and served.request.keys[0].endswith("root")
+    ]
     assert len(roots) == 21
-    assert store.request_count(Op.LIST_OBJECTS) <= 3  # the revision, and the catalog as long as it has no hint
+    assert store.request_count(StoreMethod.LIST_OBJECTS) <= 3  # the revision, and the catalog as long as it has no hint
 
 
 def test_jobs_and_leases_are_those_in_the_store(on_sqlite: Database) -> None:
     _, revision = new_table()
     store: Store = revision.store
     intent = Intent(job="nightly", owner="me", epoch=3, started_us=5, renewed_us=7, ttl_us=9)
-    lease = Lease(reader="report", owner="you", version=0, started_us=1, renewed_us=2, ttl_us=3)
+    lease = LeaseRecord(reader="report", owner="you", version=0, started_us=1, renewed_us=2, ttl_us=3)
     store.put(revision.keys.intent(intent.lock), encode_intent(intent))
     store.put(revision.keys.lease(lease.reader), encode_lease(lease))
     restore(on_sqlite, store)

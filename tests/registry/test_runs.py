@@ -15,7 +15,7 @@ from underlay.registry.database.database import Database
 from underlay.registry.database.migration import NEWEST, REVISIONS, migrate, recreate
 from underlay.registry.database.schema import METADATA, RUNS
 from underlay.registry.rebuild.catch_up import follow
-from underlay.registry.rebuild.difference import Kind, compare
+from underlay.registry.rebuild.difference import DifferenceKind, compare
 from underlay.registry.rebuild.restore import restore
 from underlay.registry.registry import Registry
 from underlay.table.coordination.run_record import RunRecord, State, encode_record
@@ -80,7 +80,11 @@ def test_a_record_that_the_registry_lacks_has_too_many_or_says_otherwise_is_a_di
         connection.execute(delete(RUNS).where(RUNS.c.job == "a"))
         connection.execute(update(RUNS).where(RUNS.c.job == "b").values(row_count=1))
     found = [(one.table, one.key[1], one.kind) for one in compare(on_sqlite, revision.store)]
-    assert found == [("runs", "a", Kind.MISSING), ("runs", "b", Kind.DIFFERENT), ("runs", "c", Kind.MISSING)]
+    assert found == [
+        ("runs", "a", DifferenceKind.MISSING),
+        ("runs", "b", DifferenceKind.DIFFERENT),
+        ("runs", "c", DifferenceKind.MISSING),
+    ]
 
 
 def test_follow_brings_new_records_and_renewed_ones_and_takes_those_away_that_are_gone(registry: Database):

@@ -5,7 +5,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from underlay.index.entry import Layout
+from underlay.index.entry import FileLayout
 from underlay.index.intake.entries import match_footer
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import TAIL_BYTES, read_tail
@@ -15,7 +15,7 @@ from underlay.schema.record import FieldRecord, SchemaRecord, from_record, to_re
 from underlay.schema.table_schema import TableSchema
 
 
-def layout_of(data: pa.Table, table: TableSchema, *, ignore_surplus: bool = False) -> Layout:
+def layout_of(data: pa.Table, table: TableSchema, *, ignore_surplus: bool = False) -> FileLayout:
     """The layout of a file that somebody wrote."""
     sink = io.BytesIO()
     pq.write_table(data, sink)
@@ -23,7 +23,7 @@ def layout_of(data: pa.Table, table: TableSchema, *, ignore_surplus: bool = Fals
     tail = read_tail(stored[-TAIL_BYTES:], len(stored))
     footer = Footer.parse(stored[tail.footer_offset : tail.footer_offset + tail.footer_length])
     found = match_footer(footer, table, ignore_surplus=ignore_surplus)
-    assert isinstance(found, Layout)
+    assert isinstance(found, FileLayout)
     return found
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from underlay.errors import InvalidRequest
 from underlay.index.keys import RevisionKeys
-from underlay.scan.read.file_stores import FileStores, Place
+from underlay.scan.read.file_stores import FileStores, ObjectPlace
 from underlay.store import open_store
 from underlay.store.local import LocalStore
 
@@ -21,13 +21,13 @@ def stores(tmp_path: Path) -> FileStores:
 
 
 def test_a_file_of_ours_lies_in_the_revisions_folder(stores: FileStores):
-    assert stores.locate(KEYS, "a.parquet") == Place(stores.lake, "some/table/revision/a.parquet")
+    assert stores.locate(KEYS, "a.parquet") == ObjectPlace(stores.lake, "some/table/revision/a.parquet")
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_a_registered_file_below_the_lake_is_known_by_its_key(stores: FileStores, tmp_path: Path, name: str):
     place = stores.locate_path("file", str(tmp_path / "the lake" / "in" / name))
-    assert place == Place(stores.lake, f"in/{name}")
+    assert place == ObjectPlace(stores.lake, f"in/{name}")
     assert stores.location(place) == f"./in/{name}"
     assert stores.locate(KEYS, f"./in/{name}") == place
 
@@ -66,7 +66,7 @@ def test_an_object_of_a_remote_lake_is_known_by_its_key():
     name = os.urandom(4).hex()
     stores = FileStores(open_store(f"memory://{name}"))
     place = stores.locate_path("memory", f"{name}/in/a b.parquet")
-    assert place == Place(stores.lake, "in/a b.parquet")
+    assert place == ObjectPlace(stores.lake, "in/a b.parquet")
     assert stores.location(place) == "./in/a b.parquet"
 
 
@@ -79,4 +79,4 @@ def test_what_names_no_object_is_refused(stores: FileStores, scheme: str, path: 
 def test_a_lake_that_moved_finds_the_files_below_it(tmp_path: Path):
     before, after = (FileStores(LocalStore(tmp_path / name)) for name in ("before", "after"))
     location = before.location(before.locate_path("file", str(tmp_path / "before" / "in" / "a.parquet")))
-    assert after.locate(KEYS, location) == Place(after.lake, "in/a.parquet")
+    assert after.locate(KEYS, location) == ObjectPlace(after.lake, "in/a.parquet")

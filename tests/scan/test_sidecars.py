@@ -13,7 +13,7 @@ from underlay.cache.settings import memory_cache
 from underlay.scan.blooms.sidecars import SidecarRebuilt
 from underlay.store import Store
 from underlay.store.testing.counting import CountingStore
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 
 EVEN, ODD = range(0, 2_000, 2), range(1, 2_000, 2)
 
@@ -63,7 +63,7 @@ def test_each_sidecar_is_read_once(store: Store):
     table.plan(where="id = 1000")
     counting.reset()
     table.plan(where="id = 1001")
-    assert [served.request.op for served in counting.log] == [Op.HEAD]
+    assert [served.request.op for served in counting.log] == [StoreMethod.HEAD]
 
 
 def test_no_sidecar_is_read_without_an_equality(store: Store):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from underlay.schema.ids import UNNUMBERED, number_fields
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf, Type, parse_scalar
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind, parse_scalar
 
 _NAMES_OF_TYPES = """
 boolean int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 decimal(9,2) decimal(38,10)
@@ -111,24 +111,24 @@ def _scalars(type_: Scalar) -> st.SearchStrategy[object]:
         bits, unsigned = int(kind.value.lstrip("uint")), kind.value.startswith("u")
         return st.integers(0, 2**bits - 1) if unsigned else st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     match kind:
-        case Kind.BOOLEAN:
+        case TypeKind.BOOLEAN:
             return st.booleans()
-        case Kind.FLOAT16 | Kind.FLOAT32 | Kind.FLOAT64:
+        case TypeKind.FLOAT16 | TypeKind.FLOAT32 | TypeKind.FLOAT64:
             return st.floats(width=int(kind.value[5:]), allow_nan=False)
-        case Kind.DECIMAL:
+        case TypeKind.DECIMAL:
             top = 10**type_.precision - 1
             return st.integers(-top, top).map(lambda n: Decimal(f"{n}e-{type_.scale}"))
-        case Kind.STRING:
+        case TypeKind.STRING:
             return st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
-        case Kind.BINARY:
+        case TypeKind.BINARY:
             return st.binary(max_size=5)
-        case Kind.FIXED:
+        case TypeKind.FIXED:
             return st.binary(min_size=type_.length, max_size=type_.length)
-        case Kind.UUID:
+        case TypeKind.UUID:
             return st.binary(min_size=16, max_size=16).map(lambda b: UUID(bytes=b).bytes)
-        case Kind.DATE:
+        case TypeKind.DATE:
             return st.dates(date(1, 1, 1))
-        case Kind.TIME:
+        case TypeKind.TIME:
             return st.integers(0, 86_399)
     return st.integers(-(2**31), 2**31)
 

@@ -12,7 +12,7 @@ from underlay.errors import SchemaMismatch, Unsupported
 from underlay.schema.convert.arrow import FIELD_ID_KEY, from_arrow, to_arrow
 from underlay.schema.ids import number_fields
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Kind, ListOf, MapOf, Scalar, StructOf, parse_scalar
+from underlay.schema.types import ListOf, MapOf, Scalar, StructOf, TypeKind, parse_scalar
 
 
 @given(plain_schemas())
@@ -22,7 +22,7 @@ def test_a_schema_comes_back_from_arrow(schema: TableSchema):
 
 
 def test_a_parquet_file_has_the_ids_of_all_fields():
-    text = Scalar(Kind.STRING)
+    text = Scalar(TypeKind.STRING)
     schema = number_fields(
         [
             field("a", ListOf(field("element", StructOf((field("x", "int32"), field("y", "uuid")))))),

@@ -12,7 +12,7 @@ from underlay.errors import InvalidRequest, UnknownColumn
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.ids import number_fields
 from underlay.schema.partitioning.sort import SortField, parse_sort, sort_indices
-from underlay.schema.types import Kind, StructOf
+from underlay.schema.types import StructOf, TypeKind
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,17 @@ def sort_key(value: object) -> object:
     return value.encode() if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("type_", [t for t in SCALARS if t.kind is not Kind.FLOAT16], ids=str)
+@pytest.mark.parametrize("type_", [t for t in SCALARS if t.kind is not TypeKind.FLOAT16], ids=str)
 @given(data=st.data(), descending=st.booleans(), last=st.booleans())
 @settings(max_examples=8)
 def test_rows_are_sorted_as_python_sorts_them(type_, data, descending, last):
     schema = schema_of(c=type_, n="int32")
     raw = data.draw(st.lists(values(schema.fields[0]), max_size=8))
-    raw = [*raw, math.nan, -0.0, 0.0, None] if type_.kind in (Kind.FLOAT32, Kind.FLOAT64) else [*raw, *raw[:2]]
+    raw = [*raw, math.nan, -0.0, 0.0, None] if type_.kind in (TypeKind.FLOAT32, TypeKind.FLOAT64) else [*raw, *raw[:2]]
     table = pa.table(
         [pa.array(raw, to_arrow(schema).field("c").type), pa.array([0] * len(raw), pa.int32())], schema=to_arrow(schema)
     )
-    cells = raw if type_.kind in (Kind.TIME, Kind.TIMESTAMP) else table.column("c").to_pylist()
+    cells = raw if type_.kind in (TypeKind.TIME, TypeKind.TIMESTAMP) else table.column("c").to_pylist()
     order = SortField(field=1, is_descending=descending, is_nulls_last=last)
     found = sort_indices(table, (SortField(field=2), order), schema).to_pylist()
     given_rows = [at for at, cell in enumerate(cells) if cell is not None]

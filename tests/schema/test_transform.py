@@ -12,7 +12,7 @@ from underlay.schema.partitioning.transform import (
     partition_fields,
     write_transform,
 )
-from underlay.schema.types import Kind, ListOf, Scalar, StructOf
+from underlay.schema.types import ListOf, Scalar, StructOf, TypeKind
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,6 @@ def test_the_same_transform_twice_is_refused():
 
 def test_a_stored_field_is_bound_to_the_current_type():
     found = bind_partition(schema_of(at="timestamp(ns)"), 1, "day", 0)
-    assert found.source == Scalar(Kind.TIMESTAMP, unit="ns")
+    assert found.source == Scalar(TypeKind.TIMESTAMP, unit="ns")
     with pytest.raises(InvalidRequest, match="gone"):
         bind_partition(schema_of(at="timestamp(ns)"), 2, "day", 0)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from underlay.spark.source.driver_channel import BellTower
+from underlay.spark.source.driver_channel import DriverListener
 
 pytestmark = pytest.mark.local_only
 
@@ -17,14 +17,14 @@ heard: list[tuple[str, str]] = []
 
 
 @pytest.fixture
-def tower() -> Iterator[BellTower]:
+def tower() -> Iterator[DriverListener]:
     heard.clear()
-    found = BellTower(lambda lake, table: heard.append((lake, table)), lambda place, version: REASONS.get(version))
+    found = DriverListener(lambda lake, table: heard.append((lake, table)), lambda place, version: REASONS.get(version))
     yield found
     found.close()
 
 
-def test_ring_of_another_process_is_heard_before_it_goes_on(tower: BellTower):
+def test_ring_of_another_process_is_heard_before_it_goes_on(tower: DriverListener):
     code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).ring('file:///lake', 'a.b'))"
     given = pickle.dumps(tower.bell)
     done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True, timeout=100)
@@ -32,20 +32,22 @@ def test_ring_of_another_process_is_heard_before_it_goes_on(tower: BellTower):
     assert heard == [("file:///lake", "a.b")]
 
 
-def test_ring_with_another_key_is_not_heard(tower: BellTower, caplog: pytest.LogCaptureFixture):
+def test_ring_with_another_key_is_not_heard(tower: DriverListener, caplog: pytest.LogCaptureFixture):
     assert not replace(tower.bell, key=b"other").ring("file:///lake", "a.b")
     assert heard == []
     assert "the driver was not told of a commit to a.b" in caplog.text
     assert tower.bell.ring("file:///lake", "c.d")
 
 
-def test_ring_that_nobody_can_hear_is_logged(tower: BellTower, caplog: pytest.LogCaptureFixture):
+def test_ring_that_nobody_can_hear_is_logged(tower: DriverListener, caplog: pytest.LogCaptureFixture):
     tower.close()
     assert not tower.bell.ring("file:///lake", "a.b")
     assert "the driver was not told of a commit to a.b" in caplog.text
 
 
-def test_question_is_answered_by_the_driver_if_it_can_be_reached(tower: BellTower, caplog: pytest.LogCaptureFixture):
+def test_question_is_answered_by_the_driver_if_it_can_be_reached(
+    tower: DriverListener, caplog: pytest.LogCaptureFixture
+):
     assert tower.bell.why_not_replace("file:///lake/a/b/c", 3) == "version 2 was read"
     assert tower.bell.why_not_replace("file:///lake/a/b/c", 2) is None
     tower.close()
@@ -53,5 +55,5 @@ def test_question_is_answered_by_the_driver_if_it_can_be_reached(tower: BellTowe
     assert "the driver was not told that version 3 of file:///lake/a/b/c is replaced" in caplog.text
 
 
-def test_key_is_not_shown(tower: BellTower):
+def test_key_is_not_shown(tower: DriverListener):
     assert "key" not in repr(tower.bell)

@@ -7,18 +7,18 @@ import pyarrow as pa
 import pytest
 
 import underlay as ul
-from underlay.index.entry import Layout
+from underlay.index.entry import FileLayout
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, ListOf, Scalar, StructOf
+from underlay.schema.types import Field, ListOf, Scalar, StructOf, TypeKind
 from underlay.spark.files.same_columns import reads_by_name
 
 pytestmark = pytest.mark.local_only
 
-LONG = Scalar(Kind.INT64)
+LONG = Scalar(TypeKind.INT64)
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, TableSchema]:
+def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[FileLayout, TableSchema]:
     """The layout of a file with a number, a struct, a list, a map and seconds, and the table's columns then."""
     folder: Path = tmp_path_factory.mktemp("names")
     schema = pa.schema(
@@ -42,46 +42,46 @@ def changed(schema: TableSchema, at: int, **changes: object) -> TableSchema:
     return replace(schema, fields=tuple(fields))
 
 
-def test_file_with_the_tables_columns_is_read_by_name(known: tuple[Layout, TableSchema]):
+def test_file_with_the_tables_columns_is_read_by_name(known: tuple[FileLayout, TableSchema]):
     assert reads_by_name(*known)
 
 
-def test_order_of_columns_does_not_matter(known: tuple[Layout, TableSchema]):
+def test_order_of_columns_does_not_matter(known: tuple[FileLayout, TableSchema]):
     layout, schema = known
     assert reads_by_name(layout, replace(schema, fields=schema.fields[::-1]))
 
 
-def test_dropped_column_does_not_matter(known: tuple[Layout, TableSchema]):
+def test_dropped_column_does_not_matter(known: tuple[FileLayout, TableSchema]):
     layout, schema = known
     assert reads_by_name(layout, replace(schema, fields=schema.fields[1:]))
 
 
-def test_added_column_is_null(known: tuple[Layout, TableSchema]):
+def test_added_column_is_null(known: tuple[FileLayout, TableSchema]):
     layout, schema = known
     added = Field(id=99, name="new", type=LONG)
     assert reads_by_name(layout, replace(schema, fields=(*schema.fields, added)))
     assert not reads_by_name(layout, replace(schema, fields=(*schema.fields, replace(added, default="1"))))
 
 
-def test_renamed_column_is_not_read_by_name(known: tuple[Layout, TableSchema]):
+def test_renamed_column_is_not_read_by_name(known: tuple[FileLayout, TableSchema]):
     layout, schema = known
     assert not reads_by_name(layout, changed(schema, 0, name="b"))
 
 
 @pytest.mark.parametrize("name", ["a", "A"])
-def test_name_used_again_for_another_column_is_not_read_by_name(known: tuple[Layout, TableSchema], name: str):
+def test_name_used_again_for_another_column_is_not_read_by_name(known: tuple[FileLayout, TableSchema], name: str):
     layout, schema = known
     assert not reads_by_name(layout, changed(schema, 0, name=name, id=99))
 
 
-def test_widened_column_is_not_read_by_name(known: tuple[Layout, TableSchema]):
+def test_widened_column_is_not_read_by_name(known: tuple[FileLayout, TableSchema]):
     layout, schema = known
-    assert not reads_by_name(layout, changed(schema, 0, type=Scalar(Kind.DECIMAL, precision=20)))
-    assert not reads_by_name(layout, changed(schema, 4, type=Scalar(Kind.TIMESTAMP, unit="us")))
-    assert not reads_by_name(layout, changed(schema, 4, type=Scalar(Kind.TIMESTAMP, unit="s", zone="UTC")))
+    assert not reads_by_name(layout, changed(schema, 0, type=Scalar(TypeKind.DECIMAL, precision=20)))
+    assert not reads_by_name(layout, changed(schema, 4, type=Scalar(TypeKind.TIMESTAMP, unit="us")))
+    assert not reads_by_name(layout, changed(schema, 4, type=Scalar(TypeKind.TIMESTAMP, unit="s", zone="UTC")))
 
 
-def test_renamed_or_added_field_of_a_struct_is_not_read_by_name(known: tuple[Layout, TableSchema]):
+def test_renamed_or_added_field_of_a_struct_is_not_read_by_name(known: tuple[FileLayout, TableSchema]):
     layout, schema = known
     inner = schema.fields[1].type
     assert isinstance(inner, StructOf)

@@ -19,7 +19,7 @@ from tests.spark.cluster import HOSTS
 from tests.spark.ingest_sources import check_once, write_sources
 from underlay.api.table import Table
 from underlay.ingest.work.execute import do_work
-from underlay.ingest.work.work_unit import Done, Work
+from underlay.ingest.work.work_unit import WorkDone, WorkUnit
 from underlay.spark import ingest
 from underlay.spark.api.write import append
 from underlay.spark.files.preferred_hosts import executor_hosts, preferred_hosts
@@ -60,10 +60,10 @@ def _is_first(mark: Path) -> bool:
     return True
 
 
-def working_once(mark: Path) -> Callable[[Work, Store], Done]:
+def working_once(mark: Path) -> Callable[[WorkUnit, Store], WorkDone]:
     """Does a work; the first task that has done one kills its executor, before anybody knows of it."""
 
-    def run(work: Work, store: Store) -> Done:
+    def run(work: WorkUnit, store: Store) -> WorkDone:
         done = do_work(work, store)
         if _is_first(mark):
             os.kill(_executor(), signal.SIGKILL)

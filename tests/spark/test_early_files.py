@@ -8,11 +8,11 @@ import pytest
 
 from underlay.change.rows.adopt import Prepared
 from underlay.errors import SchemaMismatch
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.spark.native.early_files import EarlyFiles
 
 pytestmark = pytest.mark.local_only
-LAYOUT = Layout(id="a", elements=b"", created_by=None, fields=())
+LAYOUT = FileLayout(id="a", elements=b"", created_by=None, fields=())
 
 
 class Files:

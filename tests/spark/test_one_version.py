@@ -15,7 +15,7 @@ from underlay.errors import CommitConflict, InvalidRequest
 from underlay.spark.api.data_source import register_source
 from underlay.spark.api.session import forget, refresh, session
 from underlay.spark.api.write import overwrite
-from underlay.spark.files.one_version import Queries, VersionReader, why_not_replace
+from underlay.spark.files.one_version import Queries, VersionGuard, why_not_replace
 from underlay.spark.jvm.gateway import call, java_session
 from underlay.spark.jvm.hadoop_path import revision_url
 from underlay.spark.relation.relation import read_table
@@ -124,15 +124,15 @@ def test_rows_that_came_after_a_frame_are_not_overwritten_by_it(
 def test_commit_after_the_planning_of_an_overwrite_is_not_lost(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ):
-    checked = VersionReader.refuse_other_versions
+    checked = VersionGuard.refuse_other_versions
 
-    def check_and_commit(reader: VersionReader) -> None:
+    def check_and_commit(reader: VersionGuard) -> None:
         checked(reader)
         if lake.table("one.rows").version == 1:
             lake.table("one.rows").append(pa.table({"id": [3]}))
 
     session(lake, spark)
-    monkeypatch.setattr(VersionReader, "refuse_other_versions", check_and_commit)
+    monkeypatch.setattr(VersionGuard, "refuse_other_versions", check_and_commit)
     try:
         with pytest.raises(PySparkException, match="is at version 2, and would be overwritten by rows of version 1"):
             spark.table("one.rows").where("id < 3").write.format("underlay").mode("overwrite").save("one.rows")
@@ -146,15 +146,15 @@ def test_commit_after_the_planning_of_an_overwrite_is_not_lost(
 def test_only_queries_that_overwrite_a_table_are_in_the_way_of_others_that_do(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ):
-    checked, answers = VersionReader.refuse_other_versions, []
+    checked, answers = VersionGuard.refuse_other_versions, []
 
-    def check_and_ask(reader: VersionReader) -> None:
+    def check_and_ask(reader: VersionGuard) -> None:
         checked(reader)
         answers.append(why_not_replace(revision_url(reader.table.read_head().revision), 99))
 
     lake.create_table("one.copy", "id bigint")
     session(lake, spark)
-    monkeypatch.setattr(VersionReader, "refuse_other_versions", check_and_ask)
+    monkeypatch.setattr(VersionGuard, "refuse_other_versions", check_and_ask)
     try:
         for target in ("one.copy", "one.rows"):
             spark.table("one.rows").write.format("underlay").mode("overwrite").save(target)

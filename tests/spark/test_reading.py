@@ -10,14 +10,14 @@ import pytest
 
 import underlay as ul
 from tests.tables.worlds import rename_column, widen_column
-from underlay.spark.files.read_schema import BY_NAME, Reading, reading_of
+from underlay.spark.files.read_schema import BY_NAME, ReadColumns, reading_of
 
 pytestmark = pytest.mark.local_only
 
 MICROSECONDS = pa.timestamp("us", "UTC")
 
 
-def reading(folder: Path, schema: pa.Schema, rows: pa.Table, **options: object) -> Reading | None:
+def reading(folder: Path, schema: pa.Schema, rows: pa.Table, **options: object) -> ReadColumns | None:
     """How a file of these rows, registered in a table of this schema, is read."""
     pq.write_table(rows, folder / "file.parquet", **options)
     table = ul.connect(folder / "lake").create_table("a.b", schema)

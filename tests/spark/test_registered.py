@@ -23,7 +23,7 @@ from tests.tables.traps import by_duckdb, numbered, patched
 from tests.tables.worlds import delete_positions, rename_column
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.parquet.thrift.encode import Binary
+from underlay.parquet.thrift.encode import ThriftBinary
 from underlay.spark.ranged.frame import RangedReadWarning
 from underlay.spark.relation.relation import read_table
 
@@ -123,7 +123,7 @@ def test_nan_and_both_zeros_are_found_in_our_own_files(spark: SparkSession, lake
 def test_bounds_that_lie_hide_no_row(spark: SparkSession, lake: Lake, tmp_path: Path):
     data = numbered(pa.array([100, 500, 900], pa.int64()))
     inverted = {patching.MIN_VALUE: 900, patching.MAX_VALUE: 100, patching.MIN: 900, patching.MAX: 100}
-    bounds = {field: Binary(struct.pack("<q", value)) for field, value in inverted.items()}
+    bounds = {field: ThriftBinary(struct.pack("<q", value)) for field, value in inverted.items()}
     lying = patched(written(data), lambda footer: patching.with_statistics(footer, 0, bounds))
     place = put(tmp_path, "lying", lying)
     lake.create_table("reg.lies", data.schema).register(place)

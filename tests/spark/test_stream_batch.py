@@ -23,7 +23,7 @@ from underlay.spark.tasks import collect as few
 from underlay.spark.tasks.collect import SeenRows, collect_few
 from underlay.store import open_store
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, on
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.coordination.intent import list_intents
 
 NAME = "some.table"
@@ -128,7 +128,8 @@ def test_a_driver_that_dies_before_or_after_any_write_adds_every_row_once(
     """The query fails as the process would die, and is started again from its checkpoint, as a new process would."""
     stream, checkpoint = feed.stream(spark), tmp_path / "checkpoint"
     deaths = product(
-        ((Op.PUT, ".parquet"), (Op.PUT, "/_pm/"), (Op.CREATE, ".root")), (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
+        ((StoreMethod.PUT, ".parquet"), (StoreMethod.PUT, "/_pm/"), (StoreMethod.CREATE, ".root")),
+        (Fault.CRASH_BEFORE, Fault.CRASH_AFTER),
     )
     feed.put(range(10))
     feed.put(range(10, 20))

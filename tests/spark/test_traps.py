@@ -23,7 +23,7 @@ from tests.tables.traps import by_duckdb, numbered, patched
 from tests.tables.worlds import add_column, delete_positions, drop_column, widen_column
 from underlay.api.lake import Lake
 from underlay.parquet.footer.footer import KeyValue
-from underlay.parquet.thrift.encode import I64, Binary
+from underlay.parquet.thrift.encode import I64, ThriftBinary
 from underlay.spark.relation.relation import read_table
 from underlay.spark.types.spark_types import spark_schema
 
@@ -131,7 +131,7 @@ def test_statistics_that_are_not_to_be_believed(spark: SparkSession, lake: Lake,
     ]
     wrong = with_bounds("aé".encode(), b"b")
     old = {patching.MIN_VALUE: None, patching.MAX_VALUE: None}
-    old |= {patching.MIN: Binary("aé".encode()), patching.MAX: Binary(b"b")}
+    old |= {patching.MIN: ThriftBinary("aé".encode()), patching.MAX: ThriftBinary(b"b")}
     text = [
         lambda footer: patching.ordered(patching.with_statistics(footer, 0, old), None),
         lambda footer: patching.ordered(wrong(footer), None),

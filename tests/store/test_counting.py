@@ -11,7 +11,7 @@ from underlay.store.open import open_store
 from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.faulty import FaultyStore
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.values.ranges import ByteRange
 
 
@@ -32,14 +32,21 @@ def test_requests_and_bytes_are_counted_by_kind_in_order(inner: Store):
     store.list_folders()
     store.delete(["a", "b"])
     assert [served.request.op for served in store.log] == [
-        *(Op.PUT, Op.CREATE, Op.GET, Op.GET_TAIL, Op.GET_RANGES, Op.HEAD),
-        *(Op.LIST_OBJECTS, Op.LIST_FOLDERS, Op.DELETE),
+        *(
+            StoreMethod.PUT,
+            StoreMethod.CREATE,
+            StoreMethod.GET,
+            StoreMethod.GET_TAIL,
+            StoreMethod.GET_RANGES,
+            StoreMethod.HEAD,
+        ),
+        *(StoreMethod.LIST_OBJECTS, StoreMethod.LIST_FOLDERS, StoreMethod.DELETE),
     ]
     assert store.request_count() == 10
-    assert store.request_count(Op.GET_RANGES) == 2
+    assert store.request_count(StoreMethod.GET_RANGES) == 2
     assert store.sent_bytes() == 110
-    assert (store.received_bytes(Op.GET), store.received_bytes(Op.GET_TAIL)) == (100, 7)
-    assert store.received_bytes(Op.GET_RANGES) == 25
+    assert (store.received_bytes(StoreMethod.GET), store.received_bytes(StoreMethod.GET_TAIL)) == (100, 7)
+    assert store.received_bytes(StoreMethod.GET_RANGES) == 25
     assert store.log[-1].request.keys == ("a", "b")
 
 
@@ -47,7 +54,7 @@ def test_mapped_ranges_count_as_fetched_ones(inner: Store):
     store = CountingStore(inner)
     store.put("a", bytes(100))
     store.map_ranges("a", [ByteRange(0, 10), ByteRange(10, 20)])
-    assert (store.request_count(Op.GET_RANGES), store.received_bytes(Op.GET_RANGES)) == (1, 20)
+    assert (store.request_count(StoreMethod.GET_RANGES), store.received_bytes(StoreMethod.GET_RANGES)) == (1, 20)
 
 
 def test_a_reset_forgets(inner: Store):
@@ -61,7 +68,7 @@ def test_a_call_that_fails_counts(inner: Store):
     store = CountingStore(inner)
     with pytest.raises(NotFound):
         store.get("a")
-    assert store.request_count(Op.GET) == 1
+    assert store.request_count(StoreMethod.GET) == 1
 
 
 def test_puts_one_after_the_other_are_a_chain(inner: Store):
@@ -70,8 +77,8 @@ def test_puts_one_after_the_other_are_a_chain(inner: Store):
         store.put(f"{number}", b"x")
     store.get("0")
     assert store.longest_chain() == 3
-    assert store.longest_chain(Op.GET) == 1
-    assert store.longest_chain(Op.HEAD) == 0
+    assert store.longest_chain(StoreMethod.GET) == 1
+    assert store.longest_chain(StoreMethod.HEAD) == 0
 
 
 def test_puts_side_by_side_are_one_step(inner: Store):

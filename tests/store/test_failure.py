@@ -6,7 +6,7 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotSupportedError, PermissionDeniedError
 
 from underlay.errors import Truncated, Unavailable, UnderlayError
-from underlay.store.remote_errors import Failure, create_outcome, explain, read_failure
+from underlay.store.remote_errors import RequestFailure, create_outcome, explain, read_failure
 from underlay.store.store import Outcome
 
 
@@ -35,13 +35,13 @@ Generic {
 
 def test_status_code_and_retries_are_read_from_the_text():
     failure = read_failure(GenericError(answered("503 Service Unavailable", "SlowDown", 3)))
-    assert failure == Failure(status=503, code="SlowDown", retry_count=3)
+    assert failure == RequestFailure(status=503, code="SlowDown", retry_count=3)
     assert str(failure) == "503 SlowDown, after 3 retries"
 
 
 def test_a_lost_connection_has_no_status_whatever_the_key_is_called():
     failure = read_failure(GenericError(LOST))
-    assert failure == Failure(status=None, code=None, retry_count=2, transport="Connect")
+    assert failure == RequestFailure(status=None, code=None, retry_count=2, transport="Connect")
     assert create_outcome(failure) is Outcome.UNKNOWN
 
 
@@ -79,12 +79,12 @@ def test_a_failed_request_for_credentials_is_not_taken_for_the_objects():
 @pytest.mark.parametrize(
     ("failure", "kind", "words"),
     [
-        (Failure(status=301, code=None, retry_count=0), Unavailable, "region"),
-        (Failure(status=416, code=None, retry_count=0), Truncated, "past the end"),
-        (Failure(status=None, code=None, retry_count=0), Unavailable, "no answer"),
+        (RequestFailure(status=301, code=None, retry_count=0), Unavailable, "region"),
+        (RequestFailure(status=416, code=None, retry_count=0), Truncated, "past the end"),
+        (RequestFailure(status=None, code=None, retry_count=0), Unavailable, "no answer"),
     ],
 )
-def test_errors_say_what_to_do(failure: Failure, kind: type[UnderlayError], words: str):
+def test_errors_say_what_to_do(failure: RequestFailure, kind: type[UnderlayError], words: str):
     error = explain(failure, "s3://lake/k")
     assert type(error) is kind
     assert words in str(error)

@@ -8,7 +8,7 @@ from underlay.errors import Unavailable
 from underlay.store.open import open_store
 from underlay.store.store import Outcome, Store
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at, at_every_request, on, script, seeded
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 
 
 def memory() -> Store:
@@ -84,7 +84,7 @@ def test_a_crash_is_not_caught_as_an_error():
 
 
 def test_faults_are_chosen_by_method_and_key():
-    store = FaultyStore(memory(), on(Op.CREATE, Fault.LOST_REQUEST, key=".root", skip=1, times=1))
+    store = FaultyStore(memory(), on(StoreMethod.CREATE, Fault.LOST_REQUEST, key=".root", skip=1, times=1))
     assert store.create("data", b"x") is Outcome.DONE
     assert store.create("1.root", b"x") is Outcome.DONE
     assert store.create("2.root", b"x") is Outcome.UNKNOWN

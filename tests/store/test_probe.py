@@ -11,7 +11,7 @@ from underlay.store.open import open_store
 from underlay.store.probe import probe_store
 from underlay.store.store import Data, Outcome, Store, StoredObject
 from underlay.store.testing.faulty import Fault, FaultyStore, at, on, script
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 
 
 def memory() -> Store:
@@ -107,7 +107,7 @@ def test_one_lost_message_does_not_condemn_a_good_store(fault: Fault):
 
 def test_a_store_that_does_not_answer_is_unavailable_not_unsupported():
     with pytest.raises(Unavailable, match="did not answer"):
-        probe_store(FaultyStore(memory(), on(Op.CREATE, Fault.LOST_REQUEST, times=99)))
+        probe_store(FaultyStore(memory(), on(StoreMethod.CREATE, Fault.LOST_REQUEST, times=99)))
 
 
 def test_an_error_on_the_way_is_the_stores_own():

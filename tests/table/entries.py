@@ -7,20 +7,20 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 
-from underlay.index.entry import ColumnEntry, FileEntry, Flag, Layout
+from underlay.index.entry import ColumnEntry, FileEntry, FileLayout, Flag
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition, Root, SourceRecord
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.open import open_store
 from underlay.store.store import Store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.environment import Surroundings
 from underlay.table.versions.revision import Revision
 
-LAYOUT = Layout(id="plain", elements=b"elements", created_by="tests", fields=(1,))
+LAYOUT = FileLayout(id="plain", elements=b"elements", created_by="tests", fields=(1,))
 DEFINITION = Definition(
     schema=SchemaRecord(fields=(FieldRecord(id=1, name="id", type="int64"),), last_id=1),
     key=(1,),
@@ -129,14 +129,14 @@ def key_of(keys: RevisionKeys, location: str) -> str:
     return key
 
 
-def new_lake(store: Store, **given: object) -> Lake:
+def new_lake(store: Store, **given: object) -> LakeCatalog:
     """A lake without the probe's requests."""
-    lake = Lake(store, surroundings(**given))
+    lake = LakeCatalog(store, surroundings(**given))
     lake.initialise()
     return lake
 
 
-def new_table(store: Store | None = None, name: str = "taxi.trips") -> tuple[Lake, Revision]:
+def new_table(store: Store | None = None, name: str = "taxi.trips") -> tuple[LakeCatalog, Revision]:
     lake = new_lake(store or memory())
     return lake, create(lake, name, DEFINITION)
 

@@ -7,7 +7,7 @@ from underlay.errors import Inconsistent, VersionNotFound
 from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.faulty import Fault, FaultyStore, on
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.versions.chain import NONE, Chain, ChainKeys
 from underlay.table.versions.publish import Lost
 
@@ -45,8 +45,8 @@ def test_the_head_is_found_from_any_lower_bound(hint: int):
     store = CountingStore(filled(100))
     store.put("c/hint", b'{"number": %d}' % hint)
     assert chain(store).head() == 99
-    assert store.request_count(Op.LIST_OBJECTS) == 0
-    assert store.request_count(Op.HEAD) <= 16
+    assert store.request_count(StoreMethod.LIST_OBJECTS) == 0
+    assert store.request_count(StoreMethod.HEAD) <= 16
 
 
 @pytest.mark.parametrize("hint", [b'{"number": 500}', b'{"number": -3}', b"garbage", b"", b'{"number": "x"}', b"[]"])
@@ -61,21 +61,21 @@ def test_only_a_lost_hint_needs_a_listing():
     extend(chain(store), 20)
     store.reset()
     assert chain(store).head() == 19
-    assert store.request_count(Op.LIST_OBJECTS) == 0
+    assert store.request_count(StoreMethod.LIST_OBJECTS) == 0
     store.delete(["c/hint"])
     assert chain(store).head() == 19
-    assert store.request_count(Op.LIST_OBJECTS) == 1
+    assert store.request_count(StoreMethod.LIST_OBJECTS) == 1
 
 
 def test_every_eighth_object_writes_the_hint():
     store = CountingStore(memory())
     extend(chain(store), 20)
-    assert store.request_count(Op.PUT) == 3
+    assert store.request_count(StoreMethod.PUT) == 3
     assert bytes(store.get("c/hint")[0]) == b'{"number":16}'
 
 
 def test_a_hint_that_cannot_be_written_fails_nothing():
-    store = FaultyStore(memory(), on(Op.PUT, Fault.LOST_REQUEST, times=100))
+    store = FaultyStore(memory(), on(StoreMethod.PUT, Fault.LOST_REQUEST, times=100))
     extend(chain(store), 9)
     assert chain(store).head() == 8
 

@@ -36,7 +36,7 @@ from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.local import LocalStore
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.faulty import Fault, FaultyStore, on
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.commit import tidy
 from underlay.table.commit.commit import commit, put_all
 from underlay.table.commit.conflicts import ReadSet
@@ -130,7 +130,7 @@ def test_appends_that_race_are_both_committed():
 def test_an_own_success_that_is_reported_as_a_refusal_is_a_success():
     inner = memory()
     _, revision = new_table(inner)
-    mine = other_client(revision, FaultyStore(inner, on(Op.CREATE, Fault.OWN_REFUSAL, key=".root")))
+    mine = other_client(revision, FaultyStore(inner, on(StoreMethod.CREATE, Fault.OWN_REFUSAL, key=".root")))
     assert append(mine, "a").version == 1
     assert revision.head().version == 1
     check(revision)
@@ -139,7 +139,7 @@ def test_an_own_success_that_is_reported_as_a_refusal_is_a_success():
 def test_a_conflict_that_wrote_nothing_is_tried_again():
     inner = memory()
     _, revision = new_table(inner)
-    mine = other_client(revision, FaultyStore(inner, on(Op.CREATE, Fault.LOST_REQUEST, key=".root", times=3)))
+    mine = other_client(revision, FaultyStore(inner, on(StoreMethod.CREATE, Fault.LOST_REQUEST, key=".root", times=3)))
     assert append(mine, "a").version == 1
     check(revision)
 
@@ -147,7 +147,7 @@ def test_a_conflict_that_wrote_nothing_is_tried_again():
 def test_a_put_that_lands_late_changes_nothing():
     inner = memory()
     _, revision = new_table(inner)
-    faulty = FaultyStore(inner, on(Op.CREATE, Fault.LATE, key=".root", times=2))
+    faulty = FaultyStore(inner, on(StoreMethod.CREATE, Fault.LATE, key=".root", times=2))
     append(other_client(revision, faulty), "a")
     append(other_client(revision), "b")
     faulty.release()
@@ -158,7 +158,7 @@ def test_a_put_that_lands_late_changes_nothing():
 def test_a_put_whose_fate_stays_unknown_names_its_commit_and_deletes_nothing():
     inner = memory()
     _, revision = new_table(inner)
-    faulty = FaultyStore(inner, on(Op.CREATE, Fault.LATE, key=".root", times=1000))
+    faulty = FaultyStore(inner, on(StoreMethod.CREATE, Fault.LATE, key=".root", times=1000))
     with pytest.raises(CommitUnknown) as raised:
         append(other_client(revision, faulty), "a", token="t")
     assert revision.head().version == 0

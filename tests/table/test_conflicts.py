@@ -11,8 +11,18 @@ from underlay.index.change import Change
 from underlay.index.root import Definition, Delta, Root, SortFieldRecord
 from underlay.index.state import advance, first_root
 from underlay.schema.record import FieldRecord, SchemaRecord
-from underlay.table.commit.conflict_rules import RULES, Act, Rule, Verdict, When, markdown
-from underlay.table.commit.conflicts import Decision, Done, Mine, ReadSet, Rebase, Redo, Refuse, Winner, conflicts
+from underlay.table.commit.conflict_rules import RULES, Act, ConflictVerdict, Rule, When, markdown
+from underlay.table.commit.conflicts import (
+    AlreadyCommitted,
+    Decision,
+    Mine,
+    ReadSet,
+    Rebase,
+    Redo,
+    Refuse,
+    Winner,
+    conflicts,
+)
 from underlay.table.commit.constraints import is_stricter
 
 BASE = advance(
@@ -51,31 +61,31 @@ MATCHING = ReadSet(may_match=lambda file: True)
 READ_A = ReadSet(locations=frozenset({"a"}))
 
 EXAMPLES: dict[Rule, tuple[Change, ReadSet, Change]] = {
-    Rule(Act.TOKEN, Act.TOKEN, When.SAME_TOKEN, Verdict.DONE): (TOKEN, ReadSet(), TOKEN),
-    Rule(Act.INGEST, Act.INGEST, When.SAME_SOURCE, Verdict.REDO): (INGEST, ReadSet(), CLAIM),
-    Rule(Act.INGEST, Act.RESTORE, When.ALWAYS, Verdict.REDO): (INGEST, ReadSet(), ROLLBACK),
-    Rule(Act.FENCE, Act.FENCE, When.SAME_JOB, Verdict.REFUSE): (FENCE, ReadSet(), FENCE),
-    Rule(Act.ADD, Act.ADD, When.SAME_LOCATION, Verdict.REFUSE): (APPEND, ReadSet(), APPEND),
-    Rule(Act.ADD, Act.CONSTRAIN, When.ALWAYS, Verdict.REFUSE): (APPEND, ReadSet(), CONSTRAIN),
-    Rule(Act.CONSTRAIN, Act.ADD, When.ALWAYS, Verdict.REFUSE): (CONSTRAIN, ReadSet(), APPEND),
-    Rule(Act.DEFINE, Act.DEFINE, When.ALWAYS, Verdict.REFUSE): (COMMENT, ReadSet(), COMMENT),
-    Rule(Act.MATCH, Act.ADD, When.MAY_MATCH, Verdict.REDO): (DELETE, MATCHING, OTHER_APPEND),
-    Rule(Act.MATCH, Act.DELETE, When.READ_FILE, Verdict.REDO): (APPEND, READ_A, DELETE),
-    Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, Verdict.REDO): (APPEND, READ_A, COMPACT),
-    Rule(Act.MATCH, Act.DEFINE, When.WHOLE, Verdict.REDO): (NOTHING, WHOLE, COMMENT),
-    Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, Verdict.REDO): (NOTHING, READ_A, ROLLBACK),
-    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, Verdict.REFUSE): (DELETE, ReadSet(), UPDATE),
-    Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, Verdict.REDO): (DELETE, ReadSet(), COMPACT),
-    Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, Verdict.REDO): (DELETE, ReadSet(), ROLLBACK),
-    Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, Verdict.REDO): (COMPACT, ReadSet(), DELETE),
-    Rule(Act.REPLACE, Act.REPLACE, When.SAME_FILE, Verdict.REDO): (COMPACT, ReadSet(), DROP_FILE),
-    Rule(Act.REPLACE, Act.RESTORE, When.ALWAYS, Verdict.REDO): (COMPACT, ReadSet(), ROLLBACK),
-    Rule(Act.RESTORE, Act.ADD, When.ALWAYS, Verdict.REFUSE): (ROLLBACK, ReadSet(), APPEND),
-    Rule(Act.RESTORE, Act.DELETE, When.ALWAYS, Verdict.REFUSE): (ROLLBACK, ReadSet(), DELETE),
-    Rule(Act.RESTORE, Act.REPLACE, When.ALWAYS, Verdict.REFUSE): (ROLLBACK, ReadSet(), DROP_FILE),
-    Rule(Act.RESTORE, Act.DEFINE, When.ALWAYS, Verdict.REFUSE): (ROLLBACK, ReadSet(), COMMENT),
-    Rule(Act.RESTORE, Act.RESTORE, When.ALWAYS, Verdict.REFUSE): (ROLLBACK, ReadSet(), ROLLBACK),
-    Rule(Act.RESTORE, Act.INGEST, When.ALWAYS, Verdict.REFUSE): (ROLLBACK, ReadSet(), CLAIM),
+    Rule(Act.TOKEN, Act.TOKEN, When.SAME_TOKEN, ConflictVerdict.DONE): (TOKEN, ReadSet(), TOKEN),
+    Rule(Act.INGEST, Act.INGEST, When.SAME_SOURCE, ConflictVerdict.REDO): (INGEST, ReadSet(), CLAIM),
+    Rule(Act.INGEST, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (INGEST, ReadSet(), ROLLBACK),
+    Rule(Act.FENCE, Act.FENCE, When.SAME_JOB, ConflictVerdict.REFUSE): (FENCE, ReadSet(), FENCE),
+    Rule(Act.ADD, Act.ADD, When.SAME_LOCATION, ConflictVerdict.REFUSE): (APPEND, ReadSet(), APPEND),
+    Rule(Act.ADD, Act.CONSTRAIN, When.ALWAYS, ConflictVerdict.REFUSE): (APPEND, ReadSet(), CONSTRAIN),
+    Rule(Act.CONSTRAIN, Act.ADD, When.ALWAYS, ConflictVerdict.REFUSE): (CONSTRAIN, ReadSet(), APPEND),
+    Rule(Act.DEFINE, Act.DEFINE, When.ALWAYS, ConflictVerdict.REFUSE): (COMMENT, ReadSet(), COMMENT),
+    Rule(Act.MATCH, Act.ADD, When.MAY_MATCH, ConflictVerdict.REDO): (DELETE, MATCHING, OTHER_APPEND),
+    Rule(Act.MATCH, Act.DELETE, When.READ_FILE, ConflictVerdict.REDO): (APPEND, READ_A, DELETE),
+    Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, ConflictVerdict.REDO): (APPEND, READ_A, COMPACT),
+    Rule(Act.MATCH, Act.DEFINE, When.WHOLE, ConflictVerdict.REDO): (NOTHING, WHOLE, COMMENT),
+    Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (NOTHING, READ_A, ROLLBACK),
+    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, ConflictVerdict.REFUSE): (DELETE, ReadSet(), UPDATE),
+    Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO): (DELETE, ReadSet(), COMPACT),
+    Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (DELETE, ReadSet(), ROLLBACK),
+    Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, ConflictVerdict.REDO): (COMPACT, ReadSet(), DELETE),
+    Rule(Act.REPLACE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO): (COMPACT, ReadSet(), DROP_FILE),
+    Rule(Act.REPLACE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (COMPACT, ReadSet(), ROLLBACK),
+    Rule(Act.RESTORE, Act.ADD, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), APPEND),
+    Rule(Act.RESTORE, Act.DELETE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), DELETE),
+    Rule(Act.RESTORE, Act.REPLACE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), DROP_FILE),
+    Rule(Act.RESTORE, Act.DEFINE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), COMMENT),
+    Rule(Act.RESTORE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), ROLLBACK),
+    Rule(Act.RESTORE, Act.INGEST, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), CLAIM),
 }
 """For each rule two commits to which it applies."""
 
@@ -101,7 +111,9 @@ def test_every_rule_has_an_example():
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.mine.name}-{rule.theirs.name}-{rule.when.name}")
 def test_a_rule_decides(rule: Rule):
     mine, reads, theirs = EXAMPLES[rule]
-    expected = {Verdict.DONE: Done, Verdict.REFUSE: Refuse, Verdict.REDO: Redo}[rule.verdict]
+    expected = {ConflictVerdict.DONE: AlreadyCommitted, ConflictVerdict.REFUSE: Refuse, ConflictVerdict.REDO: Redo}[
+        rule.verdict
+    ]
     assert isinstance(decide(mine, reads, won(theirs)), expected)
 
 
@@ -143,7 +155,7 @@ def test_every_winner_counts_and_the_strongest_reason_is_given():
 def test_a_committed_token_is_stronger_than_any_conflict():
     first = won(TOKEN)
     second = won(CONSTRAIN, first.root)
-    assert decide(TOKEN, ReadSet(), first, second) == Done(2)
+    assert decide(TOKEN, ReadSet(), first, second) == AlreadyCommitted(2)
 
 
 def field(**given: object) -> Definition:

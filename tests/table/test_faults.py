@@ -14,16 +14,16 @@ from underlay.index.root import Root
 from underlay.store.store import Store
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at_every_request
 from underlay.table.catalog.changes import rename_table
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import activate, create, drop, open_active, prepare_successor
 from underlay.table.commit import tidy
 from underlay.table.commit.commit import commit
 from underlay.table.time_travel import rollback
 from underlay.table.versions.revision import Revision
 
-Work = Callable[[Lake, Store], object]
+Work = Callable[[LakeCatalog, Store], object]
 """An operation on a lake; the store is for what others do meanwhile."""
-IsDone = Callable[[Lake], bool]
+IsDone = Callable[[LakeCatalog], bool]
 
 
 def prepared() -> Store:
@@ -35,12 +35,12 @@ def prepared() -> Store:
     return revision.store
 
 
-def table(lake: Lake) -> Revision:
+def table(lake: LakeCatalog) -> Revision:
     return open_active(lake, "taxi.trips")
 
 
 def has_file(location: str) -> IsDone:
-    def is_done(lake: Lake) -> bool:
+    def is_done(lake: LakeCatalog) -> bool:
         revision = table(lake)
         added = [
             file.location for root in map(revision.root, range(revision.head().version + 1)) for file in added_by(root)
@@ -55,57 +55,57 @@ def added_by(root: Root) -> tuple[FileEntry, ...]:
     return root.tail[len(root.tail) - root.delta.added_in_tail :]
 
 
-def plain_append(lake: Lake, _: Store) -> object:
+def plain_append(lake: LakeCatalog, _: Store) -> object:
     return append(table(lake), "new")
 
 
-def append_that_loses_a_race(lake: Lake, inner: Store) -> object:
+def append_that_loses_a_race(lake: LakeCatalog, inner: Store) -> object:
     mine = appending(table(lake), "new")
-    append(table(Lake(inner, surroundings())), "theirs")
+    append(table(LakeCatalog(inner, surroundings())), "theirs")
     return commit(mine)
 
 
-def delete(lake: Lake, _: Store) -> object:
+def delete(lake: LakeCatalog, _: Store) -> object:
     transaction = deleting(table(lake), "a", [5])
     transaction.set_token("t")
     return commit(transaction)
 
 
-def compact(lake: Lake, _: Store) -> object:
+def compact(lake: LakeCatalog, _: Store) -> object:
     return commit(replacing(table(lake), ["a", "b"], "new"))
 
 
-def has_token(lake: Lake) -> bool:
+def has_token(lake: LakeCatalog) -> bool:
     return any(source.uri == "token:t" for source in table(lake).head().sources.journal)
 
 
-def roll_back(lake: Lake, _: Store) -> object:
+def roll_back(lake: LakeCatalog, _: Store) -> object:
     return rollback(table(lake), 1)
 
 
-def is_rolled_back(lake: Lake) -> bool:
+def is_rolled_back(lake: LakeCatalog) -> bool:
     return table(lake).head().delta.restored == 1
 
 
-def create_another(lake: Lake, _: Store) -> object:
+def create_another(lake: LakeCatalog, _: Store) -> object:
     return create(lake, "taxi.zones", DEFINITION)
 
 
-def rename(lake: Lake, _: Store) -> object:
+def rename(lake: LakeCatalog, _: Store) -> object:
     return lake.change(rename_table("taxi.trips", "taxi.rides"))
 
 
-def replace_revision(lake: Lake, _: Store) -> object:
+def replace_revision(lake: LakeCatalog, _: Store) -> object:
     old = table(lake)
     base = old.head()
     return activate(lake, "taxi.trips", old, base, prepare_successor(lake, "taxi.trips", DEFINITION))
 
 
-def drop_table(lake: Lake, _: Store) -> object:
+def drop_table(lake: LakeCatalog, _: Store) -> object:
     return drop(lake, "taxi.trips")
 
 
-def is_dropped(lake: Lake) -> bool:
+def is_dropped(lake: LakeCatalog) -> bool:
     try:
         table(lake)
     except TableNotFound:
@@ -137,7 +137,7 @@ def test_a_fault_at_any_request(work: Work, is_done: IsDone, fault: Fault, monke
         outcome = attempt(work, store)
         checker.check()
         store.release()
-        recovered = Lake(inner, surroundings())
+        recovered = LakeCatalog(inner, surroundings())
         is_found = is_done(recovered)
         if outcome is None:
             assert is_found, "acknowledged and not there"
@@ -151,7 +151,7 @@ def test_a_fault_at_any_request(work: Work, is_done: IsDone, fault: Fault, monke
 def attempt(work: Work, store: FaultyStore) -> BaseException | None:
     """What ended the work early."""
     try:
-        work(Lake(store, surroundings()), store.inner)
+        work(LakeCatalog(store, surroundings()), store.inner)
     except (UnderlayError, Crashed) as error:
         return error
     return None

@@ -9,7 +9,7 @@ from underlay.errors import CommitUnknown, Damaged, Malformed, Unavailable
 from underlay.store.local import LocalStore
 from underlay.store.store import Data, Outcome, Store
 from underlay.store.testing.faulty import Fault, FaultyStore, on, script
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.versions.publish import Lost, Published, publish
 
 
@@ -39,7 +39,7 @@ def test_what_another_created_is_lost():
 
 @pytest.mark.parametrize("fault", [Fault.LOST_REQUEST, Fault.LOST_RESPONSE, Fault.OWN_REFUSAL, Fault.LATE])
 def test_an_unclear_answer_is_cleared_up(fault: Fault):
-    store = FaultyStore(memory(), on(Op.CREATE, fault))
+    store = FaultyStore(memory(), on(StoreMethod.CREATE, fault))
     assert put(store) == Published()
     store.release()
     assert bytes(store.get("chain/1")[0]) == b"mine data"
@@ -49,7 +49,7 @@ def test_an_unclear_answer_is_cleared_up(fault: Fault):
 def test_an_unclear_answer_may_turn_out_a_loss(fault: Fault):
     inner = memory()
     inner.create("chain/1", b"theirs data")
-    store = FaultyStore(inner, on(Op.CREATE, fault))
+    store = FaultyStore(inner, on(StoreMethod.CREATE, fault))
     assert isinstance(put(store), Lost)
     store.release()
     assert bytes(store.get("chain/1")[0]) == b"theirs data"
@@ -61,7 +61,7 @@ def test_a_read_that_fails_is_tried_again():
 
 
 def test_a_store_that_never_answers_leaves_the_commit_unknown():
-    store = FaultyStore(memory(), on(Op.CREATE, Fault.LOST_RESPONSE, times=100))
+    store = FaultyStore(memory(), on(StoreMethod.CREATE, Fault.LOST_RESPONSE, times=100))
     with pytest.raises(CommitUnknown, match="mine") as raised:
         put(store)
     assert raised.value.commit_id == "mine"
@@ -79,7 +79,7 @@ class DeniedLater(FaultyStore):
 
 def test_a_final_answer_after_an_unclear_one_leaves_the_commit_unknown():
     with pytest.raises(CommitUnknown):
-        put(DeniedLater(memory(), on(Op.CREATE, Fault.LATE)))
+        put(DeniedLater(memory(), on(StoreMethod.CREATE, Fault.LATE)))
 
 
 def test_what_cannot_be_read_stands_in_the_way():

@@ -7,16 +7,16 @@ from tests.table.entries import DEFINITION, append, appending, memory, new_lake,
 from underlay.errors import CommitConflict, InvalidRequest, NotFound, RevisionClosed, TableExists, TableNotFound
 from underlay.index.catalog import split_name
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, on
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.catalog.changes import rename_table, tag_version, untag_version
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import activate, create, drop, finish, open_active, prepare_successor
 from underlay.table.commit.commit import commit
 from underlay.table.open_table import OpenTable
 from underlay.table.versions.revision import Revision
 
 
-def tables(lake: Lake) -> list[str]:
+def tables(lake: LakeCatalog) -> list[str]:
     return sorted(lake.catalog().tables)
 
 
@@ -28,7 +28,7 @@ def test_a_lake_is_made_once():
 
 def test_a_folder_without_a_lake_is_not_one():
     with pytest.raises(NotFound, match="no lake"):
-        Lake(memory(), surroundings()).catalog()
+        LakeCatalog(memory(), surroundings()).catalog()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_names_that_no_table_may_have(name: str):
 
 def test_a_created_table_is_seen_by_others():
     lake, revision = new_table()
-    other = Lake(lake.store, surroundings())
+    other = LakeCatalog(lake.store, surroundings())
     assert open_active(other, "taxi.trips").id == revision.id
     with pytest.raises(TableNotFound, match=r"There is taxi\.trips"):
         open_active(other, "Taxi.Trips")
@@ -59,7 +59,7 @@ def test_of_two_who_create_a_table_one_wins():
     first, second = new_lake(store), new_lake(store)
     second.catalog()
 
-    class Interrupted(Lake):
+    class Interrupted(LakeCatalog):
         def change(self, *args: object, **kwargs: object) -> object:
             create(first, "taxi.trips", DEFINITION)
             return super().change(*args, **kwargs)  # type: ignore[arg-type]  # passed through
@@ -136,7 +136,9 @@ def test_a_revision_that_changed_since_is_not_replaced():
 def test_whoever_finds_a_closed_revision_writes_the_catalog_entry(is_renamed: bool):
     lake, old = new_table()
     new = prepare_successor(lake, "taxi.trips", DEFINITION)
-    dying = Lake(FaultyStore(lake.store, on(Op.CREATE, Fault.CRASH_BEFORE, key="_catalog")), surroundings())
+    dying = LakeCatalog(
+        FaultyStore(lake.store, on(StoreMethod.CREATE, Fault.CRASH_BEFORE, key="_catalog")), surroundings()
+    )
     doomed = Revision(dying.store, "taxi/trips", old.id, dying.surroundings)
     with pytest.raises(Crashed):
         activate(dying, "taxi.trips", doomed, old.head(), new)
@@ -149,17 +151,19 @@ def test_whoever_finds_a_closed_revision_writes_the_catalog_entry(is_renamed: bo
     terminal = old.head().terminal
     assert terminal is not None
     assert lake.catalog().commit_id == terminal.commit_id
-    assert open_active(Lake(lake.store, surroundings()), name).id == new.id
+    assert open_active(LakeCatalog(lake.store, surroundings()), name).id == new.id
     assert lake.catalog().commit_id == terminal.commit_id
     Checker(lake.store).check()
 
 
 def test_two_who_end_the_same_drop_write_one_entry():
     lake, old = new_table()
-    dying = Lake(FaultyStore(lake.store, on(Op.CREATE, Fault.CRASH_BEFORE, key="_catalog")), surroundings())
+    dying = LakeCatalog(
+        FaultyStore(lake.store, on(StoreMethod.CREATE, Fault.CRASH_BEFORE, key="_catalog")), surroundings()
+    )
     with pytest.raises(Crashed):
         drop(dying, "taxi.trips")
-    helper = Lake(lake.store, surroundings())
+    helper = LakeCatalog(lake.store, surroundings())
     helper.catalog()
     number = lake.catalog().number
     for each in (lake, helper):
@@ -174,7 +178,7 @@ def test_an_end_that_is_written_already_is_not_written_again():
     lake, old = new_table()
     drop(lake, "taxi.trips")
     number = lake.catalog().number
-    finish(Lake(lake.store, surroundings()), old, old.head())
+    finish(LakeCatalog(lake.store, surroundings()), old, old.head())
     assert lake.catalog().number == number
 
 
@@ -182,7 +186,7 @@ def test_an_open_table_follows_its_active_revision():
     lake, old = new_table()
     table = OpenTable(lake, "taxi.trips")
     assert table.head().revision.id == old.id
-    other = Lake(lake.store, surroundings())
+    other = LakeCatalog(lake.store, surroundings())
     new = prepare_successor(other, "taxi.trips", DEFINITION)
     activate(other, "taxi.trips", old, old.head(), new)
     assert table.head().revision.id == new.id

@@ -8,7 +8,7 @@ from underlay.errors import CommitConflict, InvalidRequest, VersionNotFound
 from underlay.index.root import Definition
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.testing.counting import CountingStore
-from underlay.store.testing.wrapper import Op
+from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.commit import tidy
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
@@ -49,7 +49,7 @@ def test_a_moment_is_found_in_few_requests():
     store = CountingStore(revision.store)
     moment = revision.root(7).committed_us
     assert at_time(other_client(revision, store), moment).version == 7
-    assert store.request_count(Op.GET) <= 9
+    assert store.request_count(StoreMethod.GET) <= 9
 
 
 def test_a_tag_outlives_later_commits():

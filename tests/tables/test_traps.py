@@ -34,7 +34,7 @@ from tests.tables.traps import (
 from tests.tables.worlds import widen_column
 from underlay import col
 from underlay.parquet.footer.footer import KeyValue
-from underlay.parquet.thrift.encode import Binary
+from underlay.parquet.thrift.encode import ThriftBinary
 
 NAN = math.nan
 FLOAT_QUESTIONS = (
@@ -62,7 +62,7 @@ def with_bounds(low: bytes | None, high: bytes | None):
     def patch(footer):
         changes = {patching.MIN_VALUE: low, patching.MAX_VALUE: high, patching.MIN: None, patching.MAX: None}
         return patching.with_statistics(
-            footer, 0, {field: None if value is None else Binary(value) for field, value in changes.items()}
+            footer, 0, {field: None if value is None else ThriftBinary(value) for field, value in changes.items()}
         )
 
     return patch
@@ -329,7 +329,7 @@ def test_t19_deprecated_bounds_of_text():
 
     def aged(footer):
         gone = {patching.MIN_VALUE: None, patching.MAX_VALUE: None}
-        changes = {**gone, patching.MIN: Binary("aé".encode()), patching.MAX: Binary(b"b")}
+        changes = {**gone, patching.MIN: ThriftBinary("aé".encode()), patching.MAX: ThriftBinary(b"b")}
         return patching.ordered(patching.with_statistics(footer, 0, changes), None)
 
     table = registered(data.schema, patched(written(data), aged))

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from underlay.index.catalog import TableRecord, find_table
-from underlay.table.catalog.lake import Lake
-from underlay.table.coordination.held import Kept
+from underlay.table.catalog.lake import LakeCatalog
+from underlay.table.coordination.held import HeldObject
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ _TABLES_AT_ONCE = 16
 class Held:
     """Something that is held until it is released, which a `with` does. A thread renews it."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: HeldObject) -> None:
         self._kept = kept
 
     @property
@@ -45,7 +45,7 @@ class Held:
         self.release()
 
 
-def look_at_tables(lake: Lake, name: str | None, look: Callable[[str, TableRecord], list[T]]) -> list[T]:
+def look_at_tables(lake: LakeCatalog, name: str | None, look: Callable[[str, TableRecord], list[T]]) -> list[T]:
     """What `look` finds at a table, or at all, side by side and in the order of names. Raises TableNotFound."""
     catalog = lake.catalog()
     records = catalog.tables if name is None else {name: find_table(catalog, name)}

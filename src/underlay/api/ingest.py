@@ -11,13 +11,13 @@ from underlay.ingest.run.record import Keep, keep_record
 from underlay.ingest.run.summary import Summary
 from underlay.ingest.run.watch import Pace, Watch
 from underlay.ingest.source.find import SAME_SCHEME
-from underlay.ingest.source.source import LOCAL, Found
-from underlay.ingest.work.progress import Progress
+from underlay.ingest.source.source import LOCAL, Source
+from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.settings import Settings
 from underlay.ingest.work.workers import LocalWorkers, MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.store.open import Option
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.open_table import OpenTable
 
 
@@ -25,7 +25,7 @@ from underlay.table.open_table import OpenTable
 class Ingests:
     """What all ingests into one lake have in common. Without `workers`, threads of this process do the work."""
 
-    lake: Lake
+    lake: LakeCatalog
     stores: FileStores
     open_table: Callable[[str], OpenTable]
 
@@ -35,8 +35,8 @@ class Ingests:
         settings: Settings,
         *,
         workers: MakeWorkers | None = None,
-        progress: Progress | None = None,
-        found: Sequence[Found] | None = None,
+        progress: IngestProgress | None = None,
+        found: Sequence[Source] | None = None,
         keep: Keep = keep_record,
     ) -> Summary:
         """See `ingest.run.ingest`."""
@@ -63,17 +63,17 @@ class Ingests:
         pace: Pace,
         *,
         workers: MakeWorkers | None = None,
-        progress: Progress | None = None,
+        progress: IngestProgress | None = None,
     ) -> Watch:
         """A watch, which begins when it is iterated."""
 
-        def look(found: Sequence[Found], settings: Settings, keep: Keep) -> Summary:
+        def look(found: Sequence[Source], settings: Settings, keep: Keep) -> Summary:
             return self.once(name, settings, workers=workers, progress=progress, found=found, keep=keep)
 
         told = replace(settings, store_options=self._source_options(settings))
         return Watch(OpenTable(self.lake, name), told, look, pace)
 
-    def _threads(self, progress: Progress | None) -> MakeWorkers:
+    def _threads(self, progress: IngestProgress | None) -> MakeWorkers:
         def make(size_bytes: int, count: int) -> Workers:
             return LocalWorkers(self.lake.store, progress=progress)
 

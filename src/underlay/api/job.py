@@ -11,10 +11,10 @@ from underlay.api.held import Held, look_at_tables
 from underlay.api.moment import show_moment
 from underlay.errors import Damaged, Unsupported
 from underlay.index.catalog import TableRecord
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.coordination.intent import EXCLUSIVE, Intent, list_intents
 from underlay.table.coordination.job import HeldJob
-from underlay.table.coordination.liveness import Seen
+from underlay.table.coordination.liveness import SeenBeacon
 from underlay.table.versions.revision import Revision
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ class JobInfo:
     problem: str | None = None
 
 
-def list_jobs(lake: Lake, name: str | None = None) -> list[JobInfo]:
+def list_jobs(lake: LakeCatalog, name: str | None = None) -> list[JobInfo]:
     """The jobs of a table, or of all: those that are being done and those that were left. One request for a table
     without any, tables side by side. Raises TableNotFound."""
     return look_at_tables(lake, name, lambda table, record: _jobs_of(lake, table, record))
 
 
-def _jobs_of(lake: Lake, name: str, record: TableRecord) -> list[JobInfo]:
+def _jobs_of(lake: LakeCatalog, name: str, record: TableRecord) -> list[JobInfo]:
     revision = Revision(lake.store, record.folder, record.active, lake.surroundings)
     seen = list_intents(lake.store, revision.keys)
     fences = _fences(revision) if seen else None
@@ -91,7 +91,7 @@ def _fences(revision: Revision) -> Mapping[str, int] | None:
         return None
 
 
-def _describe(table: str, seen: Seen[Intent], fences: Mapping[str, int] | None) -> JobInfo:
+def _describe(table: str, seen: SeenBeacon[Intent], fences: Mapping[str, int] | None) -> JobInfo:
     intent, found = seen.record, seen.found
     if intent is None:
         return JobInfo(

@@ -30,14 +30,14 @@ from underlay.ingest.run.record import Keep, keep_record
 from underlay.ingest.run.summary import Summary
 from underlay.ingest.run.watch import Pace, Watch
 from underlay.ingest.work.options import Options, Sources, read_options
-from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.workers import MakeWorkers
 from underlay.registry.registry import Registry, open_registry
 from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store, open_store
 from underlay.table.catalog import lifecycle as succession
 from underlay.table.catalog.changes import rename_table
-from underlay.table.catalog.lake import Lake as Catalogued
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.open_by_registry import open_catalog, open_revision
 from underlay.table.open_table import OpenTable
 from underlay.table.versions.environment import Surroundings
@@ -83,7 +83,7 @@ class Lake:
     ) -> None:
         self.registry = registry
         """The metadata database, None without one."""
-        self._lake = Catalogued(store, replace(surroundings or Surroundings(), registry=registry))
+        self._lake = LakeCatalog(store, replace(surroundings or Surroundings(), registry=registry))
         self._cache = DecodedCache(
             memory=memory_cache(), disk=disk_cache(), shared=registry.pieces if registry is not None else None
         )
@@ -189,7 +189,7 @@ class Lake:
         name: str,
         sources: Sources,
         *,
-        progress: Progress | None = None,
+        progress: IngestProgress | None = None,
         workers: MakeWorkers | None = None,
         keep: Keep = keep_record,
         **options: Unpack[Options],
@@ -212,7 +212,7 @@ class Lake:
         sources: Sources,
         *,
         pace: Pace | None = None,
-        progress: Progress | None = None,
+        progress: IngestProgress | None = None,
         workers: MakeWorkers | None = None,
         **options: Unpack[Options],
     ) -> Watch:

@@ -10,9 +10,9 @@ from underlay.api.held import Held, look_at_tables
 from underlay.api.moment import show_moment
 from underlay.index.catalog import TableRecord
 from underlay.index.keys import RevisionKeys
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.coordination import lease as leases
-from underlay.table.coordination.liveness import Seen
+from underlay.table.coordination.liveness import SeenBeacon
 
 if TYPE_CHECKING:
     from underlay.api.table import Table
@@ -63,13 +63,13 @@ class LeaseInfo:
     problem: str | None = None
 
 
-def list_leases(lake: Lake, name: str | None = None) -> list[LeaseInfo]:
+def list_leases(lake: LakeCatalog, name: str | None = None) -> list[LeaseInfo]:
     """The leases on a table's versions, or on those of all tables, older revisions included. One request for a revision
     without any, tables side by side. Raises TableNotFound."""
     return look_at_tables(lake, name, lambda table, record: _leases_of(lake, table, record))
 
 
-def _leases_of(lake: Lake, name: str, record: TableRecord) -> list[LeaseInfo]:
+def _leases_of(lake: LakeCatalog, name: str, record: TableRecord) -> list[LeaseInfo]:
     return [
         _describe(name, revision, one)
         for revision in record.revisions
@@ -77,7 +77,7 @@ def _leases_of(lake: Lake, name: str, record: TableRecord) -> list[LeaseInfo]:
     ]
 
 
-def _describe(table: str, revision: str, seen: Seen[leases.Lease]) -> LeaseInfo:
+def _describe(table: str, revision: str, seen: SeenBeacon[leases.LeaseRecord]) -> LeaseInfo:
     lease, found = seen.record, seen.found
     return LeaseInfo(
         table=table,

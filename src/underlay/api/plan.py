@@ -8,8 +8,7 @@ from typing import Any
 from underlay.plan import answers, explain
 from underlay.plan.assign import assign
 from underlay.plan.chunks import all_ranges, block_identities
-from underlay.plan.plan import Plan as Choices
-from underlay.plan.plan import Totals
+from underlay.plan.plan import BlockPlan, Totals
 from underlay.scan.query import Query
 from underlay.schema.names import find_leaf, parse_path
 
@@ -19,7 +18,7 @@ class Plan:
 
     def __init__(self, query: Query) -> None:
         self._query = query
-        self.choices: Choices = query.plan
+        self.choices: BlockPlan = query.plan
 
     @property
     def version(self) -> int:

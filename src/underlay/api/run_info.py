@@ -9,8 +9,8 @@ from underlay.api.held import look_at_tables
 from underlay.api.moment import show_moment
 from underlay.errors import InvalidRequest
 from underlay.index.catalog import TableRecord
-from underlay.table.catalog.lake import Lake
-from underlay.table.coordination.liveness import Seen
+from underlay.table.catalog.lake import LakeCatalog
+from underlay.table.coordination.liveness import SeenBeacon
 from underlay.table.coordination.run_record import RunRecord, State, list_records
 from underlay.table.versions.revision import Revision
 
@@ -51,7 +51,7 @@ class RunInfo:
     problem: str | None = None
 
 
-def list_runs(lake: Lake, name: str | None = None, most: int = 50) -> list[RunInfo]:
+def list_runs(lake: LakeCatalog, name: str | None = None, most: int = 50) -> list[RunInfo]:
     """The newest runs of a table, or of all, the newest first. One listing for each revision of a table, tables side by
     side, and one request for each of the newest records. Raises TableNotFound."""
     if most < 1:
@@ -60,7 +60,7 @@ def list_runs(lake: Lake, name: str | None = None, most: int = 50) -> list[RunIn
     return sorted(found, key=lambda one: (one.started or one.ended).timestamp(), reverse=True)[:most]
 
 
-def _runs_of(lake: Lake, name: str, record: TableRecord, most: int) -> list[RunInfo]:
+def _runs_of(lake: LakeCatalog, name: str, record: TableRecord, most: int) -> list[RunInfo]:
     found: list[RunInfo] = []
     for revision in record.revisions:
         keys = Revision(lake.store, record.folder, revision, lake.surroundings).keys
@@ -68,7 +68,7 @@ def _runs_of(lake: Lake, name: str, record: TableRecord, most: int) -> list[RunI
     return found
 
 
-def _describe(table: str, seen: Seen[RunRecord]) -> RunInfo:
+def _describe(table: str, seen: SeenBeacon[RunRecord]) -> RunInfo:
     record, found = seen.record, seen.found
     if record is None:
         return RunInfo(

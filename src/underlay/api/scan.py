@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from underlay.plan.plan import Plan
+from underlay.plan.plan import BlockPlan
 from underlay.scan.query import Query, count_rows
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Scan:
         return self._query.schema
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> BlockPlan:
         """Which blocks are read, and why the others are not."""
         return self._query.plan
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
 
 TOKEN = "token:"
@@ -37,7 +37,7 @@ class Change:
     definition: Definition | None = None
     sources: tuple[SourceRecord, ...] = ()
     """Their `version` is set when they are committed."""
-    layouts: tuple[Layout, ...] = ()
+    layouts: tuple[FileLayout, ...] = ()
     fences: Mapping[str, int] = field(default_factory=dict)
     restored: Root | None = None
     """The version to have again; goes with nothing else."""

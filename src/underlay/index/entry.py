@@ -71,7 +71,7 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     footer_crc: int
     """CRC-32 of the Thrift footer."""
     layout: str
-    """Id of the Parquet schema that the file was written with, see `Layout`."""
+    """Id of the Parquet schema that the file was written with, see `FileLayout`."""
     block_rows: bytes
     """int64; rows of each block."""
     columns: tuple[ColumnEntry, ...]
@@ -84,7 +84,7 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     """What tells the sidecar from others of its size, see `pm.format.checksum.identity`."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
+class FileLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The Parquet schema that files were written with. Files with equal schemas share one.
 
     `elements` is the Thrift list of schema elements as stored in a footer. `fields` names, for each leaf in order, the

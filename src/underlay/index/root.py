@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from underlay.errors import Malformed, Unsupported
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.sealed_json import seal, unseal
 from underlay.schema.record import SchemaRecord
 
@@ -135,7 +135,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sources: tuple[SourceRecord, ...] = ()
     definition: Definition | None = None
     """The new definition, when it changed."""
-    layouts: tuple[Layout, ...] = ()
+    layouts: tuple[FileLayout, ...] = ()
     fences: dict[str, int] = {}
     restored: int | None = None
     """The version whose files, definition and sources this one has again."""
@@ -160,7 +160,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of all files, less deleted rows."""
     file_count: int
     data_bytes: int
-    layouts: tuple[Layout, ...] = ()
+    layouts: tuple[FileLayout, ...] = ()
     segments: tuple[SegmentRef, ...] = ()
     tail: tuple[FileEntry, ...] = ()
     removed: tuple[str, ...] = ()

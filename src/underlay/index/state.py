@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from underlay.errors import InvalidRequest, Malformed
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Attachments, Change, Flush, Merge
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.root import FORMAT, Definition, Delta, Root, Sources
 from underlay.schema.record import SchemaRecord
 
@@ -231,11 +231,11 @@ def _add(root: Root, change: Change) -> Root:
     )
 
 
-def _with_layouts(state: Root, new: tuple[Layout, ...]) -> tuple[Layout, ...]:
+def _with_layouts(state: Root, new: tuple[FileLayout, ...]) -> tuple[FileLayout, ...]:
     return tuple({layout.id: layout for layout in (*state.layouts, *new)}.values())
 
 
-def _delta(parent: Root, change: Change, definition: Definition, layouts: tuple[Layout, ...]) -> Delta:
+def _delta(parent: Root, change: Change, definition: Definition, layouts: tuple[FileLayout, ...]) -> Delta:
     return Delta(
         added_in_tail=len(change.files),
         added_segments=tuple(ref.id for ref in change.segments),

@@ -6,7 +6,7 @@ from deflate import crc32
 
 from underlay.errors import ChecksumMismatch, Damaged, NotFound, Unsupported
 from underlay.index.keys import RevisionKeys
-from underlay.maintain.verify.history import FileFacts
+from underlay.maintain.verify.history import RecordedFile
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import TAIL_BYTES
 from underlay.pm.convert.build import bitsets_of, bloom_ranges
@@ -16,7 +16,7 @@ from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
 
-def repair_sidecar(store: Store, keys: RevisionKeys, facts: FileFacts) -> bool:
+def repair_sidecar(store: Store, keys: RevisionKeys, facts: RecordedFile) -> bool:
     """Build the sidecar of a file of ours and put it in its place, if it is the one that was there.
 
     False when the file does not give that one; then nothing is written. Three requests.
@@ -31,7 +31,7 @@ def repair_sidecar(store: Store, keys: RevisionKeys, facts: FileFacts) -> bool:
     return True
 
 
-def build_sidecar(store: Store, keys: RevisionKeys, facts: FileFacts) -> bytes:
+def build_sidecar(store: Store, keys: RevisionKeys, facts: RecordedFile) -> bytes:
     """The sidecar that a file of ours gives. Raises NotFound, or Damaged when it is not the file that was written."""
     key = keys.file(facts.location) or facts.location
     end = facts.size_bytes - TAIL_BYTES

@@ -19,24 +19,24 @@ from underlay.maintain.verify.catalog import check_hint, verify_catalog
 from underlay.maintain.verify.files import sidecar_finding, verify_files, verify_sidecars
 from underlay.maintain.verify.finding import (
     Counts,
-    Finding,
-    Kind,
+    FindingKind,
     Report,
     RevisionReport,
     Severity,
     TableReport,
+    VerifyFinding,
     VersionRange,
     versions_in,
 )
 from underlay.maintain.verify.history import History
 from underlay.maintain.verify.holders import is_kept, verify_kept
 from underlay.maintain.verify.roots import verify_roots
-from underlay.maintain.verify.runner import THREADS, Progress, Tally, Work
+from underlay.maintain.verify.runner import THREADS, ObjectTally, Progress, VerifyContext
 from underlay.maintain.verify.segments import verify_segments
 from underlay.maintain.verify.sources import verify_sources
 from underlay.maintain.verify.state import verify_state
 from underlay.scan.read.file_stores import FileStores
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 
 _REPAIR = 'Run "underlay verify --repair".'
 
@@ -52,7 +52,7 @@ class RegistryCheck(Protocol):
 
 
 def verify(
-    lake: Lake,
+    lake: LakeCatalog,
     stores: FileStores,
     names: Iterable[str] | None = None,
     *,
@@ -68,7 +68,7 @@ def verify(
     and NotFound without a lake; what is wrong with objects is in the report and never raised.
     """
     with ThreadPoolExecutor(THREADS, thread_name_prefix="underlay-verify") as pool:
-        work = Work(store=lake.store, stores=stores, pool=pool, tally=Tally(progress))
+        work = VerifyContext(store=lake.store, stores=stores, pool=pool, tally=ObjectTally(progress))
         checked = verify_catalog(work)
         tables = []
         if checked.newest is not None:
@@ -84,7 +84,7 @@ def verify(
     )
 
 
-def _verify_registry(registry: RegistryCheck, *, repair: bool) -> Iterable[Finding]:
+def _verify_registry(registry: RegistryCheck, *, repair: bool) -> Iterable[VerifyFinding]:
     found = list(registry.differences())
     is_repaired = False
     if found and repair:
@@ -95,8 +95,8 @@ def _verify_registry(registry: RegistryCheck, *, repair: bool) -> Iterable[Findi
             found = [error]
     for one in found:
         problem = one if isinstance(one, UnderlayError) else UnderlayError(str(one), hint=_REPAIR)
-        yield Finding(
-            kind=Kind.REGISTRY,
+        yield VerifyFinding(
+            kind=FindingKind.REGISTRY,
             severity=Severity.DERIVED,
             place=problem.place or "registry",
             problem=problem.problem,
@@ -105,7 +105,7 @@ def _verify_registry(registry: RegistryCheck, *, repair: bool) -> Iterable[Findi
         )
 
 
-def _verify_table(work: Work, name: str, record: TableRecord, *, deep: bool, repair: bool) -> TableReport:
+def _verify_table(work: VerifyContext, name: str, record: TableRecord, *, deep: bool, repair: bool) -> TableReport:
     others = sorted(record.revisions.keys() - {record.active}, key=lambda one: -record.revisions[one].created_us)
     return TableReport(
         name=name,
@@ -115,7 +115,9 @@ def _verify_table(work: Work, name: str, record: TableRecord, *, deep: bool, rep
     )
 
 
-def _verify_revision(work: Work, record: TableRecord, revision: str, *, deep: bool, repair: bool) -> RevisionReport:
+def _verify_revision(
+    work: VerifyContext, record: TableRecord, revision: str, *, deep: bool, repair: bool
+) -> RevisionReport:
     keys = RevisionKeys.of(record.folder, revision)
     listed = {found.key: found for found in work.store.list_objects(keys.folder)}
     history = verify_roots(work, keys, listed)
@@ -150,7 +152,7 @@ def _verify_revision(work: Work, record: TableRecord, revision: str, *, deep: bo
     )
 
 
-def _end_problems(history: History, record: TableRecord, revision: str) -> Iterable[Finding]:
+def _end_problems(history: History, record: TableRecord, revision: str) -> Iterable[VerifyFinding]:
     """What the catalog says of a revision's last version, and of versions that have names."""
     newest, root = history.newest_version, history.newest
     if newest is None:
@@ -160,8 +162,8 @@ def _end_problems(history: History, record: TableRecord, revision: str) -> Itera
         if is_closed and root.terminal is None:
             yield _missing(history, newest + 1, "the root that closed the revision is missing")
         if not is_closed and root.terminal is not None:
-            yield Finding(
-                kind=Kind.INCONSISTENT,
+            yield VerifyFinding(
+                kind=FindingKind.INCONSISTENT,
                 severity=Severity.NOTE,
                 place=history.keys.root(root.version),
                 problem="the revision was closed, and the catalog does not say so yet",
@@ -172,9 +174,9 @@ def _end_problems(history: History, record: TableRecord, revision: str) -> Itera
             yield _missing(history, named.version, f"tag {tag} names a version that is not there")
 
 
-def _missing(history: History, version: int, problem: str) -> Finding:
-    return Finding(
-        kind=Kind.MISSING,
+def _missing(history: History, version: int, problem: str) -> VerifyFinding:
+    return VerifyFinding(
+        kind=FindingKind.MISSING,
         severity=Severity.LOST,
         place=history.keys.root(version),
         problem=problem,
@@ -182,7 +184,7 @@ def _missing(history: History, version: int, problem: str) -> Finding:
     )
 
 
-def _newest_intact(history: History, findings: Iterable[Finding]) -> int | None:
+def _newest_intact(history: History, findings: Iterable[VerifyFinding]) -> int | None:
     lost = {
         version
         for finding in findings

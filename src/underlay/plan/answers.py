@@ -9,33 +9,33 @@ import pyarrow as pa
 from underlay.errors import UnknownColumn
 from underlay.index.entry import Flag
 from underlay.index.segment.bounds import has_flag, pack_key
-from underlay.plan.by_part import Choice
+from underlay.plan.by_part import PartChoice
 from underlay.plan.leaf_bounds import block_bounds, leaf_statistics
-from underlay.plan.plan import Plan
+from underlay.plan.plan import BlockPlan
 from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
 from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.table_schema import LeafColumn
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 
 AnyScalar: TypeAlias = "pa.Scalar[Any]"  # Any: of the column's type
 
 
-def count_rows(plan: Plan) -> int | None:
+def count_rows(plan: BlockPlan) -> int | None:
     """How many rows match; None when only a scan can tell."""
     return int(plan.row_counts.sum() - plan.deleted_counts.sum()) if plan.must.all() else None
 
 
-def minimum(plan: Plan, field: int) -> AnyScalar | None:
+def minimum(plan: BlockPlan, field: int) -> AnyScalar | None:
     """The least value of a leaf in matching rows, null when there is none; None when only a scan can tell."""
     return _extreme(plan, field, Flag.IS_LOW_EXACT)
 
 
-def maximum(plan: Plan, field: int) -> AnyScalar | None:
+def maximum(plan: BlockPlan, field: int) -> AnyScalar | None:
     """The greatest value of a leaf in matching rows, null when there is none; None when only a scan can tell."""
     return _extreme(plan, field, Flag.IS_HIGH_EXACT)
 
 
-def _extreme(plan: Plan, field: int, exact: Flag) -> AnyScalar | None:
+def _extreme(plan: BlockPlan, field: int, exact: Flag) -> AnyScalar | None:
     leaf = plan.schema.leaf_by_id.get(field)
     if leaf is None:
         raise UnknownColumn(f"there is no leaf column with id {field}")
@@ -54,7 +54,7 @@ def _extreme(plan: Plan, field: int, exact: Flag) -> AnyScalar | None:
     return _value(min(keys) if exact is Flag.IS_LOW_EXACT else max(keys), leaf.type)
 
 
-def _keys(choice: Choice, leaf: LeafColumn, exact: Flag) -> list[Any] | None:
+def _keys(choice: PartChoice, leaf: LeafColumn, exact: Flag) -> list[Any] | None:
     """The exact bound of each block that has values; None when one of them has none."""
     segment, blocks = choice.part.segment, choice.blocks
     bounds = block_bounds(segment, leaf, blocks)
@@ -75,19 +75,19 @@ def _keys(choice: Choice, leaf: LeafColumn, exact: Flag) -> list[Any] | None:
 
 def _value(key: Any, scalar: Scalar) -> AnyScalar:  # noqa: ANN401  # a key of any domain
     arrow = to_arrow_type(scalar)
-    if scalar.kind is Kind.DECIMAL:
+    if scalar.kind is TypeKind.DECIMAL:
         octets = int(key).to_bytes(WIDE_DECIMAL_BYTES, "little", signed=True)
         return pa.Array.from_buffers(arrow, 1, [None, pa.py_buffer(octets)])[0]
     value: str | bytes | float | bool
     stored = arrow
     match scalar.kind:
-        case Kind.STRING:
+        case TypeKind.STRING:
             value = pack_key(key, scalar).decode()
-        case Kind.BINARY | Kind.FIXED | Kind.UUID:
+        case TypeKind.BINARY | TypeKind.FIXED | TypeKind.UUID:
             value = pack_key(key, scalar)
-        case Kind.FLOAT32 | Kind.FLOAT64:
+        case TypeKind.FLOAT32 | TypeKind.FLOAT64:
             value = float(key)
-        case Kind.BOOLEAN:
+        case TypeKind.BOOLEAN:
             value = bool(key)
         case _:
             value = int(key)

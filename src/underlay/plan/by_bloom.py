@@ -16,10 +16,10 @@ import numpy as np
 from underlay.index.entry import Flag
 from underlay.index.segment.bounds import has_flag
 from underlay.index.segment.segment import Segment
-from underlay.plan.by_part import Choice
+from underlay.plan.by_part import PartChoice
 from underlay.plan.equality import equalities
 from underlay.plan.part import BoolArray, Numbers, distinct
-from underlay.plan.plan import Plan
+from underlay.plan.plan import BlockPlan
 from underlay.prune import ColumnPath, Domain, Operand
 from underlay.schema.table_schema import TableSchema
 
@@ -50,7 +50,7 @@ class BloomCandidates:
     files: tuple[FileKey, ...]
 
 
-def bloom_candidates(plan: Plan) -> BloomCandidates:
+def bloom_candidates(plan: BlockPlan) -> BloomCandidates:
     """What to look at. Blocks that match in full cannot be dropped."""
     fields: list[int] = []
     files: dict[FileKey, None] = {}
@@ -64,7 +64,7 @@ def bloom_candidates(plan: Plan) -> BloomCandidates:
     return BloomCandidates(fields=tuple(dict.fromkeys(fields)), files=tuple(sorted(files)))
 
 
-def refine(plan: Plan, blooms: Mapping[LeafKey, LeafBlooms]) -> Plan:
+def refine(plan: BlockPlan, blooms: Mapping[LeafKey, LeafBlooms]) -> BlockPlan:
     """The plan without the blocks whose filters hold none of an equality's literals. Pure.
 
     A leaf that `blooms` does not have drops nothing.
@@ -100,7 +100,7 @@ class _Encodings:
 
 
 def _misses(
-    choice: Choice, field: int, literals: tuple[Operand, ...], blooms: LeafBlooms, encodings: _Encodings
+    choice: PartChoice, field: int, literals: tuple[Operand, ...], blooms: LeafBlooms, encodings: _Encodings
 ) -> BoolArray:
     """Which kept blocks the filters of one leaf rule out."""
     is_missed = np.zeros(len(choice.blocks), dtype=np.bool_)
@@ -128,7 +128,7 @@ def layout_codes(segment: Segment) -> tuple[list[str], Numbers]:
     return segment.remember("layout_codes", make)
 
 
-def _has_bloom(choice: Choice, field: int) -> BoolArray:
+def _has_bloom(choice: PartChoice, field: int) -> BoolArray:
     """Of the kept blocks, which have a filter of a leaf and may be dropped by it."""
     statistics = choice.part.segment.statistics(field)
     if statistics is None:
@@ -141,7 +141,7 @@ def _field(schema: TableSchema, path: ColumnPath) -> int | None:
     return None if leaf is None or leaf.is_repeated else leaf.id
 
 
-def _without(choice: Choice, text: str, is_missed: BoolArray) -> Choice:
+def _without(choice: PartChoice, text: str, is_missed: BoolArray) -> PartChoice:
     if not is_missed.any():
         return choice
     return replace(

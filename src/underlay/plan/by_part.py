@@ -21,7 +21,7 @@ _FEW_BLOCKS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class PartChoice:
     """One part's kept blocks, ascending, and the verdicts that led to them.
 
     `blocks` are numbers in the segment; `must` marks those of which every row matches, `deleted` counts deleted rows.
@@ -52,7 +52,7 @@ def choose(
     spec: Sequence[PartitionFieldRecord],
     predicate: Predicate,
     columns: dict[ColumnPath, LeafColumn | None],
-) -> Choice:
+) -> PartChoice:
     """The blocks of a part that may hold a matching row."""
     segment = part.segment
     known = {path: file_bounds(segment, leaf) for path, leaf in columns.items()}
@@ -66,7 +66,7 @@ def choose(
     blocks, must, judged, by_block = _judge_blocks(part, predicate, columns, np.flatnonzero(is_kept), by_file)
     deleted = _deleted(part, blocks)
     is_left = deleted < segment.block_rows[blocks]
-    return Choice(
+    return PartChoice(
         part=part,
         by_partition=by_partition,
         by_file=by_file,

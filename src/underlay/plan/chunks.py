@@ -12,7 +12,7 @@ from underlay.index.entry import Flag
 from underlay.index.segment.bounds import has_flag
 from underlay.index.segment.segment import Segment
 from underlay.plan.part import BoolArray, Numbers
-from underlay.plan.plan import Plan, PlannedFile
+from underlay.plan.plan import BlockPlan, PlannedFile
 from underlay.schema.table_schema import TableSchema
 from underlay.values.ranges import ByteRange, coalesce
 
@@ -36,7 +36,7 @@ class ChunkTable:
     is_fetched: BoolArray
 
 
-def chunk_places(plan: Plan, file: PlannedFile, leaves: Sequence[int]) -> ChunkTable:
+def chunk_places(plan: BlockPlan, file: PlannedFile, leaves: Sequence[int]) -> ChunkTable:
     """The chunks of a planned file's blocks."""
     segment = plan.choices[file.part].part.segment
     return chunk_table(segment, plan.schema, file.blocks + segment.block_begin[file.row], leaves)
@@ -80,7 +80,7 @@ def _is_all_null(flags: NDArray[np.uint8], null_counts: Numbers, rows: Numbers) 
     return found & ~has_flag(flags, Flag.HAS_LOW | Flag.HAS_HIGH)
 
 
-def ranges_of(plan: Plan, file: PlannedFile, *, gap_bytes: int = 0) -> list[ByteRange]:
+def ranges_of(plan: BlockPlan, file: PlannedFile, *, gap_bytes: int = 0) -> list[ByteRange]:
     """The byte ranges of the plan's columns in a file, joined where at most `gap_bytes` lie between."""
     chunks = chunk_places(plan, file, plan.columns)
     begins, sizes = chunks.begins[chunks.is_fetched], chunks.sizes[chunks.is_fetched]
@@ -88,13 +88,13 @@ def ranges_of(plan: Plan, file: PlannedFile, *, gap_bytes: int = 0) -> list[Byte
     return coalesce((ByteRange(begin, end) for begin, end in pairs), gap_bytes=gap_bytes)
 
 
-def all_ranges(plan: Plan, *, gap_bytes: int = 0) -> Iterator[tuple[PlannedFile, list[ByteRange]]]:
+def all_ranges(plan: BlockPlan, *, gap_bytes: int = 0) -> Iterator[tuple[PlannedFile, list[ByteRange]]]:
     """The ranges of each file of the plan."""
     for file in plan.files():
         yield file, ranges_of(plan, file, gap_bytes=gap_bytes)
 
 
-def fetch_bytes(plan: Plan) -> int:
+def fetch_bytes(plan: BlockPlan) -> int:
     """The bytes of all chunks that the plan reads."""
     total = 0
     for choice in plan.choices:
@@ -104,7 +104,7 @@ def fetch_bytes(plan: Plan) -> int:
     return total
 
 
-def block_identities(plan: Plan) -> list[str]:
+def block_identities(plan: BlockPlan) -> list[str]:
     """What each kept block is called wherever it is cached or scheduled: its file and its first row.
 
     A file is its location with its etag, or, for one of ours, its footer's checksum.

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from underlay.plan.by_part import Choice
+from underlay.plan.by_part import PartChoice
 from underlay.plan.chunks import chunk_table, fetch_bytes
 from underlay.plan.part import BoolArray, Numbers
-from underlay.plan.plan import Plan, Totals, is_alive
+from underlay.plan.plan import BlockPlan, Totals, is_alive
 from underlay.prune import Cause, Verdict
 
 _SHOWN_CHARS = 120
@@ -29,7 +29,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PlanStep:
     """What one part of the predicate dropped at one level, and why.
 
     `level` is `segment`, `partition`, `file`, `block`, `deleted` or `bloom`. `files` counts files dropped as a whole
@@ -45,7 +45,7 @@ class Step:
     data_bytes: int
 
 
-def steps_of(plan: Plan) -> list[Step]:
+def steps_of(plan: BlockPlan) -> list[PlanStep]:
     """The steps in the order in which they were taken, those of all parts together."""
     sums: dict[tuple[str, str, str], list[int]] = {}
     if plan.skipped:
@@ -60,14 +60,14 @@ def steps_of(plan: Plan) -> list[Step]:
                 total[at] += amount
     order = ("segment", "partition", "file", "block", "deleted", "bloom")
     return [
-        Step(level=level, predicate=text, reason=reason, files=files, blocks=blocks, data_bytes=size)
+        PlanStep(level=level, predicate=text, reason=reason, files=files, blocks=blocks, data_bytes=size)
         for (level, text, reason), (files, blocks, size) in sorted(
             sums.items(), key=lambda item: order.index(item[0][0])
         )
     ]
 
 
-def explain(plan: Plan) -> str:
+def explain(plan: BlockPlan) -> str:
     """The plan in a few lines."""
     totals, kept = plan.totals, plan.kept
     lines = [f"table: {_amount(totals)}, {totals.data_bytes:,} bytes"]
@@ -90,7 +90,7 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def to_dict(plan: Plan) -> dict[str, object]:
+def to_dict(plan: BlockPlan) -> dict[str, object]:
     """The same for programs."""
     return {
         "predicate": str(plan.predicate),
@@ -100,7 +100,7 @@ def to_dict(plan: Plan) -> dict[str, object]:
     }
 
 
-def _line(step: Step, files: int, blocks: int) -> str:
+def _line(step: PlanStep, files: int, blocks: int) -> str:
     text = f"{step.predicate}: " if step.predicate else ""
     if step.level in ("segment", "partition", "file"):
         level = " (whole segments)" if step.level == "segment" else ""
@@ -108,7 +108,7 @@ def _line(step: Step, files: int, blocks: int) -> str:
     return f"{text}{step.blocks:,} of {blocks:,} blocks dropped {step.reason}"
 
 
-def _drops(plan: Plan, choice: Choice) -> Iterator[Step]:
+def _drops(plan: BlockPlan, choice: PartChoice) -> Iterator[PlanStep]:
     alive = is_alive(choice)
     if choice.by_partition is not None and not choice.by_partition.all():
         yield _file_drop(choice, "partition", _shown(str(plan.predicate)), "by partition", alive & ~choice.by_partition)
@@ -136,9 +136,9 @@ def _by_part(verdict: Verdict) -> Iterator[tuple[str, str, BoolArray]]:
             yield text, reason, is_mine & np.isin(verdict.causes, same)
 
 
-def _file_drop(choice: Choice, level: str, text: str, reason: str, mask: BoolArray) -> Step:
+def _file_drop(choice: PartChoice, level: str, text: str, reason: str, mask: BoolArray) -> PlanStep:
     files = choice.part.segment.files
-    return Step(
+    return PlanStep(
         level=level,
         predicate=text,
         reason=reason,
@@ -148,11 +148,11 @@ def _file_drop(choice: Choice, level: str, text: str, reason: str, mask: BoolArr
     )
 
 
-def _block_drop(plan: Plan, choice: Choice, what: tuple[str, str, str], blocks: Numbers) -> Step:
+def _block_drop(plan: BlockPlan, choice: PartChoice, what: tuple[str, str, str], blocks: Numbers) -> PlanStep:
     segment = choice.part.segment
     chunks = chunk_table(segment, plan.schema, blocks, plan.columns)
     level, text, reason = what
-    return Step(
+    return PlanStep(
         level=level,
         predicate=text,
         reason=reason,

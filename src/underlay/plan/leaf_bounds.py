@@ -30,7 +30,7 @@ from underlay.schema.bound_storage import Storage, domain_of, storage_of
 from underlay.schema.convert.default import default_scalar
 from underlay.schema.convert.stored_values import stored_values
 from underlay.schema.table_schema import LeafColumn, TableSchema
-from underlay.schema.types import Field, Kind
+from underlay.schema.types import Field, TypeKind
 
 _GROUP = Unordered("nested")
 _EXACT_BOUNDS = Flag.HAS_LOW | Flag.HAS_HIGH | Flag.IS_LOW_EXACT | Flag.IS_HIGH_EXACT
@@ -61,7 +61,7 @@ def nothing_known(leaf: LeafColumn | None, count: int) -> ColumnBounds:
 
 
 def _has_byte_keys(leaf: LeafColumn) -> bool:
-    return storage_of(leaf.type) is Storage.BYTES and leaf.type.kind is not Kind.DECIMAL
+    return storage_of(leaf.type) is Storage.BYTES and leaf.type.kind is not TypeKind.DECIMAL
 
 
 def leaf_statistics(segment: Segment, leaf: LeafColumn) -> ChunkStatistics:

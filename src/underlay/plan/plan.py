@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from underlay.index.deletion_vectors import count
 from underlay.index.root import PartitionFieldRecord, SegmentRef
-from underlay.plan.by_part import Choice, choose
+from underlay.plan.by_part import PartChoice, choose
 from underlay.plan.leaf_bounds import nothing_known, resolve
 from underlay.plan.part import BoolArray, Numbers, Part, distinct
 from underlay.prune import TRUE, Predicate, columns_of, evaluate
@@ -58,10 +58,10 @@ class PlannedFile:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class BlockPlan:
     """What a query needs of a snapshot. `columns` are the leaves to read."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[PartChoice, ...]
     schema: TableSchema
     predicate: Predicate
     columns: tuple[int, ...]
@@ -136,7 +136,7 @@ class Plan:
                 yield _planned_file(choice, number, int(owners[begin]), slice(begin, end))
 
 
-def _planned_file(choice: Choice, part: int, row: int, which: slice) -> PlannedFile:
+def _planned_file(choice: PartChoice, part: int, row: int, which: slice) -> PlannedFile:
     segment = choice.part.segment
     files, blocks = segment.files, choice.blocks[which]
     return PlannedFile(
@@ -158,13 +158,13 @@ def _planned_file(choice: Choice, part: int, row: int, which: slice) -> PlannedF
     )
 
 
-def is_alive(choice: Choice) -> BoolArray:
+def is_alive(choice: PartChoice) -> BoolArray:
     """Which files of a part the snapshot has."""
     removed = choice.part.is_removed
     return np.ones(choice.part.segment.file_count, dtype=np.bool_) if removed is None else ~removed
 
 
-def _totals(choice: Choice) -> Totals:
+def _totals(choice: PartChoice) -> Totals:
     segment, alive = choice.part.segment, is_alive(choice)
     deleted = segment.files.deleted_rows.copy()
     for row, data in choice.part.deletes.items():
@@ -189,7 +189,7 @@ def make_plan(
     *,
     partition_by: Sequence[PartitionFieldRecord] = (),
     skipped: Sequence[SegmentRef] = (),
-) -> Plan:
+) -> BlockPlan:
     """The plan over all parts. `columns` are the leaves to read, those of the predicate included.
 
     `skipped` are segments that `surviving` left out, for the totals only. No I/O but what the parts' segments fetch:
@@ -198,7 +198,7 @@ def make_plan(
     named = resolve(schema, columns_of(predicate))
     if not parts and not skipped:  # a literal that does not fit its column is refused without blocks too
         evaluate(predicate, {path: nothing_known(leaf, 0) for path, leaf in named.items()}, block_count=0)
-    return Plan(
+    return BlockPlan(
         choices=tuple(choose(part, schema, partition_by, predicate, named) for part in parts),
         schema=schema,
         predicate=predicate,

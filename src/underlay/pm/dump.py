@@ -7,7 +7,7 @@ from enum import IntFlag
 from typing import NamedTuple
 
 from underlay.pm.format.blocks import bloom_places
-from underlay.pm.format.footers import Footer, walk
+from underlay.pm.format.footers import SidecarFooter, walk
 from underlay.pm.format.layout import (
     BLOCK_HEAD_BYTES,
     CHUNK,
@@ -18,7 +18,7 @@ from underlay.pm.format.layout import (
     Encoding,
     FooterFlag,
     HeaderFlag,
-    Layout,
+    RecordLayout,
     StatFlag,
 )
 from underlay.pm.format.sidecar import Sidecar, decode
@@ -70,7 +70,7 @@ _FLAG_NAMES: dict[tuple[str, str], type[IntFlag]] = {
 }
 
 
-def _record_lines(layout: Layout, prefix: str, data: Buffer, at: int) -> Iterator[Line]:
+def _record_lines(layout: RecordLayout, prefix: str, data: Buffer, at: int) -> Iterator[Line]:
     for field, value in zip(layout.fields, layout.struct.unpack_from(data, at), strict=True):
         yield Line(at + field.offset, field.size_bytes, f"{prefix}.{field.name}", _text(layout.name, field.name, value))
 
@@ -174,7 +174,7 @@ def _bloom_matrix_lines(sidecar: Sidecar, prefix: str) -> Generator[Line, None, 
     return at
 
 
-def _tail_lines(footer: Footer, prefix: str, data: Buffer) -> Iterator[Line]:
+def _tail_lines(footer: SidecarFooter, prefix: str, data: Buffer) -> Iterator[Line]:
     at = footer.crc_offset
     yield Line(at, 4, f"{prefix}.checksum", f"{int.from_bytes(data[at : at + 4], 'little'):#010x}")
     yield Line(at + 4, 4, f"{prefix}.length", str(int.from_bytes(data[at + 4 : at + 8], "little")))

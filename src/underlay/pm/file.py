@@ -22,7 +22,7 @@ from underlay.parquet.footer.tail import MAGIC as PARQUET_MAGIC
 from underlay.pm.format.encode import append
 from underlay.pm.format.layout import HEADER
 from underlay.pm.format.sidecar import Sidecar, decode
-from underlay.pm.format.values import Block, Buffer, VersionFields
+from underlay.pm.format.values import Buffer, SidecarBlock, VersionFields
 
 _U64 = struct.Struct("<Q")
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in place of a file is an error, not an endless wait
@@ -147,7 +147,9 @@ class SidecarWriter:
             os.close(self._lock)
             self._lock = None
 
-    def append(self, blocks: Sequence[int | Block], version: VersionFields, *, parquet_size: int | None = None) -> int:
+    def append(
+        self, blocks: Sequence[int | SidecarBlock], version: VersionFields, *, parquet_size: int | None = None
+    ) -> int:
         """Add a version behind the one for `parquet_size` (the newest when None); its committed size.
 
         Give `parquet_size` when a transaction log says what was committed: a version that was published but never

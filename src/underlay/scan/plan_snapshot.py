@@ -11,7 +11,7 @@ from underlay.index.segment.segment import Segment
 from underlay.plan.by_segment import surviving
 from underlay.plan.leaf_bounds import resolve
 from underlay.plan.part import Part
-from underlay.plan.plan import Plan, make_plan
+from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune import Predicate, columns_of
 from underlay.table.versions.snapshot import Snapshot
 
@@ -26,7 +26,7 @@ class Parts:
     skipped: tuple[SegmentRef, ...]
 
 
-def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[int]) -> Plan:
+def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[int]) -> BlockPlan:
     """The plan of a query over a snapshot.
 
     Fetches the predicate's columns of the segments that survive the root's bounds: one batch of requests for each

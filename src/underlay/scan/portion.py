@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from underlay.index.entry import Layout
+from underlay.index.entry import FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.prune import Predicate
 from underlay.scan.query import SPREAD, Query, answer, answer_schema, row_filter_of
@@ -72,7 +72,7 @@ class Portion(msgspec.Struct, frozen=True, kw_only=True):
     schema: SchemaRecord
     columns: tuple[str, ...]
     read_columns: tuple[str, ...]
-    layouts: tuple[Layout, ...]
+    layouts: tuple[FileLayout, ...]
     slabs: tuple[SlabRecord, ...]
 
 

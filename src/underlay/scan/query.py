@@ -16,13 +16,13 @@ from underlay.cache.objects import DecodedCache
 from underlay.cache.pieces import is_remote
 from underlay.errors import BadPredicate
 from underlay.plan import answers
-from underlay.plan.plan import Plan
+from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, Predicate, columns_of, matches
 from underlay.scan.blooms.refine import BloomLoader
 from underlay.scan.blooms.sidecars import Sidecars
 from underlay.scan.plan_snapshot import plan_snapshot
 from underlay.scan.read.file_shape import FileShape
-from underlay.scan.read.file_stores import FileStores, Place
+from underlay.scan.read.file_stores import FileStores, ObjectPlace
 from underlay.scan.read.pipeline import DEFAULT_BUDGET_BYTES, Task, default_workers, run_in_order
 from underlay.scan.slabs import RowFilter, SlabRead, slab_reads
 from underlay.schema.convert.arrow import to_arrow_field
@@ -71,7 +71,7 @@ class Query:
         return tuple(self.table_schema.column(name) for name in named)
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> BlockPlan:
         """What is read, and why the rest is not."""
         leaves = [leaf for column in self.read_columns for leaf in leaf_ids(column)]
         plan = plan_snapshot(self.snapshot, self.predicate, leaves)
@@ -117,7 +117,7 @@ class Query:
             self._shapes[layout] = FileShape.of(self.snapshot.layout(layout), self.table_schema, self.read_columns)
         return self._shapes[layout]
 
-    def _locate(self, location: str) -> Place:
+    def _locate(self, location: str) -> ObjectPlace:
         return self.stores.locate(self.snapshot.keys, location)
 
 

@@ -14,10 +14,10 @@ from underlay.cache.objects import DecodedCache
 from underlay.index.deletion_vectors import keep_mask
 from underlay.parquet.footer.minimal import Chunk
 from underlay.plan.chunks import chunk_places
-from underlay.plan.plan import Plan, PlannedFile
+from underlay.plan.plan import BlockPlan, PlannedFile
 from underlay.scan.read.file_read import BlockChunks, FileRead
 from underlay.scan.read.file_shape import FileShape
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 from underlay.scan.read.footer_places import FooterPlaces, is_cheaper_by_footers
 
 SLAB_BYTES = 32 << 20
@@ -74,9 +74,9 @@ def keep_rows(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
 
 
 def slab_reads(
-    plan: Plan,
+    plan: BlockPlan,
     shape_of: Callable[[str], FileShape],
-    locate: Callable[[str], Place],
+    locate: Callable[[str], ObjectPlace],
     cache: DecodedCache | None = None,
     *,
     is_far: bool = False,
@@ -108,7 +108,7 @@ def slab_reads(
 
 
 def _prefetch(
-    plan: Plan, locate: Callable[[str], Place], cache: DecodedCache | None, *, is_far: bool
+    plan: BlockPlan, locate: Callable[[str], ObjectPlace], cache: DecodedCache | None, *, is_far: bool
 ) -> FooterPlaces | None:
     by_footers = []
     for number, choice in enumerate(plan.choices):
@@ -136,7 +136,7 @@ def _slabs(blocks: Sequence[BlockChunks]) -> Iterator[tuple[int, int]]:
     yield begin, len(blocks)
 
 
-def _blocks(plan: Plan, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks]:
+def _blocks(plan: BlockPlan, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks]:
     """The chunks of each block, from the segment's arrays."""
     leaves = [leaf for column in shape.columns for leaf in column.leaves]
     places = chunk_places(plan, file, [shape.layout.fields[leaf] for leaf in leaves])

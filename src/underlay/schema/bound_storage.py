@@ -22,7 +22,7 @@ from underlay.prune import (
     Unordered,
     Uuids,
 )
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 
 INT64_DECIMAL_DIGITS = 18
 WIDE_DECIMAL_BYTES = 16
@@ -45,29 +45,29 @@ class Storage(Enum):
 
 _UNITS = {"s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND, "ns": Unit.NANOSECOND}
 _INTEGERS = {
-    Kind.INT8: Integers(32),
-    Kind.INT16: Integers(32),
-    Kind.INT32: Integers(32),
-    Kind.INT64: Integers(64),
-    Kind.UINT8: Integers(32, signed=False),
-    Kind.UINT16: Integers(32, signed=False),
-    Kind.UINT32: Integers(32, signed=False),
-    Kind.UINT64: Integers(64, signed=False),
+    TypeKind.INT8: Integers(32),
+    TypeKind.INT16: Integers(32),
+    TypeKind.INT32: Integers(32),
+    TypeKind.INT64: Integers(64),
+    TypeKind.UINT8: Integers(32, signed=False),
+    TypeKind.UINT16: Integers(32, signed=False),
+    TypeKind.UINT32: Integers(32, signed=False),
+    TypeKind.UINT64: Integers(64, signed=False),
 }
 
 
 def storage_of(scalar: Scalar) -> Storage:
     """How bounds of this type are packed."""
     match scalar.kind:
-        case Kind.UINT8 | Kind.UINT16 | Kind.UINT32 | Kind.UINT64:
+        case TypeKind.UINT8 | TypeKind.UINT16 | TypeKind.UINT32 | TypeKind.UINT64:
             return Storage.UINT
-        case Kind.FLOAT32 | Kind.FLOAT64:
+        case TypeKind.FLOAT32 | TypeKind.FLOAT64:
             return Storage.FLOAT
-        case Kind.STRING | Kind.BINARY | Kind.FIXED | Kind.UUID:
+        case TypeKind.STRING | TypeKind.BINARY | TypeKind.FIXED | TypeKind.UUID:
             return Storage.BYTES
-        case Kind.DECIMAL if scalar.precision > INT64_DECIMAL_DIGITS:
+        case TypeKind.DECIMAL if scalar.precision > INT64_DECIMAL_DIGITS:
             return Storage.BYTES
-        case Kind.FLOAT16:
+        case TypeKind.FLOAT16:
             return Storage.NONE
     return Storage.INT
 
@@ -78,25 +78,25 @@ def domain_of(scalar: Scalar) -> Domain:
     if kind in _INTEGERS:
         return _INTEGERS[kind]
     match kind:
-        case Kind.BOOLEAN:
+        case TypeKind.BOOLEAN:
             return Booleans()
-        case Kind.FLOAT32 | Kind.FLOAT64:
-            return Floats(32 if kind is Kind.FLOAT32 else 64)
-        case Kind.DECIMAL:
+        case TypeKind.FLOAT32 | TypeKind.FLOAT64:
+            return Floats(32 if kind is TypeKind.FLOAT32 else 64)
+        case TypeKind.DECIMAL:
             is_wide = scalar.precision > INT64_DECIMAL_DIGITS
             return Decimals(scalar.precision, scalar.scale, WIDE_DECIMAL_BYTES if is_wide else 8, big_endian=is_wide)
-        case Kind.STRING:
+        case TypeKind.STRING:
             return Text()
-        case Kind.BINARY:
+        case TypeKind.BINARY:
             return Binary()
-        case Kind.FIXED:
+        case TypeKind.FIXED:
             return FixedBinary(scalar.length)
-        case Kind.UUID:
+        case TypeKind.UUID:
             return Uuids()
-        case Kind.DATE:
+        case TypeKind.DATE:
             return Times(Unit.DAY, 32)
-        case Kind.TIMESTAMP:
+        case TypeKind.TIMESTAMP:
             return Times(_UNITS[scalar.unit or "us"])
-        case Kind.TIME:
+        case TypeKind.TIME:
             return TimesOfDay(_UNITS[scalar.unit or "us"])
     return Unordered(str(scalar))

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from underlay.errors import InvalidRequest
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     """What a scalar type is, without its parameters."""
 
     BOOLEAN = "boolean"
@@ -56,7 +56,7 @@ MAX_DECIMAL_DIGITS = 38
 class Scalar:
     """A type without fields. Parameters that its kind does not have are 0 or None."""
 
-    kind: Kind
+    kind: TypeKind
     precision: int = 0
     scale: int = 0
     length: int = 0
@@ -65,13 +65,13 @@ class Scalar:
 
     def __str__(self) -> str:
         match self.kind:
-            case Kind.DECIMAL:
+            case TypeKind.DECIMAL:
                 return f"decimal({self.precision}, {self.scale})"
-            case Kind.FIXED:
+            case TypeKind.FIXED:
                 return f"fixed({self.length})"
-            case Kind.TIME:
+            case TypeKind.TIME:
                 return f"time({self.unit})"
-            case Kind.TIMESTAMP:
+            case TypeKind.TIMESTAMP:
                 return f"timestamp({self.unit}, {self.zone})" if self.zone else f"timestamp({self.unit})"
         return str(self.kind.value)
 
@@ -130,9 +130,9 @@ _SCALAR = re.compile(r"([a-z0-9]+)(?:\(([^()]*)\))?")
 def parse_scalar(text: str) -> Scalar:
     """The scalar type that `str` writes as `text`. Raises InvalidRequest."""
     match = _SCALAR.fullmatch(text.strip())
-    if match is None or match[1] not in {kind.value for kind in Kind}:
-        raise InvalidRequest("no such type", found=text, hint=f"Types: {', '.join(kind.value for kind in Kind)}.")
-    kind = Kind(match[1])
+    if match is None or match[1] not in {kind.value for kind in TypeKind}:
+        raise InvalidRequest("no such type", found=text, hint=f"Types: {', '.join(kind.value for kind in TypeKind)}.")
+    kind = TypeKind(match[1])
     given = [part.strip() for part in match[2].split(",")] if match[2] is not None else []
     try:
         found = _with_parameters(kind, given)
@@ -147,21 +147,21 @@ def parse_scalar(text: str) -> Scalar:
     return found
 
 
-def _with_parameters(kind: Kind, given: list[str]) -> Scalar | None:
+def _with_parameters(kind: TypeKind, given: list[str]) -> Scalar | None:
     match kind, given:
-        case Kind.DECIMAL, [precision, scale]:
+        case TypeKind.DECIMAL, [precision, scale]:
             found = Scalar(kind, precision=int(precision), scale=int(scale))
             is_right = 1 <= found.precision <= MAX_DECIMAL_DIGITS and 0 <= found.scale <= found.precision
             return found if is_right else None
-        case Kind.FIXED, [length]:
+        case TypeKind.FIXED, [length]:
             return Scalar(kind, length=int(length)) if int(length) > 0 else None
-        case Kind.TIME, [unit] if unit in UNITS:
+        case TypeKind.TIME, [unit] if unit in UNITS:
             return Scalar(kind, unit=unit)
-        case Kind.TIMESTAMP, [unit] if unit in UNITS:
+        case TypeKind.TIMESTAMP, [unit] if unit in UNITS:
             return Scalar(kind, unit=unit)
-        case Kind.TIMESTAMP, [unit, zone] if unit in UNITS and zone:
+        case TypeKind.TIMESTAMP, [unit, zone] if unit in UNITS and zone:
             return Scalar(kind, unit=unit, zone=zone)
-        case ((Kind.DECIMAL | Kind.FIXED | Kind.TIME | Kind.TIMESTAMP), _):
+        case ((TypeKind.DECIMAL | TypeKind.FIXED | TypeKind.TIME | TypeKind.TIMESTAMP), _):
             return None
         case _, []:
             return Scalar(kind)

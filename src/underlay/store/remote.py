@@ -12,7 +12,7 @@ from obstore.exceptions import NotSupportedError
 from underlay.errors import NotFound, UnderlayError
 from underlay.store.coalesce import check_size, cut, join
 from underlay.store.key import check_folder, check_key
-from underlay.store.remote_errors import ERRORS, Failure, create_outcome, explain, read_failure
+from underlay.store.remote_errors import ERRORS, RequestFailure, create_outcome, explain, read_failure
 from underlay.store.store import Data, Outcome, Store, StoredObject
 from underlay.values.ranges import ByteRange
 
@@ -142,7 +142,7 @@ class RemoteStore(Store):
         if failure is not None:
             raise explain(failure, self._url, is_write=True)
 
-    def _delete(self, paths: list[str]) -> Failure | None:
+    def _delete(self, paths: list[str]) -> RequestFailure | None:
         try:
             obstore.delete(self._inner, paths)
         except ERRORS as e:

@@ -56,7 +56,7 @@ _TOO_LARGE = {"EntityTooLarge", "KeyTooLongError", "RequestBodyTooLarge"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class RequestFailure:
     """A failed request."""
 
     status: int | None
@@ -92,7 +92,7 @@ class Failure:
         return f"{said}, after {self.retry_count} retries" if self.retry_count else said
 
 
-def read_failure(error: Exception) -> Failure:
+def read_failure(error: Exception) -> RequestFailure:
     """What `error`, which obstore raised, says."""
     text = str(error)
     status = _STATUS.search(text)
@@ -104,7 +104,7 @@ def read_failure(error: Exception) -> Failure:
         known = 416
     if status is None and _REDIRECT in text:
         known = 301
-    return Failure(
+    return RequestFailure(
         status=int(status[1]) if status else known,
         code=code[1] if code else None,
         retry_count=int(retries[1]) if retries else 0,
@@ -113,7 +113,7 @@ def read_failure(error: Exception) -> Failure:
     )
 
 
-def create_outcome(failure: Failure) -> Outcome | None:
+def create_outcome(failure: RequestFailure) -> Outcome | None:
     """What a failed create means; None when nothing was written and trying again cannot help.
 
     A final answer to a repeated request is unknown: the first attempt may have been carried out.
@@ -125,7 +125,7 @@ def create_outcome(failure: Failure) -> Outcome | None:
     return Outcome.UNKNOWN
 
 
-def explain(failure: Failure, place: str, *, is_write: bool = False) -> UnderlayError:
+def explain(failure: RequestFailure, place: str, *, is_write: bool = False) -> UnderlayError:
     """The error to raise for a failed request about the object or folder at `place`."""
     if failure.lacks_credentials:
         return Unavailable("no credentials were found", place=place, hint=_CREDENTIALS_HINT)

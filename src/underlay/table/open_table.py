@@ -9,7 +9,7 @@ from typing import NamedTuple
 from underlay.errors import Damaged, InvalidRequest, RevisionClosed, Unsupported
 from underlay.index.catalog import find_table
 from underlay.index.root import Root, Terminal
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import finish, open_active
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.revision import Revision
@@ -32,7 +32,7 @@ class OpenTable:
 
     def __init__(
         self,
-        lake: Lake,
+        lake: LakeCatalog,
         name: str,
         load_segment: SegmentLoader = open_segment,
         revision: Revision | None = None,

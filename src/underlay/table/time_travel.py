@@ -12,7 +12,7 @@ from underlay.errors import Damaged, InvalidRequest, Unsupported, VersionNotFoun
 from underlay.index.catalog import find_table, find_tag
 from underlay.index.root import Root
 from underlay.table.catalog.changes import tag_version
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.chain import missing_object
@@ -70,7 +70,7 @@ def at_time(revision: Revision, moment_us: int) -> Root:
     return best
 
 
-def at_tag(lake: Lake, name: str, tag: str) -> tuple[Revision, Root]:
+def at_tag(lake: LakeCatalog, name: str, tag: str) -> tuple[Revision, Root]:
     """The revision and the root that a tag stands for. Raises TableNotFound, NotFound."""
     record = find_table(lake.catalog(), name)
     found = find_tag(record, name, tag)
@@ -78,7 +78,7 @@ def at_tag(lake: Lake, name: str, tag: str) -> tuple[Revision, Root]:
     return revision, revision.root(found.version)
 
 
-def tag(lake: Lake, name: str, tag_name: str, revision: Revision, version: int) -> None:
+def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version: int) -> None:
     """`tag_name` stands for this version from now on. Raises VersionNotFound."""
     at_version(revision, version)
     lake.change(tag_version(name, tag_name, revision.id, version))

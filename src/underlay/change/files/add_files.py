@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.segment.arrays import I64
 from underlay.index.segment.segment import Segment
-from underlay.index.segment.subset import ChosenFiles
+from underlay.index.segment.subset import FileSubset
 from underlay.index.segment.tiers import MAX_FILES
 from underlay.index.segment.write import encode_segment
 from underlay.plan.leaf_bounds import file_bounds
@@ -23,7 +23,7 @@ from underlay.table.versions.environment import uuid7
 _FEW = 64
 
 
-def add_files(transaction: Transaction, entries: Sequence[FileEntry], layouts: Iterable[Layout]) -> None:
+def add_files(transaction: Transaction, entries: Sequence[FileEntry], layouts: Iterable[FileLayout]) -> None:
     """Add the files."""
     if len(entries) <= _FEW and len(msgspec.json.encode(entries)) <= TAIL_BYTES:
         by_id = {layout.id: layout for layout in layouts}
@@ -34,7 +34,7 @@ def add_files(transaction: Transaction, entries: Sequence[FileEntry], layouts: I
         _add_segments(transaction, Segment.of_entries(entries, schema), schema, layouts)
 
 
-def add_segment_files(transaction: Transaction, files: Segment, layouts: Iterable[Layout]) -> None:
+def add_segment_files(transaction: Transaction, files: Segment, layouts: Iterable[FileLayout]) -> None:
     """Add all files of a segment; many of them cost no entry each."""
     if files.file_count <= _FEW:
         add_files(transaction, files.entries(), layouts)
@@ -42,14 +42,14 @@ def add_segment_files(transaction: Transaction, files: Segment, layouts: Iterabl
         _add_segments(transaction, files, from_record(transaction.base.definition.schema), layouts)
 
 
-def _add_segments(transaction: Transaction, files: Segment, schema: TableSchema, layouts: Iterable[Layout]) -> None:
+def _add_segments(transaction: Transaction, files: Segment, schema: TableSchema, layouts: Iterable[FileLayout]) -> None:
     """Segments are cut along the order of the first column whose range the root keeps."""
     fields = bounded_fields(transaction.base.definition)
     rows = _in_order(files, schema, fields)
     parts = [files]
     if rows is not None:
         cuts = [rows[begin : begin + MAX_FILES] for begin in range(0, len(rows), MAX_FILES)]
-        parts = [Segment(ChosenFiles(files, chosen), len(chosen)) for chosen in cuts]
+        parts = [Segment(FileSubset(files, chosen), len(chosen)) for chosen in cuts]
     for part in parts:
         data, ref = encode_segment(part, segment_id=uuid7(), bounded_fields=fields)
         transaction.add_segment(ref, data, layouts)

@@ -20,7 +20,7 @@ from underlay.parquet.write.writer import CodecName, SortedBy, WriteOptions
 from underlay.schema.names import find_leaf, parse_path
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import LeafColumn, TableSchema
-from underlay.schema.types import Kind
+from underlay.schema.types import TypeKind
 
 NUMBERS = ("block_rows", "block_bytes", "file_bytes")
 CODEC = "codec"
@@ -28,7 +28,7 @@ BLOOM = "bloom"
 CODECS: tuple[CodecName, ...] = get_args(CodecName)
 KNOWN = (*NUMBERS, CODEC, BLOOM)
 FALSE_POSITIVES = 0.01
-_UNHASHED = (Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64, Kind.BOOLEAN)
+_UNHASHED = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64, TypeKind.BOOLEAN)
 
 
 def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from underlay.change.files.settings import write_options
 from underlay.change.files.split import split
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.intake.entries import written_entry
 from underlay.index.keys import RevisionKeys, file_name
 from underlay.index.root import Definition, Root
@@ -30,7 +30,7 @@ class NewFile:
     """A file that is not yet in the store."""
 
     entry: FileEntry
-    layout: Layout
+    layout: FileLayout
     data: Data
     sidecar: bytes
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from underlay.errors import InvalidRequest, NotFound
-from underlay.scan.read.file_stores import LOCAL, FileStores, Place
+from underlay.scan.read.file_stores import LOCAL, FileStores, ObjectPlace
 from underlay.store import StoredObject
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -27,7 +27,7 @@ _PLAIN = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 class FoundFile:
     """An object, and its location as the index keeps it. One that was named and not listed has no description."""
 
-    place: Place
+    place: ObjectPlace
     location: str
     described: StoredObject | None
 
@@ -75,7 +75,7 @@ def _expand(pattern: str, stores: FileStores) -> Iterator[FoundFile]:
         is_wanted = translate(place.key).fullmatch
     for described in place.store.list_objects(folder):
         if is_wanted(described.key):
-            here = Place(place.store, described.key)
+            here = ObjectPlace(place.store, described.key)
             yield FoundFile(place=here, location=stores.location(here), described=described)
 
 

@@ -14,7 +14,7 @@ from underlay.change.files.add_files import add_segment_files
 from underlay.change.register.find_files import FoundFile, find_files, path_text
 from underlay.change.register.partition_values import partition_values
 from underlay.errors import InvalidRequest, RevisionClosed, SchemaMismatch, UnderlayError
-from underlay.index.entry import Layout
+from underlay.index.entry import FileLayout
 from underlay.index.intake.entries import FilesAlike, ManyFiles, read_files
 from underlay.index.intake.schema_match import Misfit
 from underlay.index.intake.stack_arrays import FilePlace
@@ -22,7 +22,7 @@ from underlay.index.keys import RevisionKeys
 from underlay.index.root import Root
 from underlay.index.segment.merge import MergedArrays, MergeInput
 from underlay.index.segment.segment import Segment
-from underlay.index.segment.subset import ChosenFiles, PartitionedFiles
+from underlay.index.segment.subset import FileSubset, PartitionedFiles
 from underlay.parquet.bulk.stack import FOOTERS_AT_ONCE
 from underlay.parquet.footer.tail import GUESS_BYTES, TAIL_BYTES, read_tail
 from underlay.scan.read.file_stores import LOCAL, FileStores
@@ -198,7 +198,7 @@ def _read_files(reads: Sequence[_Read], schema: TableSchema, ignore_surplus: boo
     """All files, some at a time: what is only needed on the way takes more memory than what is kept."""
     alike: list[FilesAlike] = []
     misfits: dict[int, Misfit] = {}
-    layouts: dict[str, Layout] = {}
+    layouts: dict[str, FileLayout] = {}
     for begin in range(0, len(reads), FOOTERS_AT_ONCE):
         batch = reads[begin : begin + FOOTERS_AT_ONCE]
         footers, places = [read.footer for read in batch], [read.place for read in batch]
@@ -219,7 +219,7 @@ def _joined(alike: Sequence[FilesAlike], schema: TableSchema) -> tuple[Segment, 
     files = Segment(MergedArrays(inputs, schema), indices.size)
     if (np.diff(indices) < 0).any():
         order = np.argsort(indices)
-        files, indices = Segment(ChosenFiles(files, order), indices.size), indices[order]
+        files, indices = Segment(FileSubset(files, order), indices.size), indices[order]
     return files, indices.tolist()
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from underlay.change.files.settings import write_options
 from underlay.change.rows.staged import Staged, Staging
 from underlay.errors import Damaged, Inconsistent, SchemaMismatch
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.intake.entries import file_entry, match_footer
 from underlay.index.intake.nan_free import nan_free_chunks
 from underlay.index.intake.schema_match import Misfit
@@ -33,7 +33,7 @@ from underlay.pm.format.checksum import identity
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Kind
+from underlay.schema.types import TypeKind
 from underlay.store.store import Store
 from underlay.store.take_over import sync_file, take_over
 from underlay.values.physical import PhysicalType
@@ -48,7 +48,7 @@ class Prepared:
     """A file that fits the table, and is on the disk, with a sidecar in the store: only its name is not its own yet."""
 
     entry: FileEntry
-    layout: Layout
+    layout: FileLayout
 
 
 def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = False) -> Prepared | None:
@@ -94,7 +94,7 @@ def adopt(staging: Staging, root: Path, prepared: Mapping[Path, Prepared]) -> St
     return Staged(entries=tuple(one.entry for one in prepared.values()), layouts=tuple(layouts.values()))
 
 
-def _layout(footer: Footer, schema: TableSchema) -> Layout:
+def _layout(footer: Footer, schema: TableSchema) -> FileLayout:
     found = match_footer(footer, schema)
     if isinstance(found, Misfit):
         raise SchemaMismatch(" ".join(found.reasons), hint="No version has its rows.")
@@ -110,9 +110,9 @@ def _layout(footer: Footer, schema: TableSchema) -> Layout:
     return found
 
 
-def _text_columns(footer: Footer, layout: Layout, schema: TableSchema) -> dict[str, str]:
+def _text_columns(footer: Footer, layout: FileLayout, schema: TableSchema) -> dict[str, str]:
     """The columns of text by their paths in the file, each with what the table calls it."""
-    texts = {leaf.id: format_column(leaf.path) for leaf in schema.leaves if leaf.type.kind is Kind.STRING}
+    texts = {leaf.id: format_column(leaf.path) for leaf in schema.leaves if leaf.type.kind is TypeKind.STRING}
     fields = zip(footer.schema.leaves, layout.fields, strict=True)
     return {".".join(leaf.path): texts[field] for leaf, field in fields if field in texts}
 

@@ -12,7 +12,7 @@ from underlay.change.files.writer import FileWriter, next_block
 from underlay.change.rows.append import Appended, begin_with_token, committed
 from underlay.change.rows.overwrite import replace_all
 from underlay.errors import RevisionClosed
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition
 from underlay.store.store import Store
@@ -33,7 +33,7 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
     """Files that are in the store, and that no version names yet."""
 
     entries: tuple[FileEntry, ...] = ()
-    layouts: tuple[Layout, ...] = ()
+    layouts: tuple[FileLayout, ...] = ()
 
 
 def staging_for(head: Head) -> Staging:
@@ -46,7 +46,7 @@ def stage(staging: Staging, store: Store, rows: Rows) -> Staged:
     keys = RevisionKeys(staging.folder)
     writer = FileWriter(staging.definition, staging.next_block)
     entries: list[FileEntry] = []
-    layouts: dict[str, Layout] = {}
+    layouts: dict[str, FileLayout] = {}
     for file in writer.write(rows()):
         put_all(store, file.objects(keys))
         entries.append(file.entry)

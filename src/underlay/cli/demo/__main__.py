@@ -31,7 +31,7 @@ _REJECTED = f"select source, line, reason from {NAME}_rejected order by source, 
 Rows = list[tuple[object, ...]]
 
 
-class Engine(NamedTuple):
+class DemoEngine(NamedTuple):
     """What ingests, and answers beside DuckDB."""
 
     take: Callable[[Path], Summary]
@@ -39,7 +39,7 @@ class Engine(NamedTuple):
     words: str
 
 
-class Question(NamedTuple):
+class DemoQuestion(NamedTuple):
     """What is asked, in SQL that Spark and DuckDB both understand."""
 
     words: str
@@ -49,18 +49,18 @@ class Question(NamedTuple):
 
 
 QUESTIONS = (
-    Question(
+    DemoQuestion(
         "Trips of each month, late ones included",
         f"select month(tpep_pickup_datetime) as month, count(*) as trips, round(avg(total_amount), 2) as average "
         f"from {NAME} group by 1 order by 1",
     ),
-    Question(
+    DemoQuestion(
         "One week, from JFK",
         f"select day(tpep_pickup_datetime) as day, count(*) as trips, round(avg(tip_amount), 2) as tip "
         f"from {NAME} where {_WEEK} and PULocationID = {JFK} group by 1 order by 1",
         f"{_WEEK} and PULocationID = {JFK}",
     ),
-    Question(
+    DemoQuestion(
         "The longest trips of an hour",
         f"select tpep_pickup_datetime as pickup, trip_distance as miles, total_amount as dollars from {NAME} "
         "where tpep_pickup_datetime >= '2024-05-17 18:00:00' and tpep_pickup_datetime < '2024-05-17 19:00:00' "
@@ -109,21 +109,21 @@ def show(folder: Path) -> Iterator[str]:
     yield from what_next(folder)
 
 
-def _start(lake: Lake) -> Engine:
+def _start(lake: Lake) -> DemoEngine:
     if not has_pyspark():
         words = "PySpark is not installed: this process does what Spark would"
-        return Engine(lambda sources: lake.ingest(NAME, f"{sources}/"), None, words)
+        return DemoEngine(lambda sources: lake.ingest(NAME, f"{sources}/"), None, words)
     from underlay.spark import ingest, session
 
     spark = session(lake)
-    return Engine(
+    return DemoEngine(
         lambda sources: ingest(NAME, f"{sources}/", lake=lake, spark=spark),
         lambda sql: [tuple(row) for row in spark.sql(sql).collect()],
         f"Spark {spark.version} was started on this machine",
     )
 
 
-def _ingest(lake: Lake, engine: Engine, sources: Path, given: Delivered) -> Iterator[str]:
+def _ingest(lake: Lake, engine: DemoEngine, sources: Path, given: Delivered) -> Iterator[str]:
     place = f"{NAME} in the lake {lake.url.removeprefix('file://')}"
     yield f"2. Ingest into {place}:"
     first = engine.take(sources)
@@ -161,7 +161,7 @@ def _check(lake: Lake, given: Delivered) -> None:
         raise Inconsistent("the table does not hold the trips of its sources", expected=given.trips, found=trips)
 
 
-def _ask(lake: Lake, table: Table, engine: Engine) -> Iterator[str]:
+def _ask(lake: Lake, table: Table, engine: DemoEngine) -> Iterator[str]:
     engines = "Spark, and in process on DuckDB" if engine.ask is not None else "DuckDB, in process"
     yield f"4. Questions, answered by {engines}:"
     for question in QUESTIONS:

@@ -11,7 +11,7 @@ import typer
 from underlay.cli.common.options import Json, LakeUrl, NullTexts, StoreOptions, TableName
 
 
-class FileFormat(StrEnum):
+class FormatOption(StrEnum):
     """What sources hold."""
 
     CSV = "csv"
@@ -28,7 +28,7 @@ class Changed(StrEnum):
     REPLACE = "replace"
 
 
-class NewColumns(StrEnum):
+class NewColumnsOption(StrEnum):
     """What becomes of columns that the table does not have."""
 
     ERROR = "error"
@@ -40,7 +40,7 @@ def ingest(
     name: TableName,
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE", hidden=True, show_default=False)],
     format: Annotated[
-        FileFormat | None,
+        FormatOption | None,
         typer.Option("--format", show_default=False, help="What the sources hold. Default: what their names end with."),
     ] = None,
     delimiter: Annotated[
@@ -73,13 +73,13 @@ def ingest(
         ),
     ] = Changed.ERROR,
     new_columns: Annotated[
-        NewColumns,
+        NewColumnsOption,
         typer.Option(
             show_default=False,
             help="When a source has columns that the table lacks: the source fails, they are left out, or they are"
             " added. Default: error.",
         ),
-    ] = NewColumns.ERROR,
+    ] = NewColumnsOption.ERROR,
     source_column: Annotated[
         bool,
         typer.Option(

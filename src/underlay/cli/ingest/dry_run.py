@@ -9,7 +9,7 @@ import pyarrow as pa
 from underlay.cli.common.output import print_json, print_table, say, show_bytes, show_count
 from underlay.cli.ingest.choice import Choice
 from underlay.cli.ingest.report import failure_lines
-from underlay.ingest.exactly_once.ledger import Entry
+from underlay.ingest.exactly_once.ledger import LedgerEntry
 from underlay.ingest.run.dry_run import DryRun
 from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.convert.ddl import format_ddl
@@ -46,9 +46,9 @@ def show_dry_run(plan: DryRun, choice: Choice, *, json: bool) -> None:
         say(f"would have {line}")
 
 
-def _entries(plan: DryRun) -> Iterator[tuple[str, Entry]]:
+def _entries(plan: DryRun) -> Iterator[tuple[str, LedgerEntry]]:
     for kind in _KINDS:
-        entries: tuple[Entry, ...] = getattr(plan.ledger, kind)
+        entries: tuple[LedgerEntry, ...] = getattr(plan.ledger, kind)
         yield from ((kind, entry) for entry in entries)
 
 

@@ -32,7 +32,7 @@ class _Counts:
     read_bytes: int = 0
 
 
-class IngestProgress:
+class ProgressBar:
     """Told of an ingest's steps; shows them by `show`, and says once that it waits for another run."""
 
     def __init__(
@@ -98,17 +98,17 @@ class IngestProgress:
 
 
 @contextmanager
-def ingest_progress(lake: Lake, name: str) -> Iterator[IngestProgress]:
+def ingest_progress(lake: Lake, name: str) -> Iterator[ProgressBar]:
     """What shows an ingest on stderr."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield IngestProgress(lake, name, _Lines(name, time.monotonic).show, time.monotonic)
+        yield ProgressBar(lake, name, _Lines(name, time.monotonic).show, time.monotonic)
         return
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[words]}"))
     # Rich prints what is written to stdout above its bar, so on stderr: right on a terminal, wrong for a pipe.
     to_stdout = sys.stdout.isatty()
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, redirect_stdout=to_stdout) as bar:
-        yield IngestProgress(lake, name, _Bar(name, bar).show, time.monotonic)
+        yield ProgressBar(lake, name, _Bar(name, bar).show, time.monotonic)
 
 
 class _Bar:

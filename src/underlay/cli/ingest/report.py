@@ -9,7 +9,7 @@ from underlay.api.lake import Lake
 from underlay.cli.common.output import print_json, printable, say, show_bytes, show_count
 from underlay.errors import UnderlayError
 from underlay.ingest.exactly_once.rejected_table import SUFFIX
-from underlay.ingest.run.summary import Failure, Summary
+from underlay.ingest.run.summary import SourceFailure, Summary
 
 _SHOWN_FAILURES = 10
 _SHOWN_REASONS = 5
@@ -64,7 +64,7 @@ def summary_json(summary: Summary, *, workers: str) -> dict[str, object]:
     }
 
 
-def failure_lines(failures: Sequence[Failure]) -> list[str]:
+def failure_lines(failures: Sequence[SourceFailure]) -> list[str]:
     """The first sources that failed, with their reasons."""
     lines = [f"failed: {one.uri}: {_cut(one.reason)}" for one in failures[:_SHOWN_FAILURES]]
     more = len(failures) - _SHOWN_FAILURES

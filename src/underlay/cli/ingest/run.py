@@ -14,7 +14,7 @@ from underlay.cli.common.output import say, show_count
 from underlay.cli.common.stopping import INTERRUPTED, stoppable
 from underlay.cli.ingest.choice import Choice
 from underlay.cli.ingest.dry_run import show_dry_run
-from underlay.cli.ingest.progress import IngestProgress, ingest_progress
+from underlay.cli.ingest.progress import ProgressBar, ingest_progress
 from underlay.cli.ingest.report import report
 from underlay.cli.ingest.watch import run_watch
 from underlay.cli.ingest.workers import ChosenWorkers
@@ -52,7 +52,7 @@ def _open(lake: str | None, options: Sequence[str] | None, *, is_read_only: bool
 
 
 def _run_once(
-    lake: Lake, name: str, choice: Choice, workers: ChosenWorkers, progress: IngestProgress, *, json: bool
+    lake: Lake, name: str, choice: Choice, workers: ChosenWorkers, progress: ProgressBar, *, json: bool
 ) -> None:
     ended: list[Ending] = []
 

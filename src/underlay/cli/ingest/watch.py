@@ -8,7 +8,7 @@ from threading import Event
 from underlay.api.lake import Lake
 from underlay.cli.common.output import print_json, say, show_count
 from underlay.cli.ingest.choice import Choice
-from underlay.cli.ingest.progress import IngestProgress
+from underlay.cli.ingest.progress import ProgressBar
 from underlay.cli.ingest.report import failure_lines, report, summary_json
 from underlay.cli.ingest.workers import ChosenWorkers
 from underlay.errors import UnderlayError
@@ -17,7 +17,7 @@ from underlay.ingest.run.watch import Pace
 
 
 def run_watch(
-    lake: Lake, name: str, choice: Choice, workers: ChosenWorkers, progress: IngestProgress, *, json: bool
+    lake: Lake, name: str, choice: Choice, workers: ChosenWorkers, progress: ProgressBar, *, json: bool
 ) -> None:
     """Until a signal comes, which is no failure. Raises what does not pass."""
     pace = Pace(wait=Event().wait, interval_seconds=choice.interval_seconds, on_trouble=_say_trouble)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from underlay.api.lake import Lake
 from underlay.cli.common.output import say, show_bytes
 from underlay.cli.ingest.choice import LOCAL, Choice
-from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.workers import LocalWorkers, Workers
 from underlay.store import open_store
 
@@ -19,7 +19,7 @@ MUCH_BYTES = 256 << 20
 class ChosenWorkers:
     """Makes workers when there is something to read. A session of Spark is started once, and stopped by `close`."""
 
-    def __init__(self, lake: Lake, choice: Choice, progress: Progress) -> None:
+    def __init__(self, lake: Lake, choice: Choice, progress: IngestProgress) -> None:
         self._lake = lake
         self._choice = choice
         self._progress = progress

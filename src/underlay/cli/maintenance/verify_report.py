@@ -13,17 +13,17 @@ from underlay.index.keys import CATALOG
 from underlay.maintain.verify.finding import (
     CatalogReport,
     Counts,
-    Finding,
     Report,
     RevisionReport,
     Severity,
     TableReport,
+    VerifyFinding,
     show_versions,
 )
 from underlay.maintain.verify_lake import RegistryCheck, verify
 from underlay.scan.read.file_stores import FileStores
 from underlay.store import open_store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 
 _SHOWN = 10
 _NAMES = {
@@ -48,7 +48,9 @@ def verify_lake(
     stores = FileStores(store, choice.options or None)
     check = _registry_check(choice) if registry else None
     with progress_bar("verifying") as tell:
-        report = verify(Lake(store), stores, names or None, deep=deep, repair=repair, progress=tell, registry=check)
+        report = verify(
+            LakeCatalog(store), stores, names or None, deep=deep, repair=repair, progress=tell, registry=check
+        )
     if json:
         print_json(as_json(report))
     else:
@@ -168,7 +170,7 @@ def _is_newest_intact(revision: RevisionReport) -> bool:
     return revision.newest_intact == revision.newest_version
 
 
-def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+def _finding_lines(findings: Sequence[VerifyFinding]) -> Iterator[str]:
     """The gravest first, few of each severity."""
     for severity in Severity:
         alike = [finding for finding in findings if finding.severity is severity]

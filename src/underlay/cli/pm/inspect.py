@@ -10,7 +10,7 @@ from underlay.cli.pm.choice import column_indices, open_version
 from underlay.errors import UnderlayError, Unsupported
 from underlay.pm.dump import dump
 from underlay.pm.file import read_committed
-from underlay.pm.format.footers import Footer, walk
+from underlay.pm.format.footers import SidecarFooter, walk
 from underlay.pm.format.sidecar import Sidecar, decode
 from underlay.pm.format.statistics import null_counts
 from underlay.pm.format.types import describe
@@ -209,7 +209,7 @@ def _versions(file: Path) -> list[dict[str, object]]:
         raise error.at(str(file)) from None
 
 
-def _version_row(data: Buffer, footer: Footer, *, check: bool) -> dict[str, object]:
+def _version_row(data: Buffer, footer: SidecarFooter, *, check: bool) -> dict[str, object]:
     """One version; what it uses that this release does not know hides its rows, not the other versions."""
     row: dict[str, object] = {
         "size": footer.size,

@@ -18,7 +18,7 @@ from underlay.prune.parse.sql import parse_where
 from underlay.values.ranges import ByteRange
 
 
-class Plan(NamedTuple):
+class PrunedFile(NamedTuple):
     """What a filter leaves of one file."""
 
     file: Path
@@ -45,7 +45,7 @@ def prune_sidecars(
     predicate = parse_where(where)
     schema = load_footer(parquet).footer.schema if parquet else None
     names = split_names(columns)
-    plans: list[Plan] = []
+    plans: list[PrunedFile] = []
 
     def prune_one(file: Path) -> None:
         sidecar = open_version(file, version_size)
@@ -65,9 +65,9 @@ def prune_sidecars(
     end_with(failure)
 
 
-def _plan(file: Path, sidecar: Sidecar, verdict: Verdict, names: list[str] | None) -> Plan:
+def _plan(file: Path, sidecar: Sidecar, verdict: Verdict, names: list[str] | None) -> PrunedFile:
     wanted = None if names is None else column_indices(sidecar, names)
-    return Plan(
+    return PrunedFile(
         file,
         verdict,
         sidecar.num_rows.tolist(),
@@ -76,7 +76,7 @@ def _plan(file: Path, sidecar: Sidecar, verdict: Verdict, names: list[str] | Non
     )
 
 
-def _as_json(plan: Plan) -> dict[str, object]:
+def _as_json(plan: PrunedFile) -> dict[str, object]:
     verdict = plan.verdict
     return {
         "file": str(plan.file),
@@ -92,7 +92,7 @@ def _as_json(plan: Plan) -> dict[str, object]:
     }
 
 
-def _print_plan(plan: Plan, where: And) -> None:
+def _print_plan(plan: PrunedFile, where: And) -> None:
     print(f"{plan.file}: {where}")
     rows = [
         (i, plan.row_counts[i], "keep" if is_kept else "drop", "" if is_kept else plan.verdict.reason(i))
@@ -107,7 +107,7 @@ def _print_plan(plan: Plan, where: And) -> None:
     print()
 
 
-def _print_total(plans: list[Plan]) -> None:
+def _print_total(plans: list[PrunedFile]) -> None:
     kept, all_groups = sum(len(plan.kept) for plan in plans), sum(len(plan.row_counts) for plan in plans)
     to_read, total = sum(plan.bytes_to_read for plan in plans), sum(plan.total_bytes for plan in plans)
     print(

@@ -13,7 +13,7 @@ from underlay.cli.registry.choice import ChosenRegistry
 from underlay.cli.registry.difference import difference_json, difference_lines
 from underlay.errors import Damaged
 from underlay.registry.rebuild.difference import Difference
-from underlay.registry.rebuild.restore import OnProgress, Progress
+from underlay.registry.rebuild.restore import OnProgress, RestoreProgress
 
 
 def follow_store(chosen: ChosenRegistry, *, json: bool) -> None:
@@ -111,7 +111,7 @@ def _versions_bar(what: str) -> Iterator[OnProgress]:
     """A function to be told how far the reading of all versions is."""
     with progress_bar(what) as show:
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: RestoreProgress) -> None:
             show(progress.revisions_done, progress.revision_count, f"{progress.versions_done:,} versions")
 
         yield tell

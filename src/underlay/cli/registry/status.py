@@ -17,7 +17,7 @@ from underlay.registry.rebuild.status import Status
 _RESTORE = 'Run "underlay registry restore".'
 
 
-class State(StrEnum):
+class RegistryState(StrEnum):
     """Whether a registry is used."""
 
     CURRENT = "current"
@@ -31,17 +31,17 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RegistryVerdict:
     """A state in words, and what to do."""
 
-    state: State
+    state: RegistryState
     words: str
     hint: str | None = None
 
     @property
     def is_used(self) -> bool:
         """Whether commands use the registry as it is, or bring it to where they can."""
-        return self.state in (State.CURRENT, State.BEHIND, State.EMPTY)
+        return self.state in (RegistryState.CURRENT, RegistryState.BEHIND, RegistryState.EMPTY)
 
 
 def show_status(chosen: ChosenRegistry, *, json: bool) -> None:
@@ -59,41 +59,45 @@ def show_status(chosen: ChosenRegistry, *, json: bool) -> None:
         raise typer.Exit(1)
 
 
-def judge(status: Status) -> Verdict:
+def judge(status: Status) -> RegistryVerdict:
     """What follows from a status."""
     if status.schema is None:
         hint = 'The next command that writes makes it; "underlay registry follow" does it now.'
-        return Verdict(state=State.EMPTY, words="empty: there is no registry here yet", hint=hint)
+        return RegistryVerdict(state=RegistryState.EMPTY, words="empty: there is no registry here yet", hint=hint)
     if status.schema not in REVISIONS:
         words = "not used: it was made by a newer release"
-        return Verdict(state=State.NEW_SCHEMA, words=words, hint="Update Underlay.")
+        return RegistryVerdict(state=RegistryState.NEW_SCHEMA, words=words, hint="Update Underlay.")
     if status.schema != status.newest_schema:
         words = "not used: its tables are those of an older release"
         hint = 'Run "underlay registry migrate" when every machine has this release.'
-        return Verdict(state=State.OLD_SCHEMA, words=words, hint=hint)
+        return RegistryVerdict(state=RegistryState.OLD_SCHEMA, words=words, hint=hint)
     if status.problem is not None:
-        return Verdict(state=State.REFUSED, words=f"refused: {_bare(status.problem)}", hint=status.problem.hint)
+        return RegistryVerdict(
+            state=RegistryState.REFUSED, words=f"refused: {_bare(status.problem)}", hint=status.problem.hint
+        )
     ahead = [table.table for table in status.tables if table.applied > table.newest]
     if ahead:
         words = f"refused: it has versions that the store does not have, of {', '.join(ahead)}"
         hint = f'The store was brought back from an older copy, or lost versions; "underlay verify" tells. {_RESTORE}'
-        return Verdict(state=State.REFUSED, words=words, hint=hint)
+        return RegistryVerdict(state=RegistryState.REFUSED, words=words, hint=hint)
     if status.behind:
         hint = 'Commands that use these tables apply it; "underlay registry follow" does it now.'
-        return Verdict(
-            state=State.BEHIND, words=f"used, and {show_count(status.behind, 'commit')} behind the store", hint=hint
+        return RegistryVerdict(
+            state=RegistryState.BEHIND,
+            words=f"used, and {show_count(status.behind, 'commit')} behind the store",
+            hint=hint,
         )
-    return Verdict(state=State.CURRENT, words="used, and as new as the store")
+    return RegistryVerdict(state=RegistryState.CURRENT, words="used, and as new as the store")
 
 
-def _unusable(error: Unavailable | Damaged, url: str) -> Verdict:
+def _unusable(error: Unavailable | Damaged, url: str) -> RegistryVerdict:
     """Of a registry that cannot be read. What is wrong with the store is raised."""
     if error.place != url and not isinstance(error, RegistryRefused):
         raise error
     if isinstance(error, Unavailable):
-        return Verdict(state=State.UNREACHABLE, words=f"not used: {error.problem}", hint=error.hint)
-    state = State.REFUSED if isinstance(error, RegistryRefused) else State.DAMAGED
-    return Verdict(state=state, words=f"not used: {error.problem}", hint=error.hint)
+        return RegistryVerdict(state=RegistryState.UNREACHABLE, words=f"not used: {error.problem}", hint=error.hint)
+    state = RegistryState.REFUSED if isinstance(error, RegistryRefused) else RegistryState.DAMAGED
+    return RegistryVerdict(state=state, words=f"not used: {error.problem}", hint=error.hint)
 
 
 def _bare(error: UnderlayError) -> str:
@@ -101,7 +105,7 @@ def _bare(error: UnderlayError) -> str:
     return str(UnderlayError(error.problem, place=error.place, expected=error.expected, found=error.found))
 
 
-def _print(chosen: ChosenRegistry, status: Status | None, verdict: Verdict) -> None:
+def _print(chosen: ChosenRegistry, status: Status | None, verdict: RegistryVerdict) -> None:
     rows = [("registry", chosen.registry.url), ("lake", chosen.lake), ("state", verdict.words)]
     if verdict.hint:
         rows.append(("", f"→ {verdict.hint}"))
@@ -135,7 +139,7 @@ def _number(applied: int) -> int | None:
     return None if applied == NONE else applied
 
 
-def _as_json(chosen: ChosenRegistry, status: Status | None, verdict: Verdict) -> dict[str, object]:
+def _as_json(chosen: ChosenRegistry, status: Status | None, verdict: RegistryVerdict) -> dict[str, object]:
     found: dict[str, object] = {
         "registry": chosen.registry.url,
         "lake": chosen.lake,

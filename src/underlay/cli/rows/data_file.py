@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from underlay.cli.rows.text_file import Types, explained, text_reader
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
 from underlay.ingest.rows.text_values import from_text, is_text_type
-from underlay.ingest.source.file_format import Kind, existing_file, kind_of, open_file
+from underlay.ingest.source.file_format import FileFormat, existing_file, kind_of, open_file
 
 STDIN = "-"
 _IPC_MAGIC = b"ARROW1"
@@ -31,11 +31,13 @@ def guess_schema(name: str) -> pa.Schema:
     """The columns of a file; those of CSV and JSON from its beginning. A column of nulls alone is text."""
     with explained(name, None, None):
         kind = kind_of(name)
-        if kind is Kind.PARQUET:
+        if kind is FileFormat.PARQUET:
             return pq.read_schema(existing_file(name)).remove_metadata()
         with open_file(name) as (file, _):
-            schema = _arrow_reader(file).schema if kind is Kind.ARROW else text_reader(file, kind, None, ()).schema
-    return schema if kind is Kind.ARROW else pa.schema([field.with_type(_plain(field.type)) for field in schema])
+            schema = (
+                _arrow_reader(file).schema if kind is FileFormat.ARROW else text_reader(file, kind, None, ()).schema
+            )
+    return schema if kind is FileFormat.ARROW else pa.schema([field.with_type(_plain(field.type)) for field in schema])
 
 
 def read_file(name: str, types: Types, nulls: tuple[str, ...] = ()) -> Batches:
@@ -45,11 +47,11 @@ def read_file(name: str, types: Types, nulls: tuple[str, ...] = ()) -> Batches:
         return
     kind = kind_of(name)
     with explained(name, kind, types):
-        if kind is Kind.PARQUET:
+        if kind is FileFormat.PARQUET:
             yield from _read_parquet(existing_file(name))
             return
         with open_file(name) as (file, fraction):
-            if kind is Kind.ARROW:
+            if kind is FileFormat.ARROW:
                 yield from ((batch, fraction()) for batch in _arrow_reader(file))
                 return
             rows = 0
@@ -70,7 +72,7 @@ def _plain(guessed: pa.DataType) -> pa.DataType:
 def _read_stdin() -> Batches:
     if sys.stdin.isatty():
         raise InvalidRequest("- reads an Arrow IPC stream from stdin", hint='Pipe one in: "… | underlay append …".')
-    with explained("stdin", Kind.ARROW, None):
+    with explained("stdin", FileFormat.ARROW, None):
         yield from ((batch, 0.0) for batch in pa.ipc.open_stream(cast("IOBase", sys.stdin.buffer)))
 
 

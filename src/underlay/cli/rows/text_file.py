@@ -18,7 +18,7 @@ import pyarrow.json
 
 from underlay.errors import Malformed, SchemaMismatch, Unsupported, from_os_error
 from underlay.ingest.rows.text_values import is_csv_type, is_json_type
-from underlay.ingest.source.file_format import Kind, open_file
+from underlay.ingest.source.file_format import FileFormat, open_file
 
 _BLOCK_BYTES = 8 << 20
 _LINES_AT_ONCE = 1_000
@@ -29,9 +29,9 @@ Types = dict[str, pa.DataType]
 """The types of a table's columns."""
 
 
-def text_reader(file: Any, kind: Kind, types: Types | None, nulls: tuple[str, ...]) -> Any:  # noqa: ANN401  # two readers
+def text_reader(file: Any, kind: FileFormat, types: Types | None, nulls: tuple[str, ...]) -> Any:  # noqa: ANN401  # two readers
     """A reader of batches; types that it does not know, or that are not given, are text or guessed."""
-    if kind is Kind.JSON:
+    if kind is FileFormat.JSON:
         return pyarrow.json.open_json(
             file,
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
@@ -67,21 +67,21 @@ def _read_type(kind: pa.DataType, is_read: Callable[[pa.DataType], bool]) -> pa.
 
 
 @contextmanager
-def explained(name: str, kind: Kind | None, types: Types | None) -> Iterator[None]:
+def explained(name: str, kind: FileFormat | None, types: Types | None) -> Iterator[None]:
     """What Arrow says about a file, as an error of ours that names the file and, where it is known, the row."""
     try:
         yield
     except pa.ArrowNotImplementedError as error:
         raise Unsupported(str(error), place=name, hint="Use Parquet or Arrow.") from None
     except pa.ArrowInvalid as error:
-        if kind is Kind.JSON and types is not None:
+        if kind is FileFormat.JSON and types is not None:
             raise _json_error(name, types, str(error)) from None
         raise _csv_error(name, kind, str(error)) from None
     except OSError as error:
         raise from_os_error(error, name) from None
 
 
-def _csv_error(name: str, kind: Kind | None, text: str) -> SchemaMismatch | Malformed:
+def _csv_error(name: str, kind: FileFormat | None, text: str) -> SchemaMismatch | Malformed:
     found = _CSV_ERROR.fullmatch(text)
     if found is None:
         return Malformed(text.rstrip("."), place=name)
@@ -94,16 +94,16 @@ def _csv_error(name: str, kind: Kind | None, text: str) -> SchemaMismatch | Malf
     )
 
 
-def _csv_column(name: str, kind: Kind | None, index: int) -> str:
+def _csv_column(name: str, kind: FileFormat | None, index: int) -> str:
     with open_file(name) as (file, _):
         lines = io.TextIOWrapper(io.BufferedReader(cast("io.RawIOBase", file)), newline="")
         header = next(csv.reader(lines, delimiter=delimiter_of(kind)))
     return header[index]
 
 
-def delimiter_of(kind: Kind | None) -> str:
+def delimiter_of(kind: FileFormat | None) -> str:
     """What stands between the fields of a line."""
-    return "\t" if kind is Kind.TSV else ","
+    return "\t" if kind is FileFormat.TSV else ","
 
 
 def _json_error(name: str, types: Types, text: str) -> SchemaMismatch | Malformed:

@@ -11,7 +11,7 @@ import numpy as np
 from deflate import crc32
 
 from underlay.errors import SchemaMismatch, UnderlayError
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.intake.one_block import written_columns
 from underlay.index.intake.schema_match import By, Demand, Fit, Misfit, match_schema, schema_of, with_writer
 from underlay.index.intake.stack_arrays import FilePlace, StackArrays
@@ -28,7 +28,7 @@ from underlay.schema.table_schema import TableSchema
 
 def match_footer(
     footer: Footer, table: TableSchema, *, by: By = "name", ignore_surplus: bool = False
-) -> Layout | Misfit:
+) -> FileLayout | Misfit:
     """The layout of a file that fits the table, or why it does not."""
     fit = match_schema(footer.schema, footer.created_by, table, by=by, ignore_surplus=ignore_surplus)
     if isinstance(fit, Misfit):
@@ -61,7 +61,7 @@ def _is_met(stack: Stack, demand: Demand) -> Flags:
 
 
 def file_entry(
-    footer: Footer, layout: Layout, table: TableSchema, place: FilePlace, *, nan_free: Flags | None = None
+    footer: Footer, layout: FileLayout, table: TableSchema, place: FilePlace, *, nan_free: Flags | None = None
 ) -> FileEntry:
     """The entry of one file. Raises Damaged or Unsupported when its chunks cannot be read."""
     check_readable(footer)
@@ -71,7 +71,7 @@ def file_entry(
 
 def written_entry(
     file: WrittenFile, table: TableSchema, location: str, *, sidecar: bytes | None = None
-) -> tuple[FileEntry, Layout]:
+) -> tuple[FileEntry, FileLayout]:
     """The entry and the layout of a file that we have just written with the table's schema."""
     fit = _own_fit(file.footer.schema.raw, file.footer.created_by, table)
     if isinstance(fit, Misfit):
@@ -103,7 +103,7 @@ def _own_fit(elements: bytes, created_by: str | None, table: TableSchema) -> Fit
 
 def file_entries(
     stack: Stack,
-    layout: Layout,
+    layout: FileLayout,
     table: TableSchema,
     places: Sequence[FilePlace],
     *,
@@ -150,7 +150,7 @@ class ManyFiles:
 
     alike: tuple[FilesAlike, ...]
     misfits: Mapping[int, Misfit]
-    layouts: tuple[Layout, ...]
+    layouts: tuple[FileLayout, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class ManyEntries:
     """What became of many footers: for each its entry or why it does not fit, and the layouts that entries name."""
 
     entries: tuple[FileEntry | Misfit, ...]
-    layouts: tuple[Layout, ...]
+    layouts: tuple[FileLayout, ...]
 
 
 def read_files(
@@ -175,7 +175,7 @@ def read_files(
     """
     alike: list[FilesAlike] = []
     misfits: dict[int, Misfit] = {}
-    layouts: dict[str, Layout] = {}
+    layouts: dict[str, FileLayout] = {}
     for stack, indices in read_stacks(footers):
         here = [places[index] for index in indices]
         _check_stack(stack, here)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from underlay.parquet.footer.logical import LogicalKind, TimeUnit
 from underlay.parquet.footer.schema import SchemaNode
 from underlay.schema.cast.widen import is_widening
-from underlay.schema.types import MAX_DECIMAL_DIGITS, Kind, Scalar
+from underlay.schema.types import MAX_DECIMAL_DIGITS, Scalar, TypeKind
 from underlay.values.physical import PhysicalType
 
-_SIGNED = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64)
-_UNSIGNED = (Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64)
+_SIGNED = (TypeKind.INT8, TypeKind.INT16, TypeKind.INT32, TypeKind.INT64)
+_UNSIGNED = (TypeKind.UINT8, TypeKind.UINT16, TypeKind.UINT32, TypeKind.UINT64)
 _WIDTHS = {8: 0, 16: 1, 32: 2, 64: 3}
 _UNITS = {TimeUnit.MILLIS: "ms", TimeUnit.MICROS: "us", TimeUnit.NANOS: "ns"}
 _TEXT = (LogicalKind.STRING, LogicalKind.ENUM, LogicalKind.JSON)
 _INTEGER_BITS = {PhysicalType.INT32: 32, PhysicalType.INT64: 64}
 _PLAIN = {
-    PhysicalType.BOOLEAN: Kind.BOOLEAN,
-    PhysicalType.INT32: Kind.INT32,
-    PhysicalType.INT64: Kind.INT64,
-    PhysicalType.FLOAT: Kind.FLOAT32,
-    PhysicalType.DOUBLE: Kind.FLOAT64,
-    PhysicalType.BYTE_ARRAY: Kind.BINARY,
+    PhysicalType.BOOLEAN: TypeKind.BOOLEAN,
+    PhysicalType.INT32: TypeKind.INT32,
+    PhysicalType.INT64: TypeKind.INT64,
+    PhysicalType.FLOAT: TypeKind.FLOAT32,
+    PhysicalType.DOUBLE: TypeKind.FLOAT64,
+    PhysicalType.BYTE_ARRAY: TypeKind.BINARY,
 }
 UTC = "UTC"
 
@@ -34,27 +34,27 @@ def file_type(node: SchemaNode) -> Scalar | None:
         case LogicalKind.INT if physical in _INTEGER_BITS and logical.width in _WIDTHS:
             return Scalar((_SIGNED if logical.is_signed else _UNSIGNED)[_WIDTHS[logical.width or 0]])
         case LogicalKind.DECIMAL if 0 < (logical.precision or 0) <= MAX_DECIMAL_DIGITS:
-            return Scalar(Kind.DECIMAL, precision=logical.precision or 0, scale=logical.scale or 0)
+            return Scalar(TypeKind.DECIMAL, precision=logical.precision or 0, scale=logical.scale or 0)
         case LogicalKind.DATE if physical is PhysicalType.INT32:
-            return Scalar(Kind.DATE)
+            return Scalar(TypeKind.DATE)
         case LogicalKind.TIME if physical in _INTEGER_BITS and logical.unit is not None:
-            return Scalar(Kind.TIME, unit=_UNITS[logical.unit])
+            return Scalar(TypeKind.TIME, unit=_UNITS[logical.unit])
         case LogicalKind.TIMESTAMP if physical is PhysicalType.INT64 and logical.unit is not None:
-            return Scalar(Kind.TIMESTAMP, unit=_UNITS[logical.unit], zone=UTC if logical.is_utc else None)
+            return Scalar(TypeKind.TIMESTAMP, unit=_UNITS[logical.unit], zone=UTC if logical.is_utc else None)
         case LogicalKind.UUID if node.type_length == 16:
-            return Scalar(Kind.UUID)
+            return Scalar(TypeKind.UUID)
         case LogicalKind.FLOAT16 if node.type_length == 2:
-            return Scalar(Kind.FLOAT16)
+            return Scalar(TypeKind.FLOAT16)
         case kind if kind in _TEXT and physical is PhysicalType.BYTE_ARRAY:
-            return Scalar(Kind.STRING)
+            return Scalar(TypeKind.STRING)
     return None
 
 
 def _plain(node: SchemaNode) -> Scalar | None:
     if node.physical_type is PhysicalType.FIXED_LEN_BYTE_ARRAY:
-        return Scalar(Kind.FIXED, length=node.type_length) if node.type_length else None
+        return Scalar(TypeKind.FIXED, length=node.type_length) if node.type_length else None
     if node.physical_type is PhysicalType.INT96:
-        return Scalar(Kind.TIMESTAMP, unit="ns")
+        return Scalar(TypeKind.TIMESTAMP, unit="ns")
     return None if node.physical_type is None else Scalar(_PLAIN[node.physical_type])
 
 
@@ -78,7 +78,7 @@ def can_hold(node: SchemaNode, wanted: Scalar, *, is_ours: bool) -> bool:
     if holds_only_nulls(node):
         return True
     if is_int96(node):
-        return wanted.kind is Kind.TIMESTAMP and wanted.unit in ("us", "ns")
+        return wanted.kind is TypeKind.TIMESTAMP and wanted.unit in ("us", "ns")
     found = file_type(node)
     if found is None or not is_widening(found, wanted):
         return False

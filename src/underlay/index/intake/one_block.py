@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from underlay.index.entry import ColumnEntry, Flag, Layout
+from underlay.index.entry import ColumnEntry, FileLayout, Flag
 from underlay.index.intake.file_type import file_type
 from underlay.index.intake.schema_match import NO_FIELD, schema_of
 from underlay.index.intake.trust import trusts_of
@@ -23,10 +23,10 @@ from underlay.parquet.footer.schema import Leaf
 from underlay.parquet.records.records import Flags, Spans
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 from underlay.values.physical import Codec, PhysicalType
 
-_FLOATS = (Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64)
+_FLOATS = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64)
 _FIXED = PhysicalType.FIXED_LEN_BYTE_ARRAY
 _FORMATS = {
     PhysicalType.BOOLEAN: "<B",
@@ -35,7 +35,7 @@ _FORMATS = {
     PhysicalType.FLOAT: "<f",
     PhysicalType.DOUBLE: "<d",
 }
-_UNSIGNED = {Kind.UINT8: "<I", Kind.UINT16: "<I", Kind.UINT32: "<I", Kind.UINT64: "<Q"}
+_UNSIGNED = {TypeKind.UINT8: "<I", TypeKind.UINT16: "<I", TypeKind.UINT32: "<I", TypeKind.UINT64: "<Q"}
 _NUMBER = struct.Struct("<q")
 _PACKED = {Storage.INT: _NUMBER, Storage.UINT: struct.Struct("<Q"), Storage.FLOAT: struct.Struct("<d")}
 _MAX_CODEC = int(max(Codec))
@@ -70,7 +70,7 @@ class _Column:
 
 
 def written_columns(
-    footer: Footer, layout: Layout, table: TableSchema, nan_free: Flags
+    footer: Footer, layout: FileLayout, table: TableSchema, nan_free: Flags
 ) -> tuple[ColumnEntry, ...] | None:
     """The entries that `column_entries` gives for a file of ours; None when it has to be asked."""
     if footer.row_group_count != 1 or footer.key_values:
@@ -122,7 +122,7 @@ def _decoder(leaf: Leaf, wanted: Scalar) -> Decode | None:
             return None
         form = _UNSIGNED.get(wanted.kind, _FORMATS[leaf.physical_type])
         return partial(_decode_float if storage is Storage.FLOAT else _decode_integer, struct.Struct(form), storage)
-    if wanted.kind is Kind.DECIMAL:
+    if wanted.kind is TypeKind.DECIMAL:
         return None
     return partial(_decode_bytes, leaf.node.type_length if leaf.physical_type is _FIXED else None, wanted.kind)
 
@@ -145,14 +145,14 @@ def _decode_float(form: struct.Struct, storage: Storage, stored: bytes, exact: i
     return Bound(value, _PACKED[storage].pack(value), exact != 0)
 
 
-def _decode_bytes(width: int | None, kind: Kind, stored: bytes, exact: int, is_low: bool) -> Bound | None:
+def _decode_bytes(width: int | None, kind: TypeKind, stored: bytes, exact: int, is_low: bool) -> Bound | None:
     """Text and bytes, cut to a bounded length; exact only where the file says so, or where the length is fixed."""
-    if width is not None and (len(stored) > width or (kind is Kind.UUID and len(stored) != width)):
+    if width is not None and (len(stored) > width or (kind is TypeKind.UUID and len(stored) != width)):
         return None
     is_exact = exact == 1 if width is None else exact != 0 and len(stored) == width
     if len(stored) <= MAX_BOUND_BYTES:
         return Bound(stored, pack_bytes([stored]), is_exact)
-    short = shorten_low(stored) if is_low else shorten_high(stored, kind is Kind.STRING)
+    short = shorten_low(stored) if is_low else shorten_high(stored, kind is TypeKind.STRING)
     return None if short is None else Bound(short, pack_bytes([short]), False)
 
 

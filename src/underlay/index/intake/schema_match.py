@@ -15,14 +15,14 @@ from typing import Literal
 
 import msgspec
 
-from underlay.index.entry import Layout
+from underlay.index.entry import FileLayout
 from underlay.index.intake.file_type import can_hold, file_type, is_int96
-from underlay.index.intake.shape import Form, Shape, shapes_of
+from underlay.index.intake.shape import ColumnForm, ColumnShape, shapes_of
 from underlay.parquet.footer.schema import Schema, read_schema
 from underlay.parquet.thrift.tree import parse
 from underlay.schema.cast.adapt import SourceField, parts_of
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 
 By = Literal["id", "name"]
 NO_FIELD = -1
@@ -53,7 +53,7 @@ class Demand:
 class Fit:
     """A schema that fits, as long as every block of the file meets the demands."""
 
-    layout: Layout
+    layout: FileLayout
     demands: tuple[Demand, ...]
 
 
@@ -88,14 +88,14 @@ def match_schema(
     return Fit(_layout(schema.raw, created_by, fields), tuple(matching.demands))
 
 
-def with_writer(layout: Layout, created_by: str | None) -> Layout:
+def with_writer(layout: FileLayout, created_by: str | None) -> FileLayout:
     """The layout of files that another writer made with the same schema."""
     return layout if layout.created_by == created_by else _layout(layout.elements, created_by, layout.fields)
 
 
-def _layout(elements: bytes, created_by: str | None, fields: tuple[int, ...]) -> Layout:
+def _layout(elements: bytes, created_by: str | None, fields: tuple[int, ...]) -> FileLayout:
     ident = layout_id(elements, created_by, fields)
-    return Layout(id=ident, elements=elements, created_by=created_by, fields=fields)
+    return FileLayout(id=ident, elements=elements, created_by=created_by, fields=fields)
 
 
 def layout_id(elements: bytes, created_by: str | None, fields: tuple[int, ...]) -> str:
@@ -116,7 +116,7 @@ def carries_ids(schema: Schema, table: TableSchema) -> bool:
 
 
 def _match_fields(
-    matching: _Matching, path: tuple[str, ...], shapes: tuple[Shape, ...], fields: tuple[Field, ...]
+    matching: _Matching, path: tuple[str, ...], shapes: tuple[ColumnShape, ...], fields: tuple[Field, ...]
 ) -> None:
     """The columns of a file, or the children of one of its structs, with the fields that they may hold."""
     keys = [shape.node.field_id if matching.by == "id" else shape.node.name for shape in shapes]
@@ -139,18 +139,18 @@ def _match_fields(
 
 
 def _match(
-    matching: _Matching, path: tuple[str, ...], shape: Shape, wanted: Field, *, allows_null: bool = False
+    matching: _Matching, path: tuple[str, ...], shape: ColumnShape, wanted: Field, *, allows_null: bool = False
 ) -> None:
     if wanted.is_required and not shape.is_required and not allows_null:
         matching.demands.append(Demand(".".join(path), tuple(shape.leaves)))
     match wanted.type, shape.form:
-        case Scalar() as scalar, Form.SCALAR:
+        case Scalar() as scalar, ColumnForm.SCALAR:
             _match_leaf(matching, path, shape, wanted, scalar)
-        case StructOf(fields), Form.STRUCT:
+        case StructOf(fields), ColumnForm.STRUCT:
             _match_fields(matching, path, shape.children, fields)
-        case ListOf(element), Form.LIST:
+        case ListOf(element), ColumnForm.LIST:
             _match(matching, (*path, element.name), shape.children[0], element)
-        case MapOf(key, value), Form.MAP:
+        case MapOf(key, value), ColumnForm.MAP:
             # Keys are never null; some writers declare them optional all the same.
             _match(matching, (*path, key.name), shape.children[0], key, allows_null=True)
             _match(matching, (*path, value.name), shape.children[1], value)
@@ -158,14 +158,14 @@ def _match(
             matching.refuse(path, f"is {wanted.type} in the table and {shape.form.value} in the file")
 
 
-def _match_leaf(matching: _Matching, path: tuple[str, ...], shape: Shape, wanted: Field, scalar: Scalar) -> None:
+def _match_leaf(matching: _Matching, path: tuple[str, ...], shape: ColumnShape, wanted: Field, scalar: Scalar) -> None:
     if is_int96(shape.node) and len(path) > 1:
         matching.refuse(path, "is INT96 in the file, which is read only in a column that is not nested")
         return
     if can_hold(shape.node, scalar, is_ours=matching.by == "id"):
         matching.fields[shape.begin] = wanted.id
         return
-    if is_int96(shape.node) and scalar.kind is Kind.TIMESTAMP:
+    if is_int96(shape.node) and scalar.kind is TypeKind.TIMESTAMP:
         matching.refuse(
             path, f"is {scalar} in the table and INT96 in the file, which only microseconds and nanoseconds hold"
         )
@@ -177,7 +177,7 @@ def _match_leaf(matching: _Matching, path: tuple[str, ...], shape: Shape, wanted
     matching.refuse(path, f"is {scalar} in the table and {named} in the file")
 
 
-def source_fields(layout: Layout, table: TableSchema) -> tuple[SourceField, ...]:
+def source_fields(layout: FileLayout, table: TableSchema) -> tuple[SourceField, ...]:
     """For each top-level column of the file, in order, the fields of the table that it and its parts hold now.
 
     A group holds the field that its leaves are in; one whose leaves the table has all dropped holds none.
@@ -196,7 +196,7 @@ def _ways(field: Field) -> Iterator[tuple[int, ...]]:
             yield (field.id, *way)
 
 
-def _source(shape: Shape, layout: Layout, ways: dict[int, tuple[int, ...]], depth: int) -> SourceField:
+def _source(shape: ColumnShape, layout: FileLayout, ways: dict[int, tuple[int, ...]], depth: int) -> SourceField:
     known = [ways[ident] for ident in (layout.fields[leaf] for leaf in shape.leaves) if ident in ways]
     children = tuple(_source(child, layout, ways, depth + 1) for child in shape.children)
     return SourceField(id=known[0][depth] if known else None, children=children)

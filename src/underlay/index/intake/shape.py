@@ -15,7 +15,7 @@ from underlay.parquet.footer.schema import Schema, SchemaNode
 from underlay.values.physical import Repetition
 
 
-class Form(Enum):
+class ColumnForm(Enum):
     """What a column is made of."""
 
     SCALAR = "a single value"
@@ -26,16 +26,16 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class ColumnShape:
     """A column or a part of one. `leaves` are the positions of its leaves in the file, from `begin` up to `end`.
 
     A list has one child, its element; a map two, key and value.
     """
 
     node: SchemaNode
-    form: Form
+    form: ColumnForm
     is_required: bool
-    children: tuple[Shape, ...]
+    children: tuple[ColumnShape, ...]
     begin: int
     end: int
 
@@ -45,42 +45,42 @@ class Shape:
         return range(self.begin, self.end)
 
 
-def shapes_of(schema: Schema) -> tuple[Shape, ...]:
+def shapes_of(schema: Schema) -> tuple[ColumnShape, ...]:
     """The top-level columns of a file."""
     return tuple(_shapes(schema.root.children, 0))
 
 
-def _shapes(nodes: tuple[SchemaNode, ...], begin: int) -> Iterator[Shape]:
+def _shapes(nodes: tuple[SchemaNode, ...], begin: int) -> Iterator[ColumnShape]:
     for node in nodes:
         shape = _shape(node, begin)
         yield shape
         begin = shape.end
 
 
-def _shape(node: SchemaNode, begin: int) -> Shape:
+def _shape(node: SchemaNode, begin: int) -> ColumnShape:
     if node.repetition is not Repetition.REPEATED:
         return _annotated(node, begin, is_required=node.repetition is Repetition.REQUIRED)
     element = _annotated(node, begin)  # a repeated field that no LIST group surrounds
-    return _made(node, Form.LIST, (element,), is_required=True)
+    return _made(node, ColumnForm.LIST, (element,), is_required=True)
 
 
-def _annotated(node: SchemaNode, begin: int, *, is_required: bool = True) -> Shape:
+def _annotated(node: SchemaNode, begin: int, *, is_required: bool = True) -> ColumnShape:
     """The node without regard to its repetition."""
     inner = node.children[0] if len(node.children) == 1 else None
     match node.logical.kind:
         case LogicalKind.LIST | LogicalKind.MAP if inner is None or inner.repetition is not Repetition.REPEATED:
             return _unreadable(node, begin)
         case LogicalKind.LIST if inner is not None:
-            return _made(node, Form.LIST, (_element(inner, begin),), is_required=is_required)
+            return _made(node, ColumnForm.LIST, (_element(inner, begin),), is_required=is_required)
         case LogicalKind.MAP if inner is not None:
             entries = tuple(_shapes(inner.children, begin))
             if len(entries) != 2:
                 return _unreadable(node, begin)
-            return _made(node, Form.MAP, entries, is_required=is_required)
+            return _made(node, ColumnForm.MAP, entries, is_required=is_required)
     return _plain(node, begin, is_required=is_required)
 
 
-def _element(repeated: SchemaNode, begin: int) -> Shape:
+def _element(repeated: SchemaNode, begin: int) -> ColumnShape:
     """The element of a LIST group: the repeated node's only child, or in files of older writers the node itself."""
     is_itself = (
         len(repeated.children) != 1
@@ -91,17 +91,19 @@ def _element(repeated: SchemaNode, begin: int) -> Shape:
     return _annotated(repeated, begin) if is_itself else _shape(repeated.children[0], begin)
 
 
-def _plain(node: SchemaNode, begin: int, *, is_required: bool) -> Shape:
+def _plain(node: SchemaNode, begin: int, *, is_required: bool) -> ColumnShape:
     if node.physical_type is not None:
-        return Shape(node=node, form=Form.SCALAR, is_required=is_required, children=(), begin=begin, end=begin + 1)
+        return ColumnShape(
+            node=node, form=ColumnForm.SCALAR, is_required=is_required, children=(), begin=begin, end=begin + 1
+        )
     children = tuple(_shapes(node.children, begin))
     if not children:
         return _unreadable(node, begin)
-    return _made(node, Form.STRUCT, children, is_required=is_required)
+    return _made(node, ColumnForm.STRUCT, children, is_required=is_required)
 
 
-def _made(node: SchemaNode, form: Form, children: tuple[Shape, ...], *, is_required: bool) -> Shape:
-    return Shape(
+def _made(node: SchemaNode, form: ColumnForm, children: tuple[ColumnShape, ...], *, is_required: bool) -> ColumnShape:
+    return ColumnShape(
         node=node,
         form=form,
         is_required=is_required,
@@ -111,9 +113,9 @@ def _made(node: SchemaNode, form: Form, children: tuple[Shape, ...], *, is_requi
     )
 
 
-def _unreadable(node: SchemaNode, begin: int) -> Shape:
+def _unreadable(node: SchemaNode, begin: int) -> ColumnShape:
     end = begin + _leaf_count(node)
-    return Shape(node=node, form=Form.UNREADABLE, is_required=False, children=(), begin=begin, end=end)
+    return ColumnShape(node=node, form=ColumnForm.UNREADABLE, is_required=False, children=(), begin=begin, end=end)
 
 
 def _leaf_count(node: SchemaNode) -> int:

@@ -16,10 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.errors import Malformed, Unsupported
-from underlay.index.entry import ColumnEntry, Flag, Layout
+from underlay.index.entry import ColumnEntry, FileLayout, Flag
 from underlay.index.intake.file_type import file_type
 from underlay.index.intake.schema_match import NO_FIELD
-from underlay.index.intake.stored_bounds import Bounds, Found, Side, decode_bounds, drop_both, drop_inverted
+from underlay.index.intake.stored_bounds import Bounds, Side, StoredSide, decode_bounds, drop_both, drop_inverted
 from underlay.index.intake.trust import drop_old_times, trusts_of
 from underlay.index.segment.arrays import ChunkPlaces, ChunkStatistics
 from underlay.index.segment.entries import ColumnCutter
@@ -29,7 +29,7 @@ from underlay.parquet.footer.schema import Leaf
 from underlay.parquet.records.records import Flags, Integers, Spans
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.table_schema import LeafColumn, TableSchema
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 from underlay.values.physical import Codec
 
 Number = TypeVar("Number", bound=np.generic)
@@ -38,7 +38,7 @@ _HAS_LOW, _HAS_HIGH = np.uint8(Flag.HAS_LOW), np.uint8(Flag.HAS_HIGH)
 _IS_LOW_EXACT, _IS_HIGH_EXACT = np.uint8(Flag.IS_LOW_EXACT), np.uint8(Flag.IS_HIGH_EXACT)
 _MAY_HOLD_NAN, _HAS_NULL_COUNT = np.uint8(Flag.MAY_HOLD_NAN), np.uint8(Flag.HAS_NULL_COUNT)
 _HAS_BLOOM = np.uint8(Flag.HAS_BLOOM)
-_FLOATS = (Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64)
+_FLOATS = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class LeafArrays(NamedTuple):
 
 
 def column_arrays(
-    stack: Stack, layout: Layout, table: TableSchema, *, nan_free: Flags | None = None
+    stack: Stack, layout: FileLayout, table: TableSchema, *, nan_free: Flags | None = None
 ) -> tuple[LeafArrays, ...]:
     """Every leaf that the table has, in the order of the files' schema.
 
@@ -80,7 +80,7 @@ def column_arrays(
 
 
 def column_entries(
-    stack: Stack, layout: Layout, table: TableSchema, *, nan_free: Flags | None = None
+    stack: Stack, layout: FileLayout, table: TableSchema, *, nan_free: Flags | None = None
 ) -> list[tuple[ColumnEntry, ...]]:
     """For each file, an entry for every leaf that the table has; see `column_arrays`."""
     leaves = column_arrays(stack, layout, table, nan_free=nan_free)
@@ -194,7 +194,7 @@ class _Columns:
         newer = self._spans(statistics.min_value if is_low else statistics.max_value)
         use_newer = use_values & (newer.begin >= 0)
         exact = _flat(statistics.is_min_exact if is_low else statistics.is_max_exact, self.indices)
-        found = Found(self.stack.data, newer.begin, newer.length, use_newer, exact)
+        found = StoredSide(self.stack.data, newer.begin, newer.length, use_newer, exact)
         if use_deprecated.any() and not use_newer.all():
             older = self._spans(statistics.deprecated_min if is_low else statistics.deprecated_max)
             found.has = use_newer | (use_deprecated & (older.begin >= 0))

@@ -18,7 +18,7 @@ from underlay.index.segment.packed import MAX_BOUND_BYTES, shorten_high, shorten
 from underlay.parquet.footer.schema import Leaf
 from underlay.parquet.records.records import Flags, Integers
 from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
-from underlay.schema.types import UNITS, Kind, Scalar
+from underlay.schema.types import UNITS, Scalar, TypeKind
 from underlay.values.physical import PhysicalType
 
 Side = Literal["low", "high"]
@@ -30,12 +30,12 @@ _DTYPES = {
     PhysicalType.FLOAT: "<f4",
     PhysicalType.DOUBLE: "<f8",
 }
-_UNSIGNED = {Kind.UINT8: "<u4", Kind.UINT16: "<u4", Kind.UINT32: "<u4", Kind.UINT64: "<u8"}
+_UNSIGNED = {TypeKind.UINT8: "<u4", TypeKind.UINT16: "<u4", TypeKind.UINT32: "<u4", TypeKind.UINT64: "<u8"}
 _MAX_INT64 = 2**63 - 1
 
 
 @dataclass(slots=True)
-class Found:
+class StoredSide:
     """Stored bounds of one side: bytes of `data` from `begin` on, where `has`. `exact` is 1, 0, or -1 for not said."""
 
     data: bytes
@@ -54,16 +54,16 @@ class Bounds:
     exact: Flags
 
 
-def decode_bounds(found: Found, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
+def decode_bounds(found: StoredSide, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
     """One side's bounds of a leaf, as values of the table's type. The leaf's type must be one that `wanted` holds."""
     if leaf.physical_type in _DTYPES:
         return _from_numbers(found, leaf, wanted, side)
-    if wanted.kind is Kind.DECIMAL:
+    if wanted.kind is TypeKind.DECIMAL:
         return _from_decimals(found, leaf, wanted)
     return _from_bytes(found, leaf, wanted, side)
 
 
-def _from_numbers(found: Found, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
+def _from_numbers(found: StoredSide, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
     held = file_type(leaf.node) or wanted
     dtype = np.dtype(_UNSIGNED.get(held.kind, _DTYPES[leaf.physical_type]))
     has = found.has & (found.length == dtype.itemsize)
@@ -71,15 +71,15 @@ def _from_numbers(found: Found, leaf: Leaf, wanted: Scalar, side: Side) -> Bound
     places = np.where(has, found.begin, 0)[:, None] + np.arange(dtype.itemsize)
     stored: NDArray[Any] = octets[places].view(dtype)[:, 0]  # Any: the type is not known before it runs
     exact = has & (found.exact != 0)
-    if wanted.kind is Kind.DECIMAL and storage_of(wanted) is Storage.BYTES:
+    if wanted.kind is TypeKind.DECIMAL and storage_of(wanted) is Storage.BYTES:
         return _wide_decimals(stored.tolist(), has, exact, wanted.scale - held.scale)
     if storage_of(wanted) is Storage.FLOAT:
         return _from_floats(stored.astype(np.float64), has, exact, side)
     values = stored.astype(np.uint64 if storage_of(wanted) is Storage.UINT else np.int64)
     bounds = Bounds(values, has, exact)
-    if wanted.kind is Kind.DECIMAL:
+    if wanted.kind is TypeKind.DECIMAL:
         return _multiplied(bounds, 10 ** (wanted.scale - held.scale))
-    if wanted.kind in (Kind.TIME, Kind.TIMESTAMP):
+    if wanted.kind in (TypeKind.TIME, TypeKind.TIMESTAMP):
         return _in_unit(bounds, held.unit or "", wanted.unit or "", side)
     return bounds
 
@@ -111,13 +111,13 @@ def _in_unit(bounds: Bounds, unit: str, wanted: str, side: Side) -> Bounds:
     return Bounds(whole, bounds.has, bounds.exact & is_whole)
 
 
-def _raw(found: Found) -> list[bytes]:
+def _raw(found: StoredSide) -> list[bytes]:
     """The stored bytes, empty where there is no bound."""
     spans = zip(found.begin.tolist(), found.length.tolist(), found.has.tolist(), strict=True)
     return [found.data[begin : begin + length] if has else b"" for begin, length, has in spans]
 
 
-def _from_decimals(found: Found, leaf: Leaf, wanted: Scalar) -> Bounds:
+def _from_decimals(found: StoredSide, leaf: Leaf, wanted: Scalar) -> Bounds:
     """Big-endian two's complement of any length. One that is cut is no number; of variable length, none may be."""
     held = file_type(leaf.node) or wanted
     is_fixed = leaf.physical_type is PhysicalType.FIXED_LEN_BYTE_ARRAY
@@ -146,17 +146,19 @@ def _wide_decimals(numbers: list[int], has: Flags, exact: Flags, steps: int) -> 
     return Bounds(values, has & fits, exact & fits)
 
 
-def _from_bytes(found: Found, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
+def _from_bytes(found: StoredSide, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
     """Text and bytes, cut to a bounded length; exact only where the file says so, or where the length is fixed."""
     width = leaf.node.type_length if leaf.physical_type is PhysicalType.FIXED_LEN_BYTE_ARRAY else None
     has = found.has.copy()
     exact = has & (found.exact == 1)
     if width is not None:
-        has &= found.length == width if wanted.kind is Kind.UUID else found.length <= width
+        has &= found.length == width if wanted.kind is TypeKind.UUID else found.length <= width
         exact = has & (found.exact != 0) & (found.length == width)
     values = _raw(found)
     for index in np.flatnonzero(has & (found.length > MAX_BOUND_BYTES)).tolist():
-        short = shorten_low(values[index]) if side == "low" else shorten_high(values[index], wanted.kind is Kind.STRING)
+        short = (
+            shorten_low(values[index]) if side == "low" else shorten_high(values[index], wanted.kind is TypeKind.STRING)
+        )
         values[index] = short or b""
         has[index] = short is not None
         exact[index] = False
@@ -182,7 +184,7 @@ def _is_above(low: Bounds, high: Bounds, wanted: Scalar) -> Flags:
     if isinstance(low.values, np.ndarray):
         above: Flags = low.values > high.values
         return above
-    if wanted.kind is Kind.DECIMAL:  # two's complement: the sign turned, bytes are ordered as numbers
+    if wanted.kind is TypeKind.DECIMAL:  # two's complement: the sign turned, bytes are ordered as numbers
         turned = [[_turn_sign(value) for value in bounds.values] for bounds in (low, high)]
     else:
         turned = [list(bounds.values) for bounds in (low, high)]

@@ -23,7 +23,7 @@ from underlay.parquet.bulk.stack import Origin
 from underlay.parquet.footer.footer import ColumnOrder, KeyValue
 from underlay.parquet.footer.schema import Leaf, Schema
 from underlay.parquet.records.records import Flags
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 from underlay.values.physical import PhysicalType
 
 _LEGACY_KEYS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
@@ -53,9 +53,9 @@ def has_legacy_calendar(key_values: tuple[KeyValue, ...]) -> bool:
 
 def drop_old_times(low: Bounds, high: Bounds, column: Scalar, is_legacy: Flags) -> None:
     """Where the calendar is in doubt, leave out bounds of days and times that both calendars do not share."""
-    if not is_legacy.any() or column.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    if not is_legacy.any() or column.kind not in (TypeKind.DATE, TypeKind.TIMESTAMP):
         return
-    limit = _GREGORIAN_DAY if column.kind is Kind.DATE else _FIRST_SURE_SECOND * _PER_SECOND[column.unit or "us"]
+    limit = _GREGORIAN_DAY if column.kind is TypeKind.DATE else _FIRST_SURE_SECOND * _PER_SECOND[column.unit or "us"]
     below = [is_legacy & bounds.has & (np.asarray(bounds.values) < limit) for bounds in (low, high)]
     drop_both(low, high, below[0] | below[1])
 
@@ -88,13 +88,22 @@ _FIRST_SOUND: dict[str, Version] = {"parquet-mr": (1, 10, 0), "parquet-cpp": (1,
 """Before these releases, bounds of bytes and of unsigned numbers were compared as signed, or broken (PARQUET-251)."""
 
 _BYTES = (PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY)
-_UNSIGNED = (Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.STRING, Kind.BINARY, Kind.FIXED, Kind.UUID)
+_UNSIGNED = (
+    TypeKind.UINT8,
+    TypeKind.UINT16,
+    TypeKind.UINT32,
+    TypeKind.UINT64,
+    TypeKind.STRING,
+    TypeKind.BINARY,
+    TypeKind.FIXED,
+    TypeKind.UUID,
+)
 
 
 def order_of(leaf: Leaf) -> Order:
     """The order of a leaf's bounds. Columns inside lists and maps have none: a bound of values is not one of rows."""
     found = file_type(leaf.node)
-    if found is None or found.kind is Kind.FLOAT16 or is_int96(leaf.node) or leaf.max_rep_level:
+    if found is None or found.kind is TypeKind.FLOAT16 or is_int96(leaf.node) or leaf.max_rep_level:
         return Order.NONE
     if holds_only_nulls(leaf.node):
         return Order.NONE

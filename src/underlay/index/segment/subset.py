@@ -13,7 +13,7 @@ from underlay.index.segment.packed import BoundColumn
 from underlay.parquet.thrift.tape import ragged_ranges
 
 
-class ChosenFiles:
+class FileSubset:
     """The arrays of the files at `rows` of others. See Arrays."""
 
     def __init__(self, arrays: Arrays, rows: I64) -> None:

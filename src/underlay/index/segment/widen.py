@@ -15,15 +15,15 @@ from underlay.index.entry import Flag
 from underlay.index.segment.arrays import ChunkStatistics
 from underlay.index.segment.packed import BoundColumn, empty_bounds
 from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 
 Objects = NDArray[np.object_]
 """Python integers."""
 
 _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY_NS = 86_400_000_000_000
-_SIGNED = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64)
-_UNSIGNED = (Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64)
+_SIGNED = (TypeKind.INT8, TypeKind.INT16, TypeKind.INT32, TypeKind.INT64)
+_UNSIGNED = (TypeKind.UINT8, TypeKind.UINT16, TypeKind.UINT32, TypeKind.UINT64)
 _DOUBLE_EXACT = 2**53
 UUID_BYTES = 16
 _LOW = Flag.HAS_LOW | Flag.IS_LOW_EXACT
@@ -50,12 +50,12 @@ def widened(statistics: ChunkStatistics, scalar: Scalar) -> ChunkStatistics:
 
 def _has_same_bounds(found: Scalar, wanted: Scalar) -> bool:
     """Whether every bound of one type is stored alike in the other, with the same meaning."""
-    for kinds in (_SIGNED, _UNSIGNED, (Kind.FLOAT32, Kind.FLOAT64), (Kind.FIXED, Kind.BINARY)):
+    for kinds in (_SIGNED, _UNSIGNED, (TypeKind.FLOAT32, TypeKind.FLOAT64), (TypeKind.FIXED, TypeKind.BINARY)):
         if found.kind in kinds and wanted.kind in kinds:
             return kinds.index(found.kind) < kinds.index(wanted.kind)
-    if found.kind is Kind.FIXED and wanted.kind is Kind.UUID:
+    if found.kind is TypeKind.FIXED and wanted.kind is TypeKind.UUID:
         return found.length == UUID_BYTES
-    return found.kind is wanted.kind is Kind.DECIMAL and (
+    return found.kind is wanted.kind is TypeKind.DECIMAL and (
         found.scale == wanted.scale and found.precision <= wanted.precision and storage_of(found) is storage_of(wanted)
     )
 
@@ -64,15 +64,15 @@ def _factor(found: Scalar, wanted: Scalar) -> int | None:
     """What an integer of one type is multiplied with to mean the same in the other; None when there is no such."""
     is_integer = found.kind in (*_SIGNED, *_UNSIGNED)
     match wanted.kind:
-        case Kind.DECIMAL if is_integer:
+        case TypeKind.DECIMAL if is_integer:
             return int(10**wanted.scale)
-        case Kind.DECIMAL if found.kind is Kind.DECIMAL and wanted.scale >= found.scale:
+        case TypeKind.DECIMAL if found.kind is TypeKind.DECIMAL and wanted.scale >= found.scale:
             return int(10 ** (wanted.scale - found.scale))
-        case Kind.INT64 | Kind.INT32 | Kind.INT16 | Kind.FLOAT64 if is_integer:
+        case TypeKind.INT64 | TypeKind.INT32 | TypeKind.INT16 | TypeKind.FLOAT64 if is_integer:
             return 1
-        case Kind.TIMESTAMP if wanted.unit is not None and (wanted.zone is None) == (found.zone is None):
-            source = _DAY_NS if found.kind is Kind.DATE else _UNIT_NS.get(found.unit or "", 0)
-            is_time = found.kind in (Kind.DATE, Kind.TIMESTAMP) and source >= _UNIT_NS[wanted.unit]
+        case TypeKind.TIMESTAMP if wanted.unit is not None and (wanted.zone is None) == (found.zone is None):
+            source = _DAY_NS if found.kind is TypeKind.DATE else _UNIT_NS.get(found.unit or "", 0)
+            is_time = found.kind in (TypeKind.DATE, TypeKind.TIMESTAMP) and source >= _UNIT_NS[wanted.unit]
             return source // _UNIT_NS[wanted.unit] if is_time else None
     return None
 
@@ -101,12 +101,12 @@ def _integers(bounds: BoundColumn) -> Objects:
 
 def _limit(scalar: Scalar) -> tuple[int, int]:
     match scalar.kind:
-        case Kind.DECIMAL:
+        case TypeKind.DECIMAL:
             return 1 - 10**scalar.precision, 10**scalar.precision - 1
-        case Kind.FLOAT64:
+        case TypeKind.FLOAT64:
             return -_DOUBLE_EXACT, _DOUBLE_EXACT
-        case Kind.INT16 | Kind.INT32:
-            bits = 15 if scalar.kind is Kind.INT16 else 31
+        case TypeKind.INT16 | TypeKind.INT32:
+            bits = 15 if scalar.kind is TypeKind.INT16 else 31
             return -(1 << bits), (1 << bits) - 1
     return -(1 << 63), (1 << 63) - 1
 

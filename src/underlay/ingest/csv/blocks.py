@@ -14,7 +14,7 @@ from underlay.ingest.source.decompressed import Plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class CsvBlock:
     """Whole records, or no bytes and one record that is too long or does not end."""
 
     data: bytes
@@ -55,7 +55,7 @@ class Blocks:
         self._line += count_lines(taken, self._marks)
         return taken
 
-    def cut(self, marks: Marks) -> Iterator[Block]:
+    def cut(self, marks: Marks) -> Iterator[CsvBlock]:
         """The blocks, in order."""
         self._marks = marks
         while True:
@@ -79,20 +79,20 @@ class Blocks:
         quote = (marks.quote or "").encode()
         return 0 if quote and (quote in self._held or quote in piece) else piece.rfind(b"\n") + 1
 
-    def _join(self, piece: bytes, size: int) -> Block:
+    def _join(self, piece: bytes, size: int) -> CsvBlock:
         """What is held and the beginning of a piece, copied once."""
         data = b"".join((self._held, memoryview(piece)[:size]))
-        block = Block(data=data, offset=self._offset, line=self._line)
+        block = CsvBlock(data=data, offset=self._offset, line=self._line)
         self._held = piece[size:]
         self._offset += len(data)
         self._line += count_lines(data, self._marks)
         return block
 
-    def _block(self, size: int) -> Block:
+    def _block(self, size: int) -> CsvBlock:
         offset, line = self._offset, self._line
-        return Block(data=self.take(size), offset=offset, line=line)
+        return CsvBlock(data=self.take(size), offset=offset, line=line)
 
-    def _rest(self, marks: Marks) -> Iterator[Block]:
+    def _rest(self, marks: Marks) -> Iterator[CsvBlock]:
         quoted = find_quoted(self._held, marks)
         if quoted.is_open:
             before = find_breaks(self._held[: int(quoted.begins[-1])], marks)
@@ -104,13 +104,13 @@ class Blocks:
         elif self._held:
             yield self._block(len(self._held))
 
-    def _reject(self, reason: str) -> Block:
+    def _reject(self, reason: str) -> CsvBlock:
         raw = self._held[:RAW_BYTES]
         rejected = Rejected(line=self._line, offset=self._offset, reason=reason, raw=raw)
         self.take(len(self._held))
-        return Block(data=b"", offset=self._offset, line=self._line, rejected=rejected)
+        return CsvBlock(data=b"", offset=self._offset, line=self._line, rejected=rejected)
 
-    def _skip(self, marks: Marks) -> Block:
+    def _skip(self, marks: Marks) -> CsvBlock:
         """Pass over a record that is too long, without holding it."""
         begin = Rejected(
             line=self._line,
@@ -133,7 +133,7 @@ class Blocks:
             self._offset -= len(state)
             end = _first_end(self._held, marks)
             self.take(end)
-        return Block(data=b"", offset=self._offset, line=self._line, rejected=begin)
+        return CsvBlock(data=b"", offset=self._offset, line=self._line, rejected=begin)
 
 
 def _state_after(data: bytes, marks: Marks) -> bytes:

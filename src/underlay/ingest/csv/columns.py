@@ -18,7 +18,7 @@ import pyarrow.csv
 
 from underlay.errors import SchemaMismatch, Unsupported
 from underlay.ingest.csv.records import Marks
-from underlay.ingest.rows.reading import Reading
+from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import check_names
 from underlay.ingest.rows.text_values import from_text, is_csv_type, is_text_type
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks
@@ -33,7 +33,7 @@ OnBadRow = Callable[[pyarrow.csv.InvalidRow], Literal["skip", "error"]]
 class CsvColumns:
     """The columns of one source in their order, and which of them the table takes."""
 
-    reading: Reading
+    reading: RowRules
     marks: Marks
     names: tuple[str, ...]
     source: str
@@ -108,7 +108,7 @@ class CsvColumns:
         )
 
 
-def csv_columns(reading: Reading, marks: Marks, names: Sequence[str], source: str) -> CsvColumns:
+def csv_columns(reading: RowRules, marks: Marks, names: Sequence[str], source: str) -> CsvColumns:
     """The columns of a source; without names, the table's in their order. Raises SchemaMismatch, Unsupported."""
     own = [field.name for field in reading.schema.fields if field.name != reading.source_column]
     found = tuple(names or own)

@@ -10,12 +10,14 @@ from underlay.errors import SourceEmpty, SourceUnreadable
 from underlay.ingest.csv.blocks import Blocks
 from underlay.ingest.csv.records import Marks, find_quoted, find_records, last_end
 from underlay.ingest.rows.reading import Dialect
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 
 _DELIMITERS = (",", ";", "\t", "|")
 
 
-def read_header(blocks: Blocks, dialect: Dialect, kind: Kind, name: str, record_bytes: int) -> tuple[Marks, list[str]]:
+def read_header(
+    blocks: Blocks, dialect: Dialect, kind: FileFormat, name: str, record_bytes: int
+) -> tuple[Marks, list[str]]:
     """How the source is written and the names of its columns, none without a header. The header is taken.
 
     Raises SourceEmpty when there should be a header and is nothing, SourceUnreadable when it is no UTF-8, does not end
@@ -43,7 +45,7 @@ def read_header(blocks: Blocks, dialect: Dialect, kind: Kind, name: str, record_
     return marks, names
 
 
-def _first_record(blocks: Blocks, dialect: Dialect, kind: Kind, record_bytes: int) -> tuple[bytes, Marks]:
+def _first_record(blocks: Blocks, dialect: Dialect, kind: FileFormat, record_bytes: int) -> tuple[bytes, Marks]:
     """The first record that is not blank, with what comes before it; all there is when it does not end."""
     data = blocks.begin()
     while True:
@@ -73,10 +75,10 @@ def _first_line(data: bytes, dialect: Dialect) -> bytes:
     return data[: end + 1]
 
 
-def _marks(data: bytes, dialect: Dialect, kind: Kind) -> Marks:
+def _marks(data: bytes, dialect: Dialect, kind: FileFormat) -> Marks:
     if dialect.delimiter is not None:
         return Marks(delimiter=dialect.delimiter, quote=dialect.quote)
-    if kind is Kind.TSV:
+    if kind is FileFormat.TSV:
         return Marks(delimiter="\t", quote=dialect.quote)
     counts = {mark: _count(data, Marks(delimiter=mark, quote=dialect.quote)) for mark in _DELIMITERS}
     return Marks(delimiter=max(_DELIMITERS, key=counts.__getitem__), quote=dialect.quote)

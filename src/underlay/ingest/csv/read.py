@@ -7,29 +7,29 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from underlay.ingest.csv.blocks import Block, Blocks
+from underlay.ingest.csv.blocks import Blocks, CsvBlock
 from underlay.ingest.csv.columns import CsvColumns, csv_columns
 from underlay.ingest.csv.header import read_header
-from underlay.ingest.csv.records import Records, content_ends, find_records
+from underlay.ingest.csv.records import CsvRecords, content_ends, find_records
 from underlay.ingest.csv.salvage import Mended, mend
 from underlay.ingest.rows.bad_values import UNFIT
-from underlay.ingest.rows.reading import RAW_BYTES, Reading, Rejected, Taken
+from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
 from underlay.ingest.rows.row_errors import drop_rows, null_rows
 from underlay.ingest.source.decompressed import Plain
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 
 
-def read_csv(plain: Plain, kind: Kind, reading: Reading) -> Iterator[Taken]:
+def read_csv(plain: Plain, kind: FileFormat, reading: RowRules) -> Iterator[TakenRows]:
     """The rows of a CSV source. Raises SourceUnreadable, SchemaMismatch, Unsupported."""
     blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
     marks, names = read_header(blocks, reading.dialect, kind, plain.name, reading.record_bytes)
     columns = csv_columns(reading, marks, names, plain.name)
     for block in blocks.cut(marks):
         rows, rejected = _read_block(columns, block)
-        yield Taken(rows=columns.complete(rows), rejected=rejected, read_bytes=plain.read_bytes())
+        yield TakenRows(rows=columns.complete(rows), rejected=rejected, read_bytes=plain.read_bytes())
 
 
-def _read_block(columns: CsvColumns, block: Block) -> tuple[pa.Table, tuple[Rejected, ...]]:
+def _read_block(columns: CsvColumns, block: CsvBlock) -> tuple[pa.Table, tuple[Rejected, ...]]:
     if block.rejected is not None:
         return pa.schema(list(columns.taken())).empty_table(), (block.rejected,)
     rows = _read_at_once(columns, block.data)
@@ -53,14 +53,14 @@ def _read_at_once(columns: CsvColumns, data: bytes) -> pa.Table | None:
 
 
 def _without_nulls(
-    columns: CsvColumns, block: Block, records: Records, mended: Mended
+    columns: CsvColumns, block: CsvBlock, records: CsvRecords, mended: Mended
 ) -> tuple[pa.Table, tuple[Rejected, ...]]:
     nulls = null_rows(mended.columns, columns.reading.schema)
     reasons = mended.reasons | {int(mended.kept[row]): reason for row, reason in nulls.items()}
     return drop_rows(mended.columns, nulls), _rejected(block, records, reasons)
 
 
-def _rejected(block: Block, records: Records, reasons: dict[int, str]) -> tuple[Rejected, ...]:
+def _rejected(block: CsvBlock, records: CsvRecords, reasons: dict[int, str]) -> tuple[Rejected, ...]:
     places = np.array(sorted(reasons), np.int64)
     begins = records.begins[places]
     ends = np.minimum(content_ends(block.data, begins, records.ends[places]), begins + RAW_BYTES)

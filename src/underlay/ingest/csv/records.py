@@ -56,7 +56,7 @@ class Quoted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
+class CsvRecords:
     """The records of a block that are not blank: `ends` lies past the line break. `lines` count from the block's 0."""
 
     begins: Integers
@@ -98,7 +98,7 @@ def count_lines(data: bytes, marks: Marks) -> int:
     return count if not marks.has_cr or b"\r" not in data else count + data.count(b"\r") - data.count(b"\r\n")
 
 
-def find_records(data: bytes, marks: Marks) -> Records:
+def find_records(data: bytes, marks: Marks) -> CsvRecords:
     """The records of whole bytes: the last one ends with them."""
     breaks = find_breaks(data, marks)
     quoted = find_quoted(data, marks)
@@ -108,7 +108,7 @@ def find_records(data: bytes, marks: Marks) -> Records:
     begins = np.concatenate([[0], ends[:-1]])
     is_blank = content_ends(data, begins, ends) == begins
     begins, ends = begins[~is_blank], ends[~is_blank]
-    return Records(begins=begins, ends=ends, lines=np.searchsorted(breaks, begins, side="right"))
+    return CsvRecords(begins=begins, ends=ends, lines=np.searchsorted(breaks, begins, side="right"))
 
 
 def content_ends(data: bytes, begins: Integers, ends: Integers) -> Integers:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from underlay.errors import SchemaMismatch
 from underlay.ingest.csv.columns import CsvColumns
-from underlay.ingest.csv.records import Records
+from underlay.ingest.csv.records import CsvRecords
 from underlay.ingest.csv.values import bad_texts
 from underlay.ingest.rows.bad_values import UNFIT
 from underlay.ingest.rows.reading import shown
@@ -37,7 +37,7 @@ class Mended:
     reasons: dict[int, str]
 
 
-def mend(columns: CsvColumns, data: bytes, records: Records) -> Mended:
+def mend(columns: CsvColumns, data: bytes, records: CsvRecords) -> Mended:
     """Part the records of a block into rows and reasons."""
     work = _Work(columns=columns, data=data, records=records)
     left = np.arange(len(records.begins))
@@ -53,7 +53,7 @@ def mend(columns: CsvColumns, data: bytes, records: Records) -> Mended:
 class _Work:
     columns: CsvColumns
     data: bytes
-    records: Records
+    records: CsvRecords
     reasons: dict[int, str] = field(default_factory=dict)
 
     def without(self, left: Integers, reasons: dict[int, str]) -> Integers:

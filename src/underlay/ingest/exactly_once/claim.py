@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from underlay.errors import Busy, CommitConflict, InvalidRequest, JobTakenOver
 from underlay.index.root import SourceRecord
-from underlay.ingest.exactly_once.ledger import Entry, Ledger, Policy, sort_out
+from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, Policy, sort_out
 from underlay.ingest.exactly_once.replaced import check_replaceable
 from underlay.ingest.exactly_once.run import Run
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.table.commit.commit import commit
 from underlay.table.open_table import Head
 
@@ -34,7 +34,7 @@ class Claims:
     run: Run
     head: Head
     """The version that has the claims, or in which there was nothing to claim."""
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     """As they were before the claim."""
     ledger: Ledger
     """All sources that were asked for, as they were before the claim."""
@@ -42,19 +42,19 @@ class Claims:
     """Sources that were wanted and free, beyond what one claim takes."""
 
     @property
-    def found(self) -> list[Found]:
+    def found(self) -> list[Source]:
         """The sources that are claimed."""
         return [entry.found for entry in self.entries]
 
     @property
-    def replaced(self) -> list[Entry]:
+    def replaced(self) -> list[LedgerEntry]:
         """Those of which older rows are in the table."""
         return [entry for entry in self.entries if entry.rows_there]
 
 
 def claim(
     run: Run,
-    found: Sequence[Found],
+    found: Sequence[Source],
     *,
     policy: Policy = "error",
     retry_failed: bool = False,
@@ -89,7 +89,7 @@ def claim(
     raise Busy("other runs claim these sources all the time", place=run.table.name, hint="Try again later.")
 
 
-def _choose(free: Sequence[Entry], most: int, run: str | None) -> Sequence[Entry]:
+def _choose(free: Sequence[LedgerEntry], most: int, run: str | None) -> Sequence[LedgerEntry]:
     """The first so many; for a run that met others, beginning at a place of its own, so that they share the rest."""
     if run is None or len(free) <= most:
         return free[:most]
@@ -97,7 +97,7 @@ def _choose(free: Sequence[Entry], most: int, run: str | None) -> Sequence[Entry
     return [*free[begin:], *free[:begin]][:most]
 
 
-def _commit(run: Run, head: Head, entries: Sequence[Entry]) -> Head:
+def _commit(run: Run, head: Head, entries: Sequence[LedgerEntry]) -> Head:
     transaction = run.table.begin(head, "claim")
     for entry in entries:
         transaction.add_source(claimed(entry, run.id))
@@ -105,7 +105,7 @@ def _commit(run: Run, head: Head, entries: Sequence[Entry]) -> Head:
     return Head(head.revision, commit(transaction))
 
 
-def claimed(entry: Entry, run: str) -> SourceRecord:
+def claimed(entry: LedgerEntry, run: str) -> SourceRecord:
     """The record of a claim, which keeps what is known of rows that are in the table."""
     if entry.record is not None and entry.rows_there:
         identity = "" if entry.record.status == "failed" else entry.record.identity

@@ -18,7 +18,7 @@ from underlay.index.root import Root, SourceRecord
 from underlay.ingest.exactly_once.claim import Claims
 from underlay.ingest.exactly_once.commit_once import Repeated, add_staged, commit_once, newest_base, rows_of
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN, check_replaceable, delete_rows_of
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.scan.read.file_stores import FileStores
 from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head
@@ -46,7 +46,7 @@ class _Batch:
     claims: Claims
     staged: Sequence[Staged]
     outcomes: Mapping[str, Ingested]
-    found: Mapping[str, Found]
+    found: Mapping[str, Source]
     stores: FileStores
     seconds: float
 
@@ -156,12 +156,12 @@ def _is_claimed_by(run: str, record: SourceRecord | None) -> bool:
     return record is not None and record.status == "claimed" and record.owner == run
 
 
-def _is_done_by(run: str, record: SourceRecord | None, found: Found) -> bool:
+def _is_done_by(run: str, record: SourceRecord | None, found: Source) -> bool:
     is_settled = record is not None and record.status in ("done", "failed")
     return record is not None and is_settled and record.owner == run and record.identity == found.identity
 
 
-def _record(found: Found, outcome: Ingested, claim: SourceRecord) -> SourceRecord:
+def _record(found: Source, outcome: Ingested, claim: SourceRecord) -> SourceRecord:
     is_read = outcome.error is None
     return SourceRecord(
         uri=found.uri,

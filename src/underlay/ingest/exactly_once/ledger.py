@@ -19,12 +19,11 @@ from typing import Literal
 
 from underlay.errors import InvalidRequest, SourceChanged
 from underlay.index.root import SourceRecord
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.runtime.process import is_gone
 from underlay.store.store import Store
 from underlay.table.coordination.intent import Intent, decode_intent
-from underlay.table.coordination.liveness import Found as Kept
-from underlay.table.coordination.liveness import Seen, find_kept
+from underlay.table.coordination.liveness import Beacon, SeenBeacon, find_kept
 from underlay.table.open_table import Head, OpenTable
 
 Policy = Literal["error", "skip", "replace"]
@@ -35,10 +34,10 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """A source as it was found, and its record, if it has one."""
 
-    found: Found
+    found: Source
     record: SourceRecord | None = None
 
     @property
@@ -51,19 +50,19 @@ class Entry:
 class Ledger:
     """Sources by what a version of the table knows of them, each list in the order in which they were found."""
 
-    new: tuple[Entry, ...] = ()
-    known: tuple[Entry, ...] = ()
+    new: tuple[LedgerEntry, ...] = ()
+    known: tuple[LedgerEntry, ...] = ()
     """Ingested, with this content."""
-    changed: tuple[Entry, ...] = ()
+    changed: tuple[LedgerEntry, ...] = ()
     """Ingested, with another content."""
-    claimed: tuple[Entry, ...] = ()
+    claimed: tuple[LedgerEntry, ...] = ()
     """Another run that lives is at work on them."""
-    takeable: tuple[Entry, ...] = ()
+    takeable: tuple[LedgerEntry, ...] = ()
     """Claimed by a run that is heard of no more; nothing of them is in the table."""
-    failed: tuple[Entry, ...] = ()
+    failed: tuple[LedgerEntry, ...] = ()
     """This content could not be read before."""
 
-    def wanted(self, policy: Policy = "error", *, retry_failed: bool = False) -> list[Entry]:
+    def wanted(self, policy: Policy = "error", *, retry_failed: bool = False) -> list[LedgerEntry]:
         """The sources to claim. Raises SourceChanged by the policy."""
         if policy not in POLICIES:
             raise InvalidRequest("not a policy for changed sources", expected=", ".join(POLICIES), found=policy)
@@ -73,7 +72,7 @@ class Ledger:
         return [*self.new, *self.takeable, *again, *(self.changed if policy == "replace" else ())]
 
 
-def sort_out(table: OpenTable, head: Head, found: Sequence[Found]) -> Ledger:
+def sort_out(table: OpenTable, head: Head, found: Sequence[Source]) -> Ledger:
     """What this version knows of the sources.
 
     Reads the pages of the source tree that lie on the way to them, level by level, and nothing else unless some are
@@ -86,12 +85,12 @@ def sort_out(table: OpenTable, head: Head, found: Sequence[Found]) -> Ledger:
     return classify(found, records, living)
 
 
-def classify(found: Iterable[Found], records: Mapping[str, SourceRecord], living: Collection[str]) -> Ledger:
+def classify(found: Iterable[Source], records: Mapping[str, SourceRecord], living: Collection[str]) -> Ledger:
     """The ledger of these sources, given their records and the runs that live. Pure."""
-    lists: dict[str, list[Entry]] = {}
+    lists: dict[str, list[LedgerEntry]] = {}
     for one in found:
         record = records.get(one.uri)
-        lists.setdefault(_kind(one, record, living), []).append(Entry(found=one, record=record))
+        lists.setdefault(_kind(one, record, living), []).append(LedgerEntry(found=one, record=record))
     return Ledger(**{kind: tuple(entries) for kind, entries in lists.items()})
 
 
@@ -107,18 +106,18 @@ def living_runs(head: Head, runs: Collection[str]) -> set[str]:
     if not any(seen):
         return set()
     now = store.now()  # asked last, so that no intent is younger
-    return {name for name, one in zip(names, seen, strict=True) if one and _is_alive(Seen(found=one, now=now))}
+    return {name for name, one in zip(names, seen, strict=True) if one and _is_alive(SeenBeacon(found=one, now=now))}
 
 
-def _is_alive(seen: Seen[Intent]) -> bool:
+def _is_alive(seen: SeenBeacon[Intent]) -> bool:
     return seen.is_alive and not (seen.record is not None and is_gone(seen.record.process))
 
 
-def _find(store: Store, key: str) -> Kept[Intent] | None:
+def _find(store: Store, key: str) -> Beacon[Intent] | None:
     return find_kept(store, key, decode_intent)
 
 
-def _kind(found: Found, record: SourceRecord | None, living: Collection[str]) -> str:
+def _kind(found: Source, record: SourceRecord | None, living: Collection[str]) -> str:
     if record is None:
         return "new"
     is_same = record.identity == found.identity
@@ -135,7 +134,7 @@ def _kind(found: Found, record: SourceRecord | None, living: Collection[str]) ->
     return "known" if is_same else "changed"
 
 
-def _changed(entries: Sequence[Entry]) -> SourceChanged:
+def _changed(entries: Sequence[LedgerEntry]) -> SourceChanged:
     first = entries[0]
     named = ", ".join(one.found.uri for one in entries[:_SHOWN])
     more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""

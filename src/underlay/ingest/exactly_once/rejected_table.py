@@ -26,7 +26,7 @@ from underlay.ingest.exactly_once.commit_claimed import check_claims
 from underlay.ingest.exactly_once.commit_once import Repeated, add_staged, commit_once, newest_base, rows_of
 from underlay.ingest.exactly_once.replaced import delete_rows_of
 from underlay.ingest.rows.reading import Rejected
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.convert.ddl import parse_ddl
@@ -56,7 +56,7 @@ def open_rejected(table: OpenTable) -> OpenTable:
     return OpenTable(table.lake, name, table.load_segment)
 
 
-def rejected_rows(found: Found, rejected: Iterable[Rejected], run: str, at: datetime) -> pa.Table:
+def rejected_rows(found: Source, rejected: Iterable[Rejected], run: str, at: datetime) -> pa.Table:
     """What was rejected of one source, as rows of the table."""
     every = list(rejected)
     columns = {
@@ -77,7 +77,7 @@ def no_rejected_rows() -> pa.Table:
     return _ARROW.empty_table()
 
 
-def recorded(rejected: OpenTable, head: Head, run: str, counts: Mapping[Found, int]) -> set[str]:
+def recorded(rejected: OpenTable, head: Head, run: str, counts: Mapping[Source, int]) -> set[str]:
     """The sources whose rejected rows this run has put into the table, so many of this content: they are not to be
     written again."""
     records = rejected.snapshot(head).find_sources([found.uri for found in counts])
@@ -88,7 +88,7 @@ def commit_rejected(
     rejected: OpenTable,
     head: Head,
     run: str,
-    counts: Mapping[Found, int],
+    counts: Mapping[Source, int],
     staged: Iterable[Staged],
     *,
     stores: FileStores | None = None,
@@ -160,7 +160,7 @@ def _check_columns(rejected: OpenTable, head: Head) -> None:
         )
 
 
-def _counts(rows: pa.Table, found: Sequence[Found]) -> dict[Found, int]:
+def _counts(rows: pa.Table, found: Sequence[Source]) -> dict[Source, int]:
     counted = Counter(str(uri) for uri in rows["source"].to_pylist())
     foreign = counted.keys() - {one.uri for one in found}
     if foreign:
@@ -169,7 +169,7 @@ def _counts(rows: pa.Table, found: Sequence[Found]) -> dict[Found, int]:
 
 
 def _check_recorded(
-    rejected: OpenTable, run: str, counts: Mapping[Found, int], records: Mapping[str, SourceRecord]
+    rejected: OpenTable, run: str, counts: Mapping[Source, int], records: Mapping[str, SourceRecord]
 ) -> None:
     """Raise Repeated when there is nothing to do, CommitConflict when rows of some sources are there already."""
     there = [found for found, count in counts.items() if _is_recorded(found, run, count, records)]
@@ -186,12 +186,12 @@ def _check_recorded(
         )
 
 
-def _is_recorded(found: Found, run: str, count: int, records: Mapping[str, SourceRecord]) -> bool:
+def _is_recorded(found: Source, run: str, count: int, records: Mapping[str, SourceRecord]) -> bool:
     record = records.get(found.uri)
     if record is None or (record.identity, record.row_count) != (found.identity, count):
         return False
     return not count or record.owner == run
 
 
-def _record(found: Found, run: str, count: int) -> SourceRecord:
+def _record(found: Source, run: str, count: int) -> SourceRecord:
     return SourceRecord(uri=found.uri, identity=found.identity, version=0, owner=run, row_count=count)

@@ -11,7 +11,7 @@ from underlay.scan.query import Query
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 from underlay.table.commit.conflicts import ReadSet
 from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head
@@ -22,7 +22,7 @@ SOURCE_COLUMN = "_source"
 
 def source_column(schema: TableSchema) -> str | None:
     """That column, where the table has it; one of another type is the user's own."""
-    has_it = any(field.name == SOURCE_COLUMN and field.type == Scalar(Kind.STRING) for field in schema.fields)
+    has_it = any(field.name == SOURCE_COLUMN and field.type == Scalar(TypeKind.STRING) for field in schema.fields)
     return SOURCE_COLUMN if has_it else None
 
 

@@ -11,23 +11,23 @@ from typing import Annotated, Any
 
 import msgspec
 
-from underlay.ingest.rows.reading import NewColumns, Reading
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf, Type
+from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
 
-_BITS = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64}
-_UNSIGNED_BITS = {Kind.UINT8: 8, Kind.UINT16: 16, Kind.UINT32: 32}
-_FLOATS = (Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64)
+_BITS = {TypeKind.INT8: 8, TypeKind.INT16: 16, TypeKind.INT32: 32, TypeKind.INT64: 64}
+_UNSIGNED_BITS = {TypeKind.UINT8: 8, TypeKind.UINT16: 16, TypeKind.UINT32: 32}
+_FLOATS = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64)
 
 AnyForm = Any
 """A type that is made when the program runs, which no checker knows."""
 
 
-def json_fields(reading: Reading) -> tuple[Field, ...]:
+def json_fields(reading: RowRules) -> tuple[Field, ...]:
     """The columns that lines may have."""
     return tuple(field for field in reading.schema.fields if field.name != reading.source_column)
 
 
-def line_decoder(reading: Reading) -> msgspec.json.Decoder[msgspec.Struct]:
+def line_decoder(reading: RowRules) -> msgspec.json.Decoder[msgspec.Struct]:
     """A decoder of lines: structs with the columns in order, UNSET where a key is missing that has a default."""
     is_closed = reading.new_columns is NewColumns.ERROR
     members: list[tuple[str, Any, Any]] = []
@@ -60,14 +60,14 @@ def _form(type_: Type, is_closed: bool) -> AnyForm:
             return dict_form[str, _form(value.type, is_closed) | None]
 
 
-def _scalar_form(kind: Kind) -> AnyForm:
+def _scalar_form(kind: TypeKind) -> AnyForm:
     if kind in _BITS:
         bound = 1 << (_BITS[kind] - 1)
         return Annotated[int, msgspec.Meta(ge=-bound, le=bound - 1)]
     if kind in _UNSIGNED_BITS:
         return Annotated[int, msgspec.Meta(ge=0, le=(1 << _UNSIGNED_BITS[kind]) - 1)]
-    if kind is Kind.UINT64:
+    if kind is TypeKind.UINT64:
         return Annotated[int, msgspec.Meta(ge=0)]
     if kind in _FLOATS:
         return float
-    return {Kind.BOOLEAN: bool, Kind.DECIMAL: Decimal}.get(kind, str)
+    return {TypeKind.BOOLEAN: bool, TypeKind.DECIMAL: Decimal}.get(kind, str)

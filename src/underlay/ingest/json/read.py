@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from underlay.ingest.csv.blocks import Block, Blocks
+from underlay.ingest.csv.blocks import Blocks, CsvBlock
 from underlay.ingest.csv.records import LINES
 from underlay.ingest.json.decoder import json_fields, line_decoder
 from underlay.ingest.json.values import Values, is_unset, to_array
 from underlay.ingest.rows.bad_values import UNFIT, find_bad
-from underlay.ingest.rows.reading import RAW_BYTES, Reading, Rejected, Taken, shown
+from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows, shown
 from underlay.ingest.rows.row_errors import fit
 from underlay.ingest.rows.schema_drift import new_column
 from underlay.ingest.source.decompressed import Plain
@@ -34,23 +34,23 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)
 _UNDECODED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-def read_json(plain: Plain, reading: Reading) -> Iterator[Taken]:
+def read_json(plain: Plain, reading: RowRules) -> Iterator[TakenRows]:
     """The rows of a source of JSON lines. An empty source has none. Raises SourceUnreadable, SchemaMismatch."""
     blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
     blocks.begin()
     lines = _Lines(decoder=line_decoder(reading), reading=reading, source=plain.name)
     for block in blocks.cut(LINES):
         rows, rejected = lines.read(block)
-        yield Taken(rows=rows, rejected=rejected, read_bytes=plain.read_bytes())
+        yield TakenRows(rows=rows, rejected=rejected, read_bytes=plain.read_bytes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lines:
     decoder: msgspec.json.Decoder[msgspec.Struct]
-    reading: Reading
+    reading: RowRules
     source: str
 
-    def read(self, block: Block) -> tuple[pa.Table, tuple[Rejected, ...]]:
+    def read(self, block: CsvBlock) -> tuple[pa.Table, tuple[Rejected, ...]]:
         if block.rejected is not None:
             return to_arrow(self.reading.schema).empty_table(), (block.rejected,)
         lines = block.data.split(b"\n")
@@ -69,7 +69,7 @@ class _Lines:
         return rows, _rejected(block, lines, reasons)
 
     def _decode(
-        self, block: Block, lines: list[bytes], places: list[int]
+        self, block: CsvBlock, lines: list[bytes], places: list[int]
     ) -> tuple[list[msgspec.Struct], dict[int, str]]:
         decode = self.decoder.decode
         try:
@@ -134,7 +134,7 @@ def _unfit_rows(values: Values, field: Field) -> list[int]:
     return found
 
 
-def _rejected(block: Block, lines: list[bytes], reasons: dict[int, str]) -> tuple[Rejected, ...]:
+def _rejected(block: CsvBlock, lines: list[bytes], reasons: dict[int, str]) -> tuple[Rejected, ...]:
     if not reasons:
         return ()
     begins = np.cumsum([0, *(len(line) + 1 for line in lines)])

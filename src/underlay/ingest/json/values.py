@@ -14,12 +14,12 @@ from underlay.ingest.csv.columns import holds_infinite
 from underlay.ingest.rows.text_values import converter
 from underlay.schema.arrow_aliases import AnyArray, AnyType
 from underlay.schema.convert.arrow import to_arrow_field, to_arrow_type
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 
 Values = Sequence[Any]
 """What msgspec decoded: of one type for each column, which only the table knows."""
 
-_OWN_FORM = (Kind.BOOLEAN, Kind.STRING)
+_OWN_FORM = (TypeKind.BOOLEAN, TypeKind.STRING)
 
 
 def to_array(values: Values, field: Field) -> AnyArray:
@@ -54,7 +54,7 @@ def is_unset(values: Values) -> list[bool]:
 
 def _scalars(values: Values, type_: Scalar) -> AnyArray:
     arrow = to_arrow_type(type_)
-    if type_.kind is Kind.DECIMAL:
+    if type_.kind is TypeKind.DECIMAL:
         # Arrow takes a decimal that is no number for null.
         return pa.array([None if value is None else str(value) for value in values], pa.string()).cast(arrow)
     if type_.kind in _OWN_FORM or pa.types.is_integer(arrow):
@@ -69,7 +69,7 @@ def _scalars(values: Values, type_: Scalar) -> AnyArray:
 
 def _as_text(key: Field) -> Field:
     """Keys of objects are texts, whatever the table's are."""
-    return Field(id=key.id, name=key.name, type=Scalar(Kind.STRING))
+    return Field(id=key.id, name=key.name, type=Scalar(TypeKind.STRING))
 
 
 def _offsets(values: Values) -> AnyArray:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from underlay.errors import SourceUnreadable, UnderlayError, from_os_error
-from underlay.ingest.rows.reading import RAW_BYTES, Reading, Rejected, Taken
+from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
 from underlay.ingest.rows.row_errors import drop_rows, fit
 from underlay.ingest.rows.schema_drift import check_names
 from underlay.schema.arrow_aliases import AnyChunks
@@ -27,7 +27,7 @@ _OLD_TIME = "INT96"
 _UNIT = "us"
 
 
-def read_parquet(file: BufferedIOBase, reading: Reading, name: str) -> Iterator[Taken]:
+def read_parquet(file: BufferedIOBase, reading: RowRules, name: str) -> Iterator[TakenRows]:
     """The rows of a Parquet source. Raises SourceUnreadable, SchemaMismatch."""
     try:
         size = file.seek(0, SEEK_END)
@@ -44,7 +44,9 @@ def open_parquet(file: BufferedIOBase) -> pq.ParquetFile:
     return pq.ParquetFile(pa.PythonFile(file, "r"), coerce_int96_timestamp_unit=_UNIT)
 
 
-def _read(parquet: pq.ParquetFile, exact: pq.ParquetFile, reading: Reading, name: str, size: int) -> Iterator[Taken]:
+def _read(
+    parquet: pq.ParquetFile, exact: pq.ParquetFile, reading: RowRules, name: str, size: int
+) -> Iterator[TakenRows]:
     found = parquet.schema_arrow
     own = [column for column in found.names if column != reading.source_column]
     check_names(reading, own, name)
@@ -60,10 +62,10 @@ def _read(parquet: pq.ParquetFile, exact: pq.ParquetFile, reading: Reading, name
             for at, reason in reasons.items()
         ]
         row += batch.num_rows
-        yield Taken(rows=fitting, rejected=tuple(rejected), read_bytes=size * (row - 1) // total)
+        yield TakenRows(rows=fitting, rejected=tuple(rejected), read_bytes=size * (row - 1) // total)
 
 
-def _fit(rows: pa.Table, reading: Reading, finer: dict[int, str]) -> tuple[pa.Table, dict[int, str]]:
+def _fit(rows: pa.Table, reading: RowRules, finer: dict[int, str]) -> tuple[pa.Table, dict[int, str]]:
     """The rows that fit, and why the others do not, by their place."""
     fitting, reasons = fit(drop_rows(rows, finer), reading.schema)
     if not finer:
@@ -104,13 +106,13 @@ def _numbers(column: AnyChunks) -> NDArray[np.int64]:
     return found
 
 
-def _with_source(rows: pa.Table, reading: Reading, name: str) -> pa.Table:
+def _with_source(rows: pa.Table, reading: RowRules, name: str) -> pa.Table:
     if reading.source_column is None:
         return rows
     return rows.append_column(reading.source_column, pa.repeat(name, rows.num_rows))
 
 
-def check_types(found: pa.Schema, columns: list[str], reading: Reading, name: str) -> None:
+def check_types(found: pa.Schema, columns: list[str], reading: RowRules, name: str) -> None:
     """Raise SchemaMismatch when one of these columns has a type that does not widen to the table's."""
     empty = pa.schema([found.field(column) for column in columns]).empty_table()
     try:

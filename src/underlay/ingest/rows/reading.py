@@ -49,7 +49,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class RowRules:
     """The table that rows are read for, and what is let through."""
 
     schema: TableSchema
@@ -77,7 +77,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class TakenRows:
     """Rows of the table's schema in the source's order, and the records between them that are none."""
 
     rows: pa.Table

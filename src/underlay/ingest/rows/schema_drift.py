@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from underlay.errors import NewColumn, SchemaMismatch
-from underlay.ingest.rows.reading import NewColumns, Reading
+from underlay.ingest.rows.reading import NewColumns, RowRules
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyField
 from underlay.schema.cast.conform import conform
@@ -37,7 +37,7 @@ def drift(schema: TableSchema, found: pa.Schema) -> Drift:
     )
 
 
-def check_names(reading: Reading, found: Sequence[str], place: str) -> None:
+def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
     """Raises SchemaMismatch when a source's columns are not let through. `place` is the source and the line."""
     known = reading.schema.names
     twice = sorted({name for name in found if found.count(name) > 1})

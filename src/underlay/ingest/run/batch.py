@@ -24,13 +24,13 @@ from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed
 from underlay.ingest.exactly_once.rejected_table import SUFFIX, reject
 from underlay.ingest.exactly_once.replaced import source_column
 from underlay.ingest.run.results import Harvest
-from underlay.ingest.run.tally import Tally
-from underlay.ingest.source.source import Found
+from underlay.ingest.run.tally import IngestTally
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.groups import group
 from underlay.ingest.work.new_columns import join_columns
-from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.settings import Settings
-from underlay.ingest.work.work_unit import Done, Outcome, Work
+from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, WorkUnit
 from underlay.ingest.work.workers import MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.record import from_record
@@ -45,8 +45,8 @@ class Crew:
         *,
         settings: Settings,
         make_workers: MakeWorkers,
-        tally: Tally,
-        progress: Progress,
+        tally: IngestTally,
+        progress: IngestProgress,
         stores: FileStores,
     ) -> None:
         self.settings = settings
@@ -85,13 +85,13 @@ class Batch:
         self._surroundings = claims.run.revision.surroundings
         self._begun_at = self._surroundings.monotonic()
         self._harvest = Harvest()
-        self._lost: list[Found] = []
+        self._lost: list[Source] = []
         self._column_rounds = 0
         self._is_unknown = False
         self._may_delete = True
         """Whether no version names the files, and none will."""
 
-    def ingest(self) -> list[Found]:
+    def ingest(self) -> list[Source]:
         """Read and commit; the sources that became another run's meanwhile.
 
         When it raises, nothing of the batch is in the table, unless what it raises is CommitUnknown; rejected rows may
@@ -126,21 +126,21 @@ class Batch:
     def _read(self) -> None:
         """Have all sources read that were not."""
         while todo := self._unread():
-            lacking: list[Outcome] = []
+            lacking: list[SourceOutcome] = []
             with closing(self._workers.run(self._works(todo))) as done:
                 for one in done:
                     lacking += self._take(one)
             if lacking:
                 self._add_columns(lacking)
 
-    def _unread(self) -> list[Found]:
+    def _unread(self) -> list[Source]:
         read = {outcome.uri for outcome in self._harvest.outcomes()}
         return [found for found in self._claims.found if found.uri not in read]
 
-    def _works(self, found: Sequence[Found]) -> list[Work]:
+    def _works(self, found: Sequence[Source]) -> list[WorkUnit]:
         settings, staging = self._crew.settings, staging_for(self._claims.head)
         return [
-            Work(
+            WorkUnit(
                 run=self._claims.run.id,
                 at_us=self._surroundings.now_us(),
                 sources=sources,
@@ -154,7 +154,7 @@ class Batch:
             for sources in group(found, self._workers.parallelism)
         ]
 
-    def _take(self, done: Done) -> list[Outcome]:
+    def _take(self, done: WorkDone) -> list[SourceOutcome]:
         """Keep what a work made, and return the sources that need columns first."""
         lacking = [outcome for outcome in done.outcomes if outcome.new_columns is not None]
         read = tuple(outcome for outcome in done.outcomes if outcome.new_columns is None)
@@ -169,7 +169,7 @@ class Batch:
             self._record_rejected()
         return lacking
 
-    def _tell(self, read: Iterable[Outcome], *, told_bytes: int = 0, sign: int = 1) -> None:
+    def _tell(self, read: Iterable[SourceOutcome], *, told_bytes: int = 0, sign: int = 1) -> None:
         every = list(read)
         self._crew.progress.advanced(
             sources=sign * len(every),
@@ -178,11 +178,11 @@ class Batch:
             read_bytes=sign * (self._size(every) - told_bytes),
         )
 
-    def _size(self, outcomes: Iterable[Outcome]) -> int:
+    def _size(self, outcomes: Iterable[SourceOutcome]) -> int:
         uris = {outcome.uri for outcome in outcomes}
         return sum(found.size_bytes for found in self._claims.found if found.uri in uris)
 
-    def _add_columns(self, lacking: Sequence[Outcome]) -> None:
+    def _add_columns(self, lacking: Sequence[SourceOutcome]) -> None:
         """Add what sources lack; those whose columns cannot be added fail, the others are read again."""
         found = sorted((one.uri, one.new_columns or b"") for one in lacking)
         wanted = [(uri, pa.ipc.read_schema(pa.py_buffer(columns))) for uri, columns in found]

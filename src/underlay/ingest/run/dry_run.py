@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from underlay.errors import SourceEmpty
-from underlay.ingest.exactly_once.ledger import Entry, Ledger, classify, sort_out
+from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, classify, sort_out
 from underlay.ingest.exactly_once.replaced import source_column
 from underlay.ingest.rows.parquet import check_types
-from underlay.ingest.rows.reading import NewColumns, Reading
+from underlay.ingest.rows.reading import NewColumns, RowRules
 from underlay.ingest.rows.schema_drift import check_names, drift, new_column
 from underlay.ingest.run.new_table import SAMPLES, columns_for, exists, look_into, spread
-from underlay.ingest.run.summary import Failure
-from underlay.ingest.source.file_format import Kind, kind_of
+from underlay.ingest.run.summary import SourceFailure
+from underlay.ingest.source.file_format import FileFormat, kind_of
 from underlay.ingest.source.find import find_sources
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.execute import FAULTS, reason_of
 from underlay.ingest.work.new_columns import join_columns
 from underlay.ingest.work.settings import Settings
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.open_table import OpenTable
 
 
@@ -37,13 +37,13 @@ class DryRun:
     """Whether the table would be made."""
     ledger: Ledger
     """The sources, by what the table knows of them."""
-    wanted: tuple[Entry, ...]
+    wanted: tuple[LedgerEntry, ...]
     """Those that would be read."""
     columns: pa.Schema | None = None
     """Of a table that would be made."""
     new_columns: pa.Schema
     """Columns of sources that the table does not have: they would be added, left out, or fail their sources."""
-    problems: tuple[Failure, ...] = ()
+    problems: tuple[SourceFailure, ...] = ()
     """Sources that would fail."""
 
     @property
@@ -52,7 +52,7 @@ class DryRun:
         return sum(entry.found.size_bytes for entry in self.wanted)
 
 
-def dry_run(lake: Lake, name: str, settings: Settings) -> DryRun:
+def dry_run(lake: LakeCatalog, name: str, settings: Settings) -> DryRun:
     """What `ingest` would do with these settings. Changes nothing; looks into the beginnings of at most 20 sources.
 
     Raises what `ingest` would raise before it reads: for patterns, changed sources, columns of a new table.
@@ -82,19 +82,21 @@ def dry_run(lake: Lake, name: str, settings: Settings) -> DryRun:
     )
 
 
-def _look_into(found: Sequence[Found], settings: Settings, schema: TableSchema) -> tuple[pa.Schema, list[Failure]]:
-    reading = Reading(
+def _look_into(
+    found: Sequence[Source], settings: Settings, schema: TableSchema
+) -> tuple[pa.Schema, list[SourceFailure]]:
+    reading = RowRules(
         schema=schema,
         dialect=settings.dialect,
         new_columns=NewColumns.ERROR if settings.new_columns == "error" else NewColumns.IGNORE,
         source_column=source_column(schema),
     )
     seen: list[tuple[str, pa.Schema]] = []
-    problems: list[Failure] = []
+    problems: list[SourceFailure] = []
     for one in spread(found, SAMPLES):
         try:
             kind = settings.kind or kind_of(one.uri)
-            if kind in (Kind.CSV, Kind.TSV) and not settings.dialect.has_header:
+            if kind in (FileFormat.CSV, FileFormat.TSV) and not settings.dialect.has_header:
                 continue  # its columns are the table's
             _, _, columns = look_into(one, settings)
             new = pa.schema(list(drift(schema, columns).new))
@@ -103,16 +105,18 @@ def _look_into(found: Sequence[Found], settings: Settings, schema: TableSchema) 
         except SourceEmpty:
             continue
         except FAULTS as error:
-            problems.append(Failure(uri=one.uri, reason=reason_of(error, one.uri)))
+            problems.append(SourceFailure(uri=one.uri, reason=reason_of(error, one.uri)))
     columns, refused = join_columns(seen, schema)
     if settings.new_columns == "add":
-        problems += [Failure(uri=uri, reason=reason) for uri, reason in refused.items()]
+        problems += [SourceFailure(uri=uri, reason=reason) for uri, reason in refused.items()]
     return columns, problems
 
 
-def _check(columns: pa.Schema, new: pa.Schema, kind: Kind, reading: Reading, settings: Settings, uri: str) -> None:
+def _check(
+    columns: pa.Schema, new: pa.Schema, kind: FileFormat, reading: RowRules, settings: Settings, uri: str
+) -> None:
     """Raise SchemaMismatch for a source that fails by its columns, once those are added that are to be added."""
-    if kind is Kind.JSON:  # what a line lacks is told line by line
+    if kind is FileFormat.JSON:  # what a line lacks is told line by line
         if len(new) and settings.new_columns == "error":
             raise new_column(new.names[0], reading.schema.names, uri)
         return
@@ -120,5 +124,5 @@ def _check(columns: pa.Schema, new: pa.Schema, kind: Kind, reading: Reading, set
     own = [name for name in columns.names if name != reading.source_column and name not in added]
     if own or not added:
         check_names(reading, own, uri)
-    if kind is Kind.PARQUET:
+    if kind is FileFormat.PARQUET:
         check_types(columns, [name for name in own if name in reading.schema.names], reading, uri)

@@ -8,20 +8,20 @@ from itertools import chain, repeat
 
 from underlay.errors import UnderlayError
 from underlay.ingest.exactly_once.claim import Claims, claim
-from underlay.ingest.exactly_once.ledger import Entry, Ledger, sort_out
+from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, sort_out
 from underlay.ingest.exactly_once.run import Run, begin_run
 from underlay.ingest.run.batch import Batch, Crew
 from underlay.ingest.run.new_table import exists, make_table
 from underlay.ingest.run.record import Ending, Keep, asked_for, keep_record
 from underlay.ingest.run.summary import Summary
-from underlay.ingest.run.tally import Tally
+from underlay.ingest.run.tally import IngestTally
 from underlay.ingest.source.find import find_sources
-from underlay.ingest.source.source import Found
-from underlay.ingest.work.progress import NoProgress, Progress
+from underlay.ingest.source.source import Source
+from underlay.ingest.work.progress import IngestProgress, NoProgress
 from underlay.ingest.work.settings import Settings
 from underlay.ingest.work.workers import MakeWorkers
 from underlay.scan.read.file_stores import FileStores
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.open_table import OpenTable
 
 _POLLS = range(4, 9)
@@ -29,15 +29,15 @@ _POLLS = range(4, 9)
 
 
 def ingest(
-    lake: Lake,
+    lake: LakeCatalog,
     name: str,
     settings: Settings,
     *,
     workers: MakeWorkers,
-    progress: Progress | None = None,
+    progress: IngestProgress | None = None,
     stores: FileStores | None = None,
     open_table: Callable[[str], OpenTable] | None = None,
-    found: Sequence[Found] | None = None,
+    found: Sequence[Source] | None = None,
     keep: Keep = keep_record,
 ) -> Summary:
     """Bring each source into the table once, and make the table when there is none.
@@ -52,7 +52,7 @@ def ingest(
     RevisionClosed and CommitUnknown. Whatever it raises, it may be called again: what was committed is known then, and
     what was not is free.
     """
-    tally = Tally(name, lake.surroundings)
+    tally = IngestTally(name, lake.surroundings)
     if found is None:
         found = _find(lake, name, settings, tally, keep)
     if found and not exists(lake, name):
@@ -70,7 +70,7 @@ def ingest(
     return tally.summary(len(found))
 
 
-def _find(lake: Lake, name: str, settings: Settings, tally: Tally, keep: Keep) -> list[Found]:
+def _find(lake: LakeCatalog, name: str, settings: Settings, tally: IngestTally, keep: Keep) -> list[Source]:
     """The sources. That they cannot be found is told, where there is a table."""
     try:
         return find_sources(settings.sources, settings.store_options, may_be_none=settings.may_be_none)
@@ -89,7 +89,7 @@ class _Ingest:
         self._keep = keep
         self._run: Run | None = None
 
-    def run(self, found: Sequence[Found]) -> None:
+    def run(self, found: Sequence[Source]) -> None:
         with ExitStack() as held:
             try:
                 self._ingest_all(held, found)
@@ -107,7 +107,7 @@ class _Ingest:
             error=error,
         )
 
-    def _ingest_all(self, held: ExitStack, found: Sequence[Found]) -> None:
+    def _ingest_all(self, held: ExitStack, found: Sequence[Source]) -> None:
         wanted, ledger = self._look(found)
         self._crew.progress.found(ledger)
         claimed = found_in(ledger.claimed)
@@ -118,13 +118,13 @@ class _Ingest:
                 return
             wanted, claimed = self._wait(claimed)
 
-    def _look(self, found: Sequence[Found]) -> tuple[list[Found], Ledger]:
+    def _look(self, found: Sequence[Source]) -> tuple[list[Source], Ledger]:
         """Those of the sources that are to be read and free, and what is known of all."""
         ledger = sort_out(self._table, self._table.head(), found)
         self._crew.tally.see(ledger)
         return found_in(ledger.wanted(self._settings.changed, retry_failed=self._settings.retry_failed)), ledger
 
-    def _wait(self, claimed: Sequence[Found]) -> tuple[list[Found], list[Found]]:
+    def _wait(self, claimed: Sequence[Source]) -> tuple[list[Source], list[Source]]:
         """Until some of the sources are free, or none is another's any more; those that are free, and the others."""
         polls = chain(_POLLS, repeat(_POLLS[-1]))
         while True:
@@ -136,7 +136,7 @@ class _Ingest:
             self._crew.progress.waiting(len(left), next(owners, None) or "another run")
             self._table.lake.surroundings.back_off(next(polls))
 
-    def _ingest(self, held: ExitStack, wanted: Sequence[Found]) -> list[Found]:
+    def _ingest(self, held: ExitStack, wanted: Sequence[Source]) -> list[Source]:
         """Read and commit what can be claimed; the sources that another run was first to claim."""
         size = sum(one.size_bytes for one in wanted)
         workers = self._crew.hire(size, len(wanted))
@@ -145,7 +145,7 @@ class _Ingest:
             self._run = held.enter_context(begin_run(self._table, ttl_seconds=ttl_seconds, note=note))
             self._crew.tally.run = self._run.id
         self._crew.progress.begun(len(wanted), size)
-        claimed: list[Found] = []
+        claimed: list[Source] = []
         for part in cut(wanted, self._settings.batch_sources, self._settings.batch_bytes):
             claims = self._claim(self._run, part)
             claimed += found_in(claims.ledger.claimed)
@@ -154,21 +154,21 @@ class _Ingest:
                 claimed += lost
         return claimed
 
-    def _claim(self, run: Run, part: Sequence[Found]) -> Claims:
+    def _claim(self, run: Run, part: Sequence[Source]) -> Claims:
         policy, retry_failed = self._settings.changed, self._settings.retry_failed
         claims = claim(run, part, policy=policy, retry_failed=retry_failed, most=len(part))
         self._crew.tally.see(claims.ledger)
         return claims
 
 
-def found_in(entries: Iterable[Entry]) -> list[Found]:
+def found_in(entries: Iterable[LedgerEntry]) -> list[Source]:
     """The sources of these entries."""
     return [entry.found for entry in entries]
 
 
-def cut(found: Sequence[Found], most: int, most_bytes: int) -> Iterator[list[Found]]:
+def cut(found: Sequence[Source], most: int, most_bytes: int) -> Iterator[list[Source]]:
     """The sources in parts of at most so many, and so many bytes; one that is larger is a part by itself."""
-    part: list[Found] = []
+    part: list[Source] = []
     size = 0
     for one in found:
         if part and (len(part) == most or size + one.size_bytes > most_bytes):

@@ -12,25 +12,25 @@ from underlay.index.catalog import check_free, split_name
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
 from underlay.ingest.source import file_format as file_kind
 from underlay.ingest.source.pinned import open_pinned
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.execute import FAULTS
 from underlay.ingest.work.infer_schema import combine, infer_one
 from underlay.ingest.work.settings import Settings
 from underlay.runtime.threads import map_in_threads
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, Scalar
-from underlay.table.catalog.lake import Lake
+from underlay.schema.types import Field, Scalar, TypeKind
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
 
 SAMPLES = 20
 """Sources that are looked into."""
 _READERS = 8
 
-Looked = tuple[str, file_kind.Kind, pa.Schema]
+Looked = tuple[str, file_kind.FileFormat, pa.Schema]
 """A source's name, its kind, and its columns as its beginning shows them."""
 
 
-def exists(lake: Lake, name: str) -> bool:
+def exists(lake: LakeCatalog, name: str) -> bool:
     """Whether the lake is there and has such a table. Raises InvalidRequest for a name that no table can have, and
     TableExists for one that differs from a table's in upper and lower case only."""
     split_name(name)
@@ -44,7 +44,7 @@ def exists(lake: Lake, name: str) -> bool:
     return False
 
 
-def make_table(lake: Lake, name: str, found: Sequence[Found], settings: Settings) -> bool:
+def make_table(lake: LakeCatalog, name: str, found: Sequence[Source], settings: Settings) -> bool:
     """Make the table; False when another process was first, whose columns then are the table's."""
     definition = define(columns_for(found, settings))
     lake.initialise()
@@ -57,7 +57,7 @@ def make_table(lake: Lake, name: str, found: Sequence[Found], settings: Settings
     return True
 
 
-def columns_for(found: Sequence[Found], settings: Settings) -> TableSchema:
+def columns_for(found: Sequence[Source], settings: Settings) -> TableSchema:
     """The columns of a table for these sources, as given or as seen in some of them.
 
     Sources that cannot be looked into are left out, unless that is so of all: then what is wrong with the first is
@@ -66,11 +66,11 @@ def columns_for(found: Sequence[Found], settings: Settings) -> TableSchema:
     schema = read_schema(settings.columns if settings.columns is not None else _infer(found, settings))
     if SOURCE_COLUMN in schema.names or not (settings.has_source_column or settings.changed == "replace"):
         return schema
-    own = Field(id=schema.last_id + 1, name=SOURCE_COLUMN, type=Scalar(Kind.STRING))
+    own = Field(id=schema.last_id + 1, name=SOURCE_COLUMN, type=Scalar(TypeKind.STRING))
     return TableSchema(fields=(*schema.fields, own), last_id=own.id)
 
 
-def _infer(found: Sequence[Found], settings: Settings) -> pa.Schema:
+def _infer(found: Sequence[Source], settings: Settings) -> pa.Schema:
     looked = look_into_some(found, settings)
     seen = [one for one in looked if not isinstance(one, UnderlayError)]
     problems = [one for one in looked if isinstance(one, UnderlayError)]
@@ -79,10 +79,10 @@ def _infer(found: Sequence[Found], settings: Settings) -> pa.Schema:
     return combine(seen)
 
 
-def look_into_some(found: Sequence[Found], settings: Settings) -> list[Looked | UnderlayError]:
+def look_into_some(found: Sequence[Source], settings: Settings) -> list[Looked | UnderlayError]:
     """What some of the sources are, side by side, or what is wrong with them."""
 
-    def look(one: Found) -> Looked | UnderlayError:
+    def look(one: Source) -> Looked | UnderlayError:
         try:
             return look_into(one, settings)
         except FAULTS as error:
@@ -91,14 +91,14 @@ def look_into_some(found: Sequence[Found], settings: Settings) -> list[Looked | 
     return map_in_threads(look, spread(found, SAMPLES), _READERS)
 
 
-def look_into(found: Found, settings: Settings) -> Looked:
+def look_into(found: Source, settings: Settings) -> Looked:
     """A source's name, kind and columns, by its beginning."""
     kind = settings.kind or file_kind.kind_of(found.uri)
     with open_pinned(found, settings.store_options) as file:
         return found.uri, kind, infer_one(found.uri, kind, file, settings.dialect)
 
 
-def spread(found: Sequence[Found], most: int) -> list[Found]:
+def spread(found: Sequence[Source], most: int) -> list[Source]:
     """At most so many of the sources, from the first to the last of them."""
     if len(found) <= most:
         return list(found)

@@ -9,7 +9,7 @@ from math import inf
 
 from underlay.errors import UnderlayError
 from underlay.ingest.exactly_once.commit_claimed import OPERATION
-from underlay.ingest.run.summary import Failure, Summary
+from underlay.ingest.run.summary import SourceFailure, Summary
 from underlay.ingest.work.settings import Settings
 from underlay.table.coordination.run_record import MOST_VERSIONS, REASON_CHARACTERS, RunRecord, State, encode_record
 from underlay.table.open_table import OpenTable
@@ -103,7 +103,7 @@ def state_of(ending: Ending) -> tuple[State, str | None]:
     return "done" if summary.ingested else "nothing", reason
 
 
-def show_failures(failures: tuple[Failure, ...]) -> str:
+def show_failures(failures: tuple[SourceFailure, ...]) -> str:
     """The first few sources that could not be read, with their reasons."""
     shown = "; ".join(f"{one.uri}: {one.reason}" for one in failures[:_SHOWN])
     return shown if len(failures) <= _SHOWN else f"{shown}; and {len(failures) - _SHOWN} more sources"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from underlay.change.rows.staged import Staged
 from underlay.ingest.exactly_once.rejected_table import no_rejected_rows
-from underlay.ingest.work.work_unit import Done, Outcome, unpack_rows
+from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, unpack_rows
 
 _SHOWN = 3
 
@@ -18,12 +18,12 @@ class Harvest:
     """Works that are done. Each source is in one of them; those that need columns first are in none."""
 
     def __init__(self) -> None:
-        self.done: list[Done] = []
+        self.done: list[WorkDone] = []
         self.first_rejected: list[str] = []
         """Places and reasons of some rejected rows."""
-        self._unrecorded: list[Done] = []
+        self._unrecorded: list[WorkDone] = []
 
-    def add(self, done: Done) -> None:
+    def add(self, done: WorkDone) -> None:
         """Keep what a work made. Its rejected rows are not recorded yet."""
         self.done.append(done)
         self._unrecorded.append(done)
@@ -32,9 +32,11 @@ class Harvest:
 
     def fail(self, reasons: Iterable[tuple[str, str]]) -> None:
         """Sources that are not read again, and why."""
-        self.done.append(Done(staged=Staged(), outcomes=tuple(Outcome(uri=uri, error=why) for uri, why in reasons)))
+        self.done.append(
+            WorkDone(staged=Staged(), outcomes=tuple(SourceOutcome(uri=uri, error=why) for uri, why in reasons))
+        )
 
-    def drop(self, uris: Collection[str] | None = None) -> list[Done]:
+    def drop(self, uris: Collection[str] | None = None) -> list[WorkDone]:
         """Forget the works that have one of these sources, or all, and return them."""
         if uris is None:
             dropped = self.done
@@ -45,7 +47,7 @@ class Harvest:
         self._unrecorded = [done for done in self._unrecorded if id(done) not in gone]
         return dropped
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[SourceOutcome]:
         """What became of the sources."""
         return [outcome for done in self.done for outcome in done.outcomes]
 
@@ -65,7 +67,7 @@ class Harvest:
         self.done = [replace(done, rejected=b"") for done in self.done]
 
 
-def _describe(done: Done) -> list[str]:
+def _describe(done: WorkDone) -> list[str]:
     rows = unpack_rows(done.rejected)
     found = rows.slice(0, _SHOWN).to_pylist() if rows is not None else []
     described = [f"{row['source']}, line {row['line']}: {row['reason']}" for row in found]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class SourceFailure:
     """A source that could not be read."""
 
     uri: str
@@ -48,6 +48,6 @@ class Summary:
     added_columns: tuple[str, ...] = ()
     is_created: bool = False
     """Whether the table was made by this ingest."""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[SourceFailure, ...] = ()
     """The sources of `failed` and `failed_before`, with reasons."""
     claimed_uris: tuple[str, ...] = ()

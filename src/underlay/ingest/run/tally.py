@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from underlay.ingest.exactly_once.ledger import Entry, Ledger
-from underlay.ingest.run.summary import Failure, Summary
-from underlay.ingest.source.source import Found
-from underlay.ingest.work.work_unit import Outcome
+from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry
+from underlay.ingest.run.summary import SourceFailure, Summary
+from underlay.ingest.source.source import Source
+from underlay.ingest.work.work_unit import SourceOutcome
 from underlay.table.versions.environment import Surroundings
 
 _FATES = {"known": "known", "changed": "skipped", "claimed": "claimed", "failed": "failed_before"}
 """Which list of a ledger is which count of a summary. Those of the others are to be ingested."""
 
 
-class Tally:
+class IngestTally:
     """Counts what is committed. Of a source the newest fate counts."""
 
     def __init__(self, table: str, surroundings: Surroundings) -> None:
@@ -37,7 +37,7 @@ class Tally:
     def see(self, ledger: Ledger) -> None:
         """Sources as the table knows them now."""
         for kind, fate in _FATES.items():
-            entries: Iterable[Entry] = getattr(ledger, kind)
+            entries: Iterable[LedgerEntry] = getattr(ledger, kind)
             for entry in entries:
                 self._fates[entry.found.uri] = fate
                 if kind == "failed" and entry.record is not None:
@@ -48,7 +48,7 @@ class Tally:
         self._added += names
 
     def commit(
-        self, version: int, outcomes: Iterable[Outcome], found: Mapping[str, Found], replaced: Iterable[str]
+        self, version: int, outcomes: Iterable[SourceOutcome], found: Mapping[str, Source], replaced: Iterable[str]
     ) -> None:
         """What one version has: outcomes of sources, some of which had older rows."""
         read = []
@@ -68,7 +68,7 @@ class Tally:
         """All of it until now, of so many sources."""
         counts = Counter(self._fates.values())
         failures = [
-            Failure(uri=uri, reason=self._reasons[uri])
+            SourceFailure(uri=uri, reason=self._reasons[uri])
             for uri, fate in sorted(self._fates.items())
             if fate in ("failed", "failed_before")
         ]

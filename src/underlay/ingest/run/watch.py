@@ -16,7 +16,7 @@ from underlay.ingest.run.summary import Summary
 from underlay.ingest.run.watch_record import WatchRecord
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.ready import Ready
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.settings import Settings
 from underlay.table.open_table import OpenTable
 
@@ -24,7 +24,7 @@ INTERVAL_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
 _PASSING = (Unavailable, Busy, CommitUnknown)
 
-Look = Callable[[Sequence[Found], Settings, Keep], Summary]
+Look = Callable[[Sequence[Source], Settings, Keep], Summary]
 """Ingests these sources, and tells how that ended."""
 OnTrouble = Callable[[UnderlayError, float], None]
 """Told what failed, and after how many seconds it is tried again."""
@@ -103,7 +103,7 @@ class Watch:
         self._settings = replace(self._settings, retry_failed=False)
         return done if is_first or done.ingested or done.failed or done.skipped else None
 
-    def _find(self) -> list[Found]:
+    def _find(self) -> list[Source]:
         """What the patterns mean now. That a folder is not there is a mistake at first, and may pass later."""
         try:
             return find_sources(self._settings.sources, self._settings.store_options, may_be_none=True)

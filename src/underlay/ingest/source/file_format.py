@@ -16,7 +16,7 @@ from underlay.errors import InvalidRequest, NotFound
 Codec = Literal["gzip", "zstd", "bz2", "lz4"]
 
 
-class Kind(Enum):
+class FileFormat(Enum):
     """What a file's name says that it is, by its endings."""
 
     PARQUET = (".parquet", ".parq")
@@ -36,15 +36,15 @@ _MAGIC: dict[Codec, re.Pattern[bytes]] = {
 }
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> FileFormat:
     """What kind of file this is. Raises InvalidRequest for an ending that says nothing."""
     suffixes = [suffix.lower() for suffix in Path(name).suffixes]
     if suffixes and suffixes[-1] in _CODECS:
         suffixes.pop()
-    for kind in Kind:
+    for kind in FileFormat:
         if suffixes and suffixes[-1] in kind.value:
             return kind
-    known = ", ".join(ending for kind in Kind for ending in kind.value)
+    known = ", ".join(ending for kind in FileFormat for ending in kind.value)
     raise InvalidRequest("the file's name does not say what it holds", place=name, expected=f"one of {known}")
 
 

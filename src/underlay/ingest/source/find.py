@@ -19,7 +19,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from underlay.change.register.find_files import translate
 from underlay.errors import InvalidRequest, NotFound, Unsupported, from_os_error
-from underlay.ingest.source.source import LOCAL, Found, bucket_of, local_identity, store_of
+from underlay.ingest.source.source import LOCAL, Source, bucket_of, local_identity, store_of
 from underlay.store.open import Option
 from underlay.store.store import Store, StoredObject
 
@@ -35,14 +35,14 @@ def find_sources(
     *,
     whole_folders: bool = False,
     may_be_none: bool = False,
-) -> list[Found]:
+) -> list[Source]:
     """The objects of all patterns, each once, ascending by uri. `options` are those of the stores of remote patterns.
 
     With `whole_folders` a folder needs no `/` at its end. Raises NotFound for a pattern without a match unless
     `may_be_none`, InvalidRequest for a folder. One listing for each remote pattern, of keys that begin as the pattern
     does before its first special character; one request for a name without any.
     """
-    found: dict[str, Found] = {}
+    found: dict[str, Source] = {}
     for pattern in patterns:
         matches = list(_expand(pattern, options, whole_folders=whole_folders))
         if not matches and not may_be_none:
@@ -51,7 +51,7 @@ def find_sources(
     return [found[uri] for uri in sorted(found)]
 
 
-def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Found]:
+def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Source]:
     if not pattern:
         raise InvalidRequest("an empty path names no source")
     if pattern.endswith("/") and _MAGIC.search(pattern):
@@ -72,7 +72,7 @@ def _path_of(url: str) -> str:
     return os.fsdecode(unquote_to_bytes(path))
 
 
-def _expand_local(pattern: str, *, whole_folders: bool) -> Iterator[Found]:
+def _expand_local(pattern: str, *, whole_folders: bool) -> Iterator[Source]:
     path = f"/{os.path.abspath(pattern).lstrip('/')}"
     is_folder = os.path.isdir(path)
     if is_folder and not (pattern.endswith("/") or whole_folders):
@@ -104,7 +104,7 @@ def _refuse(error: OSError) -> None:
         raise from_os_error(error, str(error.filename)) from None
 
 
-def _described(paths: Iterable[str]) -> Iterator[Found]:
+def _described(paths: Iterable[str]) -> Iterator[Source]:
     """Those of the files that are there and regular."""
     for path in paths:
         try:
@@ -117,7 +117,7 @@ def _described(paths: Iterable[str]) -> Iterator[Found]:
             yield _found(path, status)
 
 
-def _describe(path: str) -> Found:
+def _describe(path: str) -> Source:
     try:
         status = os.stat(path)
     except OSError as error:
@@ -127,11 +127,11 @@ def _describe(path: str) -> Found:
     return _found(path, status)
 
 
-def _found(path: str, status: os.stat_result) -> Found:
-    return Found(f"{LOCAL}://{quote_from_bytes(os.fsencode(path))}", local_identity(status), status.st_size)
+def _found(path: str, status: os.stat_result) -> Source:
+    return Source(f"{LOCAL}://{quote_from_bytes(os.fsencode(path))}", local_identity(status), status.st_size)
 
 
-def _expand_remote(url: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Found]:
+def _expand_remote(url: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Source]:
     root, _ = bucket_of(url)
     store, key = store_of(url, options)
     special = _MAGIC.search(key)
@@ -149,7 +149,7 @@ def _expand_remote(url: str, options: Mapping[str, Option] | None, *, whole_fold
     yield from (_remote(root, keys[name]) for name in _visible(keys, folder, rest))
 
 
-def _named(store: Store, root: str, key: str, *, whole_folders: bool) -> Iterator[Found]:
+def _named(store: Store, root: str, key: str, *, whole_folders: bool) -> Iterator[Source]:
     """An object by its name, or all below a folder of that name."""
     described = store.head(key)
     if described is not None:
@@ -176,11 +176,11 @@ def list_beginning(store: Store, folder: str, begins: str) -> Iterator[StoredObj
             return
 
 
-def _remote(root: str, described: StoredObject) -> Found:
+def _remote(root: str, described: StoredObject) -> Source:
     uri = f"{root}/{described.key}"
     if described.etag is None:
         raise Unsupported("the store gives the object no etag, so that a read could not be pinned", place=uri)
-    return Found(uri, described.etag, described.size_bytes)
+    return Source(uri, described.etag, described.size_bytes)
 
 
 def _split(pattern: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from underlay.errors import InvalidRequest, Replaced, from_os_error
-from underlay.ingest.source.source import Found, local_identity, local_path, store_of
+from underlay.ingest.source.source import Source, local_identity, local_path, store_of
 from underlay.store.open import Option
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
@@ -22,7 +22,7 @@ REMOTE_BYTES = 8 << 20
 """What is read at once: a request of a remote store."""
 
 
-def open_pinned(found: Found, options: Mapping[str, Option] | None = None) -> io.BufferedReader:
+def open_pinned(found: Source, options: Mapping[str, Option] | None = None) -> io.BufferedReader:
     """The bytes of a source, to read and to seek in. Raises NotFound.
 
     Raises Replaced, here or from any read, when the object is another one than was found or changed since: a local
@@ -38,7 +38,7 @@ def open_pinned(found: Found, options: Mapping[str, Option] | None = None) -> io
 class _Pinned(io.RawIOBase):
     """A place in an object of known size."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Source) -> None:
         self._found = found
         self._at = 0
 
@@ -88,7 +88,7 @@ class _Pinned(io.RawIOBase):
 
 
 class _LocalFile(_Pinned):
-    def __init__(self, found: Found, path: str) -> None:
+    def __init__(self, found: Source, path: str) -> None:
         super().__init__(found)
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -120,7 +120,7 @@ class _LocalFile(_Pinned):
 
 
 class _RemoteObject(_Pinned):
-    def __init__(self, found: Found, store: Store, key: str) -> None:
+    def __init__(self, found: Source, store: Store, key: str) -> None:
         super().__init__(found)
         self._store, self._key = store, key
 

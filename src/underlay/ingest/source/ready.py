@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import xxhash
 
-from underlay.ingest.source.source import Found, local_modified_us, local_path
+from underlay.ingest.source.source import Source, local_modified_us, local_path
 
 
 class Ready:
@@ -21,7 +21,7 @@ class Ready:
         self._settled: set[bytes] = set()
         self._seen: dict[str, str] = {}
 
-    def take(self, found: Sequence[Found], now_us: int) -> list[Found]:
+    def take(self, found: Sequence[Source], now_us: int) -> list[Source]:
         """Those that are whole and not settled, in their order. What is found no more is forgotten."""
         marks = [_mark(one) for one in found]
         self._settled.intersection_update(marks)
@@ -30,7 +30,7 @@ class Ready:
         self._seen = {one.uri: one.identity for one in new}
         return taken
 
-    def settle(self, found: Iterable[Found]) -> None:
+    def settle(self, found: Iterable[Source]) -> None:
         """These are not to be taken again, unless they change."""
         self._settled.update(map(_mark, found))
 
@@ -38,11 +38,11 @@ class Ready:
         """Nothing is settled."""
         self._settled.clear()
 
-    def _is_whole(self, found: Found, now_us: int) -> bool:
+    def _is_whole(self, found: Source, now_us: int) -> bool:
         if local_path(found.uri) is None or self._seen.get(found.uri) == found.identity:
             return True
         return now_us - local_modified_us(found.identity) > self._interval_us
 
 
-def _mark(found: Found) -> bytes:
+def _mark(found: Source) -> bytes:
     return xxhash.xxh3_128_digest(f"{found.uri}\0{found.identity}".encode("utf-8", "surrogateescape"))

@@ -19,7 +19,7 @@ from underlay.store.store import Store
 LOCAL = "file"
 
 
-class Found(msgspec.Struct, frozen=True, array_like=True):
+class Source(msgspec.Struct, frozen=True, array_like=True):
     """An input: its uri, what tells its content from any other that it had or may have, and its size."""
 
     uri: str

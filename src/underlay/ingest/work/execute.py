@@ -18,14 +18,14 @@ from underlay.change.files.rows import RUN_BYTES
 from underlay.change.files.writer import FileWriter
 from underlay.change.rows.staged import Staged, discard
 from underlay.errors import Damaged, InvalidRequest, NewColumn, NotFound, UnderlayError, Unsupported
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.ingest.exactly_once.rejected_table import rejected_rows
-from underlay.ingest.rows.reading import NewColumns, Reading
-from underlay.ingest.source.source import Found
+from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.new_columns import find_new_columns
 from underlay.ingest.work.source_rows import SourceRows
-from underlay.ingest.work.work_unit import Done, Outcome, Work, pack_rows
+from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, WorkUnit, pack_rows
 from underlay.schema.record import from_record
 from underlay.store.store import Store
 from underlay.table.commit.commit import put_all
@@ -40,7 +40,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Advance = Callable[[int], None]
 
 
-def do_work(work: Work, store: Store, advance: Advance | None = None, *, held_bytes: int = HELD_BYTES) -> Done:
+def do_work(work: WorkUnit, store: Store, advance: Advance | None = None, *, held_bytes: int = HELD_BYTES) -> WorkDone:
     """Read the sources, and put their rows as files into the lake's `store`. When it raises, it leaves none.
 
     `advance` is told of the bytes of sources as they are read; an error that it raises passes. Raises Unavailable when
@@ -55,24 +55,24 @@ def do_work(work: Work, store: Store, advance: Advance | None = None, *, held_by
 
 
 class _Worker:
-    def __init__(self, work: Work, store: Store, advance: Advance | None, held_bytes: int) -> None:
+    def __init__(self, work: WorkUnit, store: Store, advance: Advance | None, held_bytes: int) -> None:
         self.staged: list[Staged] = []
         self._work = work
         self._store = store
         self._advance = advance
         self._held_bytes = held_bytes
-        self._reading = Reading(
+        self._reading = RowRules(
             schema=from_record(work.staging.definition.schema),
             dialect=work.dialect,
             new_columns=NewColumns.IGNORE if work.new_columns == "ignore" else NewColumns.ERROR,
             source_column=work.source_column,
         )
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[SourceOutcome] = []
         self._rejected: list[pa.Table] = []
 
-    def do(self) -> Done:
+    def do(self) -> WorkDone:
         self._write(table for found in self._work.sources for table in self._take(found))
-        return Done(
+        return WorkDone(
             staged=Staged(
                 entries=tuple(entry for one in self.staged for entry in one.entries),
                 layouts=tuple({layout.id: layout for one in self.staged for layout in one.layouts}.values()),
@@ -86,7 +86,7 @@ class _Worker:
         with suppress(UnderlayError):  # what is left is named by nobody, and swept
             discard(self._work.staging, self._store, staged)
 
-    def _take(self, found: Found) -> list[pa.Table]:
+    def _take(self, found: Source) -> list[pa.Table]:
         """The rows of a source for files that sources share; none of one that failed, or was large and has its own."""
         source = SourceRows(found, self._work, self._reading, self._advance)
         try:
@@ -111,30 +111,30 @@ class _Worker:
                 return []
         return held
 
-    def _keep(self, found: Found, source: SourceRows) -> None:
+    def _keep(self, found: Source, source: SourceRows) -> None:
         count = len(source.rejected)
-        self._outcomes.append(Outcome(uri=found.uri, row_count=source.row_count, rejected_count=count))
+        self._outcomes.append(SourceOutcome(uri=found.uri, row_count=source.row_count, rejected_count=count))
         if count:
             at = _EPOCH + timedelta(microseconds=self._work.at_us)
             self._rejected.append(rejected_rows(found, source.rejected, self._work.run, at))
 
-    def _failed(self, found: Found, source: SourceRows, error: UnderlayError) -> Outcome:
+    def _failed(self, found: Source, source: SourceRows, error: UnderlayError) -> SourceOutcome:
         if isinstance(error, NewColumn) and self._work.new_columns == "add":
             try:
                 columns = find_new_columns(found, self._work, self._reading)
             except FAULTS as other:
-                return Outcome(uri=found.uri, error=reason_of(other, found.uri))
+                return SourceOutcome(uri=found.uri, error=reason_of(other, found.uri))
             if len(columns):  # none: it is a field within a column, which is not added
-                return Outcome(uri=found.uri, new_columns=columns.serialize().to_pybytes())
+                return SourceOutcome(uri=found.uri, new_columns=columns.serialize().to_pybytes())
         count = len(source.rejected) if source.has_too_many_rejected else 0
-        return Outcome(uri=found.uri, error=reason_of(error, found.uri), rejected_count=count)
+        return SourceOutcome(uri=found.uri, error=reason_of(error, found.uri), rejected_count=count)
 
     def _write(self, rows: Iterable[pa.Table]) -> None:
         """Put these rows as files; when one of their sources fails meanwhile, none."""
         staging = self._work.staging
         keys = RevisionKeys(staging.folder)
         entries: list[FileEntry] = []
-        layouts: dict[str, Layout] = {}
+        layouts: dict[str, FileLayout] = {}
         try:
             for file in FileWriter(staging.definition, staging.next_block).write(self._runs(rows)):
                 put_all(self._store, file.objects(keys))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 
 SMALL_BYTES = 32 << 20
 """A larger source is read alone."""
@@ -17,7 +17,7 @@ _SOURCE_BYTES = 64 << 10
 """What opening a source costs, in bytes that could be read meanwhile."""
 
 
-def group(found: Sequence[Found], parallelism: int) -> list[tuple[Found, ...]]:
+def group(found: Sequence[Source], parallelism: int) -> list[tuple[Source, ...]]:
     """The groups, most work first: at least as many as are read at once, where there are so many sources."""
     large = [(one,) for one in found if one.size_bytes > SMALL_BYTES]
     small = [one for one in found if one.size_bytes <= SMALL_BYTES]
@@ -26,7 +26,7 @@ def group(found: Sequence[Found], parallelism: int) -> list[tuple[Found, ...]]:
     return sorted([*large, *_cut(small, total, count)], key=lambda one: -sum(map(_cost, one)))
 
 
-def _cut(found: Sequence[Found], total: int, count: int) -> Iterator[tuple[Found, ...]]:
+def _cut(found: Sequence[Source], total: int, count: int) -> Iterator[tuple[Source, ...]]:
     """So many parts of about the same cost, none of them empty, as far as there are sources."""
     begin = spent = made = 0
     for at, one in enumerate(found):
@@ -39,5 +39,5 @@ def _cut(found: Sequence[Found], total: int, count: int) -> Iterator[tuple[Found
             begin, made = at + 1, made + 1
 
 
-def _cost(found: Found) -> int:
+def _cost(found: Source) -> int:
     return found.size_bytes + _SOURCE_BYTES

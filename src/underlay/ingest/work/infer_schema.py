@@ -23,17 +23,17 @@ from underlay.ingest.rows.parquet import open_parquet
 from underlay.ingest.rows.reading import RECORD_BYTES, Dialect
 from underlay.ingest.rows.schema_drift import drift
 from underlay.ingest.source.decompressed import Plain
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 from underlay.schema.arrow_aliases import AnyArray, AnyField, AnyType
 from underlay.schema.convert.arrow import from_arrow
 
 SAMPLE_BYTES = 1 << 20
 
-Sample = tuple[str, Kind, BufferedIOBase]
+Sample = tuple[str, FileFormat, BufferedIOBase]
 """A source's name, its kind and its bytes, from the beginning."""
 
 
-def combine(found: Sequence[tuple[str, Kind, pa.Schema]]) -> pa.Schema:
+def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:
     """The columns of any of the sources, each with the narrowest type that holds what was seen of it.
 
     That is text for a column of CSV which is written in different ways. Raises SchemaMismatch, naming two sources, when
@@ -47,18 +47,18 @@ def combine(found: Sequence[tuple[str, Kind, pa.Schema]]) -> pa.Schema:
         together = common(together, _as_text(own, texts), first, name)
     schema = without_nulls(together)
     for name, kind, own in found:
-        if kind is Kind.PARQUET:
+        if kind is FileFormat.PARQUET:
             _check_declared(schema, own, name)
     return schema
 
 
-def _only_text(found: Sequence[tuple[str, Kind, pa.Schema]]) -> set[str]:
+def _only_text(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> set[str]:
     """The columns that only CSV has, in ways that have no type in common but text."""
     types: dict[str, list[AnyField]] = {}
     for _, _, own in found:
         for field in own:
             types.setdefault(field.name, []).append(field)
-    others = {name for _, kind, own in found if kind not in (Kind.CSV, Kind.TSV) for name in own.names}
+    others = {name for _, kind, own in found if kind not in (FileFormat.CSV, FileFormat.TSV) for name in own.names}
     return {name for name, fields in types.items() if name not in others and not _go_together(fields)}
 
 
@@ -79,15 +79,15 @@ def without_nulls(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(_known(field.type)) for field in schema])
 
 
-def infer_one(name: str, kind: Kind, file: BufferedIOBase, dialect: Dialect) -> pa.Schema:
+def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialect) -> pa.Schema:
     """The columns of one source; null is the type of those without a value. Raises SourceUnreadable, Unsupported."""
     try:
         match kind:
-            case Kind.PARQUET:
+            case FileFormat.PARQUET:
                 return open_parquet(file).schema_arrow.remove_metadata()
-            case Kind.CSV | Kind.TSV:
+            case FileFormat.CSV | FileFormat.TSV:
                 return _guess_csv(Plain(file, name), kind, dialect)
-            case Kind.JSON:
+            case FileFormat.JSON:
                 return _guess_json(Plain(file, name))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise SourceUnreadable("its columns cannot be told", place=name, found=str(error).strip()) from None
@@ -96,7 +96,7 @@ def infer_one(name: str, kind: Kind, file: BufferedIOBase, dialect: Dialect) -> 
     raise Unsupported("sources of this kind are not ingested", place=name, found=kind.name, hint="Use Parquet.")
 
 
-def _guess_csv(plain: Plain, kind: Kind, dialect: Dialect) -> pa.Schema:
+def _guess_csv(plain: Plain, kind: FileFormat, dialect: Dialect) -> pa.Schema:
     if not dialect.has_header:
         raise SchemaMismatch("a source without a header does not name its columns", place=plain.name)
     blocks = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES)

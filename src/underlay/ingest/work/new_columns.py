@@ -10,27 +10,27 @@ from underlay.errors import InvalidRequest, SchemaMismatch, SourceUnreadable, Un
 from underlay.ingest.csv.blocks import Blocks
 from underlay.ingest.csv.records import LINES
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
-from underlay.ingest.rows.reading import Reading
+from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.source.decompressed import Plain
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.source.pinned import open_pinned
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.infer_schema import common, decode_line, infer_one, without_nulls, written_type
 from underlay.ingest.work.source_rows import kind_in
-from underlay.ingest.work.work_unit import Work
+from underlay.ingest.work.work_unit import WorkUnit
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.table_schema import TableSchema
 
 
-def find_new_columns(found: Found, work: Work, reading: Reading) -> pa.Schema:
+def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Schema:
     """The columns of a source that the table does not have, with types; null is the type of those without a value.
 
     Of CSV the types are guessed from its beginning; of JSON from every line, since a key may come late.
     """
     kind = kind_in(work, found)
     with open_pinned(found, work.store_options) as file:
-        if kind is Kind.JSON:
+        if kind is FileFormat.JSON:
             return _from_lines(Plain(file, found.uri), reading)
         every = infer_one(found.uri, kind, file, work.dialect)
     return pa.schema([field for field in every if field.name not in reading.schema.names])
@@ -73,7 +73,7 @@ def _check_new(columns: pa.Schema, schema: TableSchema) -> None:
             )
 
 
-def _from_lines(plain: Plain, reading: Reading) -> pa.Schema:
+def _from_lines(plain: Plain, reading: RowRules) -> pa.Schema:
     columns = pa.schema([])
     for objects in _objects(plain, reading):
         names = list(dict.fromkeys(name for found in objects for name in found if name not in reading.schema.names))
@@ -82,7 +82,7 @@ def _from_lines(plain: Plain, reading: Reading) -> pa.Schema:
     return columns
 
 
-def _objects(plain: Plain, reading: Reading) -> Iterator[list[dict[str, object]]]:
+def _objects(plain: Plain, reading: RowRules) -> Iterator[list[dict[str, object]]]:
     blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
     blocks.begin()
     for block in blocks.cut(LINES):

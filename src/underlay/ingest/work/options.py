@@ -11,7 +11,7 @@ from underlay.change.register.find_files import path_text
 from underlay.errors import InvalidRequest
 from underlay.ingest.exactly_once.ledger import Policy
 from underlay.ingest.rows.reading import Dialect
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.work.settings import NewColumnsPolicy, Settings, Threshold
 from underlay.store.open import Option
 
@@ -39,7 +39,7 @@ class PlainOptions(TypedDict, total=False):
 class Options(PlainOptions, total=False):
     """The fields of `Settings` but the sources, in forms that are easy to write."""
 
-    kind: str | Kind | None
+    kind: str | FileFormat | None
     """Such as `csv`."""
     max_rejected: int | str | Threshold | None
     """Such as 1000 or `5%`."""
@@ -48,7 +48,7 @@ class Options(PlainOptions, total=False):
 def read_options(
     sources: Sources,
     *,
-    kind: str | Kind | None = None,
+    kind: str | FileFormat | None = None,
     max_rejected: int | str | Threshold | None = None,
     **options: Unpack[PlainOptions],
 ) -> Settings:
@@ -64,9 +64,9 @@ def read_options(
     )
 
 
-def _kind(name: str) -> Kind:
-    found = next((kind for kind in Kind if kind.name.lower() == name.lower()), None)
+def _kind(name: str) -> FileFormat:
+    found = next((kind for kind in FileFormat if kind.name.lower() == name.lower()), None)
     if found is None:
-        known = ", ".join(kind.name.lower() for kind in Kind if kind is not Kind.ARROW)
+        known = ", ".join(kind.name.lower() for kind in FileFormat if kind is not FileFormat.ARROW)
         raise InvalidRequest("not a kind of source", found=name, expected=known)
     return found

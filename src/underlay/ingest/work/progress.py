@@ -7,7 +7,7 @@ from typing import Protocol
 from underlay.ingest.exactly_once.ledger import Ledger
 
 
-class Progress(Protocol):
+class IngestProgress(Protocol):
     """Is told of an ingest's steps, `advanced` from several threads."""
 
     def found(self, ledger: Ledger) -> None:

@@ -9,24 +9,24 @@ from underlay.errors import Unsupported
 from underlay.ingest.csv.read import read_csv
 from underlay.ingest.json.read import read_json
 from underlay.ingest.rows.parquet import read_parquet
-from underlay.ingest.rows.reading import Reading, Taken
+from underlay.ingest.rows.reading import RowRules, TakenRows
 from underlay.ingest.source.decompressed import Plain
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 
 
-def read_source(file: BufferedIOBase, kind: Kind, reading: Reading, *, name: str) -> Iterator[Taken]:
+def read_source(file: BufferedIOBase, kind: FileFormat, reading: RowRules, *, name: str) -> Iterator[TakenRows]:
     """The rows of a source in its order, some at a time, and what is rejected. `file` is seekable, at its beginning.
 
-    A source without rows gives one `Taken` without rows, or none. Raises SourceUnreadable for one that is cut short,
+    A source without rows gives one `TakenRows` without rows, or none. Raises SourceUnreadable for one that is cut short,
     damaged or not what `kind` says, SchemaMismatch for columns that are not let through, Unsupported for a column that
     this kind of source cannot hold; what reading `file` raises passes, such as Replaced. Memory is bounded by
     `block_bytes` and `record_bytes`; of Parquet, by a row group's pages.
     """
     match kind:
-        case Kind.CSV | Kind.TSV:
+        case FileFormat.CSV | FileFormat.TSV:
             return read_csv(Plain(file, name), kind, reading)
-        case Kind.JSON:
+        case FileFormat.JSON:
             return read_json(Plain(file, name), reading)
-        case Kind.PARQUET:
+        case FileFormat.PARQUET:
             return read_parquet(file, reading, name)
     raise Unsupported("sources of this kind are not ingested", place=name, found=kind.name, hint="Use Parquet.")

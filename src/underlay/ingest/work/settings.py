@@ -10,7 +10,7 @@ from underlay.change.define.define import SchemaLike
 from underlay.errors import InvalidRequest
 from underlay.ingest.exactly_once.ledger import POLICIES, Policy
 from underlay.ingest.rows.reading import Dialect
-from underlay.ingest.source.file_format import Kind
+from underlay.ingest.source.file_format import FileFormat
 from underlay.store.open import Option
 
 NewColumnsPolicy = Literal["error", "ignore", "add"]
@@ -56,7 +56,7 @@ class Settings:
     """Paths, patterns and URLs, as `find.find_sources` takes them."""
     store_options: Mapping[str, Option] = field(default_factory=dict)
     """Of the stores of remote sources."""
-    kind: Kind | None = None
+    kind: FileFormat | None = None
     """What the sources are; without it, each one's name says so."""
     dialect: Dialect = field(default_factory=Dialect)
     columns: SchemaLike | None = None
@@ -85,7 +85,7 @@ class Settings:
         if self.new_columns not in NEW_COLUMNS:
             expected = ", ".join(NEW_COLUMNS)
             raise InvalidRequest("not a policy for new columns", expected=expected, found=self.new_columns)
-        if self.kind is Kind.ARROW:
+        if self.kind is FileFormat.ARROW:
             raise InvalidRequest("Arrow files are not ingested", hint="Use Parquet.")
         if self.batch_sources < 1 or self.batch_bytes < 1:
             raise InvalidRequest("a batch takes at least one source and one byte")

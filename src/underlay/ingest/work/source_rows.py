@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from underlay.errors import SourceEmpty, SourceUnreadable
-from underlay.ingest.rows.reading import Reading, Rejected, Taken
-from underlay.ingest.source.file_format import Kind, kind_of
+from underlay.ingest.rows.reading import Rejected, RowRules, TakenRows
+from underlay.ingest.source.file_format import FileFormat, kind_of
 from underlay.ingest.source.pinned import open_pinned
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.read_source import read_source
-from underlay.ingest.work.work_unit import Work
+from underlay.ingest.work.work_unit import WorkUnit
 
 REJECTED_ROWS = 200_000
 REJECTED_BYTES = 64 << 20
 """What is kept of a source's rejected rows at most. One with more of them is not what it was taken for."""
 
 
-def kind_in(work: Work, found: Found) -> Kind:
+def kind_in(work: WorkUnit, found: Source) -> FileFormat:
     """What a source of a work is. Raises InvalidRequest when its name does not say so, and nobody else does."""
-    return Kind[work.kind] if work.kind is not None else kind_of(found.uri)
+    return FileFormat[work.kind] if work.kind is not None else kind_of(found.uri)
 
 
 class SourceRows:
     """Reads a source. `row_count` and `rejected` are of what was read until now."""
 
-    def __init__(self, found: Found, work: Work, reading: Reading, advance: Callable[[int], None] | None) -> None:
+    def __init__(self, found: Source, work: WorkUnit, reading: RowRules, advance: Callable[[int], None] | None) -> None:
         self.row_count = 0
         self.rejected: list[Rejected] = []
         self.has_too_many_rejected = False
@@ -56,7 +56,7 @@ class SourceRows:
         """Say of all bytes that were not read that they are done with."""
         self._tell(self._found.size_bytes)
 
-    def _keep(self, taken: Taken) -> None:
+    def _keep(self, taken: TakenRows) -> None:
         self.row_count += taken.rows.num_rows
         self.rejected += taken.rejected
         self._raw_bytes += sum(len(one.raw) for one in taken.rejected)

@@ -9,19 +9,19 @@ import pyarrow as pa
 
 from underlay.change.rows.staged import Staged, Staging
 from underlay.ingest.rows.reading import Dialect
-from underlay.ingest.source.source import Found
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.settings import NewColumnsPolicy
 from underlay.store.open import Option
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     """Sources to read, and how. `encode` and `decode` make bytes of it."""
 
     run: str
     """The owner of the claims."""
     at_us: int
     """When the run read them, for rejected rows."""
-    sources: tuple[Found, ...]
+    sources: tuple[Source, ...]
     kind: str | None = None
     """The name of a `Kind`; without it each source's name says so."""
     staging: Staging
@@ -37,7 +37,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         return sum(one.size_bytes for one in self.sources)
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a source: its rows; why it could not be read; or columns that the table lacks."""
 
     uri: str
@@ -49,30 +49,30 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """An Arrow schema, when the source has columns that are to be added first; then nothing of it was written."""
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
     """Files with the rows of all sources that were read, and what became of each source."""
 
     staged: Staged
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SourceOutcome, ...]
     rejected: bytes = b""
     """Rejected rows, as a compressed Arrow stream; empty when there are none."""
     told_bytes: int = 0
     """How many bytes of the sources `advance` was told of."""
 
 
-def encode(value: Work | Done) -> bytes:
+def encode(value: WorkUnit | WorkDone) -> bytes:
     """The bytes of a work, or of what came of it."""
     return msgspec.msgpack.encode(value)
 
 
-def decode_work(data: bytes) -> Work:
+def decode_work(data: bytes) -> WorkUnit:
     """The work in these bytes."""
-    return msgspec.msgpack.decode(data, type=Work)
+    return msgspec.msgpack.decode(data, type=WorkUnit)
 
 
-def decode_done(data: bytes) -> Done:
+def decode_done(data: bytes) -> WorkDone:
     """What came of a work, from these bytes."""
-    return msgspec.msgpack.decode(data, type=Done)
+    return msgspec.msgpack.decode(data, type=WorkDone)
 
 
 def pack_rows(tables: Sequence[pa.Table]) -> bytes:

@@ -12,8 +12,8 @@ from typing import Protocol
 from underlay.change.rows.staged import discard
 from underlay.errors import UnderlayError
 from underlay.ingest.work.execute import do_work
-from underlay.ingest.work.progress import NoProgress, Progress
-from underlay.ingest.work.work_unit import Done, Work
+from underlay.ingest.work.progress import IngestProgress, NoProgress
+from underlay.ingest.work.work_unit import WorkDone, WorkUnit
 from underlay.store.store import Store
 
 
@@ -24,7 +24,7 @@ class Workers(Protocol):
     def parallelism(self) -> int:
         """How many works are done at once."""
 
-    def run(self, works: Sequence[Work]) -> Generator[Done, None, None]:
+    def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
         """What comes of each work, each once, in any order, as they are done. An error of one ends all, and so does
         closing it."""
 
@@ -40,7 +40,7 @@ class _Stopped(Exception):
 class LocalWorkers:
     """Threads of this process. Reading CSV and writing Parquet let other threads run; reading JSON lines does not."""
 
-    def __init__(self, store: Store, *, progress: Progress | None = None, parallelism: int | None = None) -> None:
+    def __init__(self, store: Store, *, progress: IngestProgress | None = None, parallelism: int | None = None) -> None:
         self._store = store
         self._progress = progress or NoProgress()
         self._parallelism = parallelism or os.cpu_count() or 1
@@ -50,7 +50,7 @@ class LocalWorkers:
         """As many as there are cores, unless told otherwise."""
         return self._parallelism
 
-    def run(self, works: Sequence[Work]) -> Generator[Done, None, None]:
+    def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
         """The works in threads; bytes are told while they are read."""
         stopped = Event()
 
@@ -71,7 +71,7 @@ class LocalWorkers:
             pool.shutdown(wait=True, cancel_futures=True)
             self._discard(waiting)
 
-    def _discard(self, unwanted: Mapping[Future[Done], Work]) -> None:
+    def _discard(self, unwanted: Mapping[Future[WorkDone], WorkUnit]) -> None:
         """Delete the files of works that were done and that nobody took."""
         for future, work in unwanted.items():
             if not future.cancelled() and future.exception() is None:

@@ -14,7 +14,7 @@ from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.statement import check_statement, is_pushed_right
-from underlay.local.sql.tables import Resolve, Source, Sources
+from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
 from underlay.local.sql.time_travel import Rewritten, quoted, rewrite_time_travel
 
 Parameters = Sequence[object] | Mapping[str, object]
@@ -41,7 +41,7 @@ def run_sql(
     """
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
-    sources = Sources(rewritten, resolve, tables)
+    sources = QueriedTables(rewritten, resolve, tables)
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
     def run(*, pushdown: bool) -> SqlResult:
@@ -94,7 +94,7 @@ def _stream(connection: duckdb.DuckDBPyConnection, text: str, parameters: Parame
 
 class _Query:
     def __init__(
-        self, engine: Engine, connection: duckdb.DuckDBPyConnection, rewritten: Rewritten, sources: Sources
+        self, engine: Engine, connection: duckdb.DuckDBPyConnection, rewritten: Rewritten, sources: QueriedTables
     ) -> None:
         self._engine = engine
         self._connection = connection
@@ -150,7 +150,7 @@ class _Query:
             interrupt=connection.interrupt,
         )
 
-    def _add_view(self, source: Source) -> None:
+    def _add_view(self, source: QueriedTable) -> None:
         """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
         schema = f"memory.{quoted(source.schema)}"
         self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")

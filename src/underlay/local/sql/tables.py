@@ -22,7 +22,7 @@ _CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_colu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class QueriedTable:
     """A snapshot and the name that the query has for it."""
 
     schema: str
@@ -30,7 +30,7 @@ class Source:
     dataset: TableDataset
 
 
-class Sources:
+class QueriedTables:
     """The tables of one query. Raises TableNotFound, and Unsupported for a table that DuckDB would misread."""
 
     def __init__(self, rewritten: Rewritten, resolve: Resolve, tables: Callable[[], Iterable[str]]) -> None:
@@ -49,7 +49,7 @@ class Sources:
         return [f"{dataset}.{table}" for dataset, table in dotted_names(self._rewritten.tokens)]
 
     @cached_property
-    def named(self) -> list[Source]:
+    def named(self) -> list[QueriedTable]:
         """The tables and versions whose names stand in the text, and all tables when it asks the catalog."""
         newest = ((name, self._resolve(name, None, None)) for name in self._names())
         found = [
@@ -70,7 +70,7 @@ class Sources:
         """
         return not any(_has_unlike_type(field.type) for source in self.named for field in source.dataset.schema)
 
-    def find_named(self, dataset: str, table: str) -> Source | None:
+    def find_named(self, dataset: str, table: str) -> QueriedTable | None:
         """The newest version of a table that stands in the text."""
         name = f"{dataset}.{table}".lower()
         return next((one for one in self.named if f"{one.schema}.{one.table}".lower() == name), None)
@@ -83,21 +83,21 @@ class Sources:
         pairs = {pair.lower() for pair in self.pairs}
         return [name for name in self.tables if name.lower() in pairs] if pairs else []
 
-    def _version(self, travel: Travel) -> Source:
+    def _version(self, travel: Travel) -> QueriedTable:
         name = f"{travel.dataset}.{travel.table}"
         written = next((one for one in self.tables if one.lower() == name.lower()), None)
         found = None if written is None else self._resolve(written, travel.version, travel.as_of)
         if found is None:
             raise no_table(name, self.tables)
-        return Source(schema=travel.schema, table=travel.table, dataset=found)
+        return QueriedTable(schema=travel.schema, table=travel.table, dataset=found)
 
 
-def _source(name: str, dataset: TableDataset) -> Source:
+def _source(name: str, dataset: TableDataset) -> QueriedTable:
     schema, table = split_name(name)
-    return Source(schema=schema, table=table, dataset=dataset)
+    return QueriedTable(schema=schema, table=table, dataset=dataset)
 
 
-def _check_names(source: Source) -> None:
+def _check_names(source: QueriedTable) -> None:
     """Raise Unsupported for columns, or fields of one struct, that DuckDB takes for the same."""
     for group in _groups(pa.struct(list(source.dataset.schema)), ()):
         by_fold: dict[bytes, list[str]] = {}

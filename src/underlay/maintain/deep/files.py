@@ -20,14 +20,14 @@ from underlay.index.segment.widen import widened
 from underlay.maintain.deep.rows import RowsCheck, row_problems
 from underlay.maintain.deep.statistics import Types, footer_problems, stored_statistics
 from underlay.maintain.verify.files import file_finding, read_sidecar
-from underlay.maintain.verify.finding import Finding, Kind, Severity, VersionRange
-from underlay.maintain.verify.history import FileFacts, History, facts_of
-from underlay.maintain.verify.runner import Work
+from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding, VersionRange
+from underlay.maintain.verify.history import History, RecordedFile, facts_of
+from underlay.maintain.verify.runner import VerifyContext
 from underlay.maintain.verify.segments import load_segment
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import MAGIC, TAIL_BYTES, read_tail
 from underlay.pm.verify import check_against_parquet
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 from underlay.schema.partitioning.transform import bind_partition
 from underlay.schema.record import from_record
 from underlay.values.ranges import ByteRange
@@ -61,8 +61,8 @@ class _Outcome:
 
 
 def verify_deep(
-    work: Work, history: History, whole: Mapping[str, FileFacts], bad_sidecars: Collection[str]
-) -> Iterator[Finding]:
+    work: VerifyContext, history: History, whole: Mapping[str, RecordedFile], bad_sidecars: Collection[str]
+) -> Iterator[VerifyFinding]:
     """Read the files that are there, each once for every way in which entries describe it."""
     lost: set[str] = set()
     said = _all_said(work, history, whole, bad_sidecars)
@@ -76,11 +76,11 @@ def verify_deep(
         yield from _findings(history, outcome)
 
 
-def _findings(history: History, outcome: _Outcome) -> Iterator[Finding]:
+def _findings(history: History, outcome: _Outcome) -> Iterator[VerifyFinding]:
     said, location = outcome.said, outcome.said.entry.location
     if outcome.wrong:
-        yield Finding(
-            kind=Kind.WRONG_STATISTICS,
+        yield VerifyFinding(
+            kind=FindingKind.WRONG_STATISTICS,
             severity=Severity.ANSWERS,
             place=said.place,
             problem=f"of {location}: {_few(outcome.wrong)}",
@@ -88,8 +88,8 @@ def _findings(history: History, outcome: _Outcome) -> Iterator[Finding]:
             hint="Queries with a filter may leave out rows of this file; scans without one do not.",
         )
     if outcome.sidecar:
-        yield Finding(
-            kind=Kind.SIDECAR,
+        yield VerifyFinding(
+            kind=FindingKind.SIDECAR,
             severity=Severity.ANSWERS,
             place=history.keys.sidecar(location),
             problem=_few(outcome.sidecar),
@@ -97,8 +97,8 @@ def _findings(history: History, outcome: _Outcome) -> Iterator[Finding]:
             hint="The sidecar is the one that was written with the file, and the file says otherwise.",
         )
     if outcome.unknown is not None:
-        yield Finding(
-            kind=Kind.DAMAGED,
+        yield VerifyFinding(
+            kind=FindingKind.DAMAGED,
             severity=Severity.NOTE,
             place=history.keys.file(location) or location,
             problem=f"its rows could not be compared: {outcome.unknown}",
@@ -111,7 +111,7 @@ def _few(problems: list[str]) -> str:
 
 
 def _all_said(
-    work: Work, history: History, whole: Mapping[str, FileFacts], bad_sidecars: Collection[str]
+    work: VerifyContext, history: History, whole: Mapping[str, RecordedFile], bad_sidecars: Collection[str]
 ) -> Iterator[_Said]:
     """Every entry that says something new, in the order of versions."""
     seen: dict[str, set[bytes]] = {}
@@ -140,7 +140,7 @@ def _all_said(
         )
 
 
-def _entries(work: Work, history: History) -> Iterator[tuple[FileEntry, Types, Root, str | None]]:
+def _entries(work: VerifyContext, history: History) -> Iterator[tuple[FileEntry, Types, Root, str | None]]:
     """The entries of tails and of segments, each of these once, with the root that first names them."""
     read: set[str] = set()
     for version in history.versions:
@@ -161,7 +161,7 @@ def _entries(work: Work, history: History) -> Iterator[tuple[FileEntry, Types, R
                         yield entry, of_segment, root, ref.id
 
 
-def _look(work: Work, history: History, said: _Said) -> _Outcome:
+def _look(work: VerifyContext, history: History, said: _Said) -> _Outcome:
     outcome = _Outcome(said=said)
     entry = said.entry
     try:
@@ -176,7 +176,7 @@ def _look(work: Work, history: History, said: _Said) -> _Outcome:
     return outcome
 
 
-def _read_footer(place: Place, entry: FileEntry) -> Footer:
+def _read_footer(place: ObjectPlace, entry: FileEntry) -> Footer:
     """The footer that the entry names. Raises Damaged, NotFound."""
     end = entry.size_bytes - TAIL_BYTES
     wanted = [ByteRange(0, len(MAGIC)), ByteRange(end - entry.footer_bytes, entry.size_bytes)]
@@ -193,7 +193,7 @@ def _read_footer(place: Place, entry: FileEntry) -> Footer:
     return Footer.parse(raw)
 
 
-def _compare(history: History, said: _Said, place: Place, footer: Footer, outcome: _Outcome) -> None:
+def _compare(history: History, said: _Said, place: ObjectPlace, footer: Footer, outcome: _Outcome) -> None:
     entry, schema = said.entry, from_record(said.definition.schema)
     layout = history.layouts.get(entry.layout)
     if layout is None:
@@ -221,11 +221,11 @@ def _compare(history: History, said: _Said, place: Place, footer: Footer, outcom
     outcome.wrong += row_problems(check)
 
 
-def _sidecar_problems(work: Work, history: History, place: Place, entry: FileEntry) -> list[str]:
+def _sidecar_problems(work: VerifyContext, history: History, place: ObjectPlace, entry: FileEntry) -> list[str]:
     """The sidecar of a file of ours against the file's footer and values, by a copy of it on this machine's disk."""
     if not is_own(entry.location):
         return []
-    sidecar = read_sidecar(Place(work.store, history.keys.sidecar(entry.location)), facts_of(entry))
+    sidecar = read_sidecar(ObjectPlace(work.store, history.keys.sidecar(entry.location)), facts_of(entry))
     with tempfile.TemporaryDirectory(prefix="underlay-verify-") as folder:
         path = Path(folder) / entry.location
         with path.open("wb") as copy:

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.errors import Inconsistent
-from underlay.index.entry import FileEntry, Flag, Layout
+from underlay.index.entry import FileEntry, FileLayout, Flag
 from underlay.index.segment.arrays import ChunkStatistics
 from underlay.parquet.footer.minimal import Chunk
 from underlay.prune.domains.domain import KeyArray
 from underlay.prune.predicates.operand import format_column
 from underlay.scan.read.file_read import BlockChunks, FileRead
 from underlay.scan.read.file_shape import FileShape
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 from underlay.schema.arrow_aliases import AnyArray
 from underlay.schema.bound_storage import Storage, domain_of, storage_of
 from underlay.schema.cast.list_items import list_entries, map_entries
@@ -25,16 +25,16 @@ from underlay.schema.convert.stored_values import one_array, stored_values
 from underlay.schema.partitioning.partition import apply_transform
 from underlay.schema.partitioning.transform import PartitionField
 from underlay.schema.table_schema import LeafColumn, TableSchema
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsCheck:
     """A file, and what is said of its rows: statistics by leaf, in the schema's types, and partition values."""
 
-    place: Place
+    place: ObjectPlace
     entry: FileEntry
-    layout: Layout
+    layout: FileLayout
     schema: TableSchema
     statistics: Mapping[int, ChunkStatistics]
     partitions: Sequence[tuple[PartitionField, bytes | None]] = ()
@@ -111,7 +111,7 @@ def _leaf_problems(leaf: LeafColumn, statistics: ChunkStatistics, block: int, va
     name = format_column(leaf.path)
     if Flag.HAS_NULL_COUNT in flags and not leaf.is_repeated and statistics.null_counts[block] != values.null_count:
         yield f"{name} has {values.null_count} nulls, not {statistics.null_counts[block]}"
-    if leaf.type.kind in (Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64):
+    if leaf.type.kind in (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64):
         is_nan = pc.is_nan(values.cast(pa.float64()))
         if Flag.MAY_HOLD_NAN not in flags and pc.any(is_nan).as_py():
             yield f"{name} holds NaN"
@@ -139,7 +139,7 @@ def _extremes(values: AnyArray, scalar: Scalar) -> KeyArray | None:
     present = values.drop_null()
     if not len(present) or storage_of(scalar) is Storage.NONE:
         return None
-    if scalar.kind is Kind.DECIMAL:
+    if scalar.kind is TypeKind.DECIMAL:
         ends = pc.min_max(present)
         stored = stored_values(pa.array([ends["min"].as_py(), ends["max"].as_py()], present.type), scalar)
     else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from underlay.index.entry import ColumnEntry, FileEntry, Flag, Layout
+from underlay.index.entry import ColumnEntry, FileEntry, FileLayout, Flag
 from underlay.index.intake.statistics import LeafArrays, column_arrays
 from underlay.index.keys import is_own
 from underlay.index.segment.arrays import ChunkStatistics
@@ -44,7 +44,7 @@ def _unpacked(column: ColumnEntry, scalar: Scalar, entry: FileEntry) -> ChunkSta
 
 
 def footer_problems(
-    entry: FileEntry, stored: Mapping[int, ChunkStatistics], footer: Footer, layout: Layout, schema: TableSchema
+    entry: FileEntry, stored: Mapping[int, ChunkStatistics], footer: Footer, layout: FileLayout, schema: TableSchema
 ) -> Iterator[str]:
     """Where an entry claims what the footer does not give, or names other places than the footer.
 

@@ -10,9 +10,9 @@ import msgspec
 from underlay.errors import Damaged, Inconsistent, NotFound, UnderlayError, Unsupported
 from underlay.index.catalog import ACTIVE, Catalog, decode_catalog
 from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
-from underlay.maintain.verify.finding import CatalogReport, Finding, Kind, Severity
+from underlay.maintain.verify.finding import CatalogReport, FindingKind, Severity, VerifyFinding
 from underlay.maintain.verify.links import Link, find_backward, find_numbers, find_strangers
-from underlay.maintain.verify.runner import Work
+from underlay.maintain.verify.runner import VerifyContext
 from underlay.store.store import Store
 from underlay.table.versions.chain import Hint
 
@@ -30,7 +30,7 @@ class CatalogCheck:
     newest: Catalog | None
 
 
-def verify_catalog(work: Work) -> CatalogCheck:
+def verify_catalog(work: VerifyContext) -> CatalogCheck:
     """Read every entry. Raises NotFound when there is no lake."""
     keys = {found.key for found in work.store.list_objects(CATALOG) if found.key.endswith(".json")}
     numbers = find_numbers(keys, catalog_key)
@@ -45,7 +45,10 @@ def verify_catalog(work: Work) -> CatalogCheck:
         *(_unread(number, found, newest) for number, found in read.items() if isinstance(found, UnderlayError)),
         *(
             _finding(
-                number, "the entry does not follow the one before, or is another lake's", Kind.INCONSISTENT, newest
+                number,
+                "the entry does not follow the one before, or is another lake's",
+                FindingKind.INCONSISTENT,
+                newest,
             )
             for number in sorted(strangers)
         ),
@@ -61,7 +64,7 @@ def verify_catalog(work: Work) -> CatalogCheck:
     return CatalogCheck(report=report, newest=newest)
 
 
-def check_hint(store: Store, key: str, newest: int, key_of: Callable[[int], str]) -> Iterator[Finding]:
+def check_hint(store: Store, key: str, newest: int, key_of: Callable[[int], str]) -> Iterator[VerifyFinding]:
     """A hint past the end of its chain: nothing believes it, but somebody once saw that number. One request, and a
     second for a number that was not there when the chain was listed."""
     try:
@@ -69,13 +72,16 @@ def check_hint(store: Store, key: str, newest: int, key_of: Callable[[int], str]
     except NotFound:
         return
     except msgspec.MsgspecError:
-        yield Finding(
-            kind=Kind.DAMAGED, severity=Severity.NOTE, place=key, problem="the hint cannot be read, and is not needed"
+        yield VerifyFinding(
+            kind=FindingKind.DAMAGED,
+            severity=Severity.NOTE,
+            place=key,
+            problem="the hint cannot be read, and is not needed",
         )
         return
     if number > newest and store.head(key_of(number)) is None:
-        yield Finding(
-            kind=Kind.INCONSISTENT,
+        yield VerifyFinding(
+            kind=FindingKind.INCONSISTENT,
             severity=Severity.NOTE,
             place=key,
             problem=f"the hint names number {number}, and the newest object that is there is {newest}",
@@ -107,15 +113,15 @@ def _of_other_lakes(entries: Mapping[int, Catalog]) -> set[int]:
     return {number for number, entry in entries.items() if entry.lake_id != usual}
 
 
-def _unread(number: int, found: UnderlayError, newest: Catalog | None) -> Finding:
+def _unread(number: int, found: UnderlayError, newest: Catalog | None) -> VerifyFinding:
     if isinstance(found, NotFound):
-        return _finding(number, "the entry is missing", Kind.MISSING, newest)
-    return _finding(number, str(found), Kind.DAMAGED, newest)
+        return _finding(number, "the entry is missing", FindingKind.MISSING, newest)
+    return _finding(number, str(found), FindingKind.DAMAGED, newest)
 
 
-def _finding(number: int, problem: str, kind: Kind, newest: Catalog | None) -> Finding:
+def _finding(number: int, problem: str, kind: FindingKind, newest: Catalog | None) -> VerifyFinding:
     is_newest = newest is None or number > newest.number
-    return Finding(
+    return VerifyFinding(
         kind=kind,
         severity=Severity.LOST,
         place=catalog_key(number),
@@ -124,7 +130,7 @@ def _finding(number: int, problem: str, kind: Kind, newest: Catalog | None) -> F
     )
 
 
-def _contradictions(entries: Mapping[int, Catalog]) -> Iterator[Finding]:
+def _contradictions(entries: Mapping[int, Catalog]) -> Iterator[VerifyFinding]:
     for number in find_backward(_links(entries)):
         yield _wrong(number, "the entry is not newer than the one before")
     for number, entry in entries.items():
@@ -137,5 +143,7 @@ def _contradictions(entries: Mapping[int, Catalog]) -> Iterator[Finding]:
                 yield _wrong(number, f"{name} has not exactly one active revision")
 
 
-def _wrong(number: int, problem: str) -> Finding:
-    return Finding(kind=Kind.INCONSISTENT, severity=Severity.ANSWERS, place=catalog_key(number), problem=problem)
+def _wrong(number: int, problem: str) -> VerifyFinding:
+    return VerifyFinding(
+        kind=FindingKind.INCONSISTENT, severity=Severity.ANSWERS, place=catalog_key(number), problem=problem
+    )

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from underlay.errors import Damaged, InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
 from underlay.index.keys import is_own
-from underlay.maintain.verify.finding import Finding, Kind, Severity
-from underlay.maintain.verify.history import FileFacts, History
-from underlay.maintain.verify.runner import Work
+from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding
+from underlay.maintain.verify.history import History, RecordedFile
+from underlay.maintain.verify.runner import VerifyContext
 from underlay.pm.format.checksum import identity
 from underlay.pm.format.sidecar import Sidecar, decode
 from underlay.pm.verify import check_structure
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 from underlay.store.store import Store, StoredObject
 
 Listed = Mapping[str, StoredObject]
@@ -24,14 +24,14 @@ Listed = Mapping[str, StoredObject]
 class FilesCheck:
     """What was found, and which files can be read."""
 
-    findings: tuple[Finding, ...]
-    whole: tuple[FileFacts, ...]
+    findings: tuple[VerifyFinding, ...]
+    whole: tuple[RecordedFile, ...]
 
 
-def verify_files(work: Work, history: History, listed: Listed) -> FilesCheck:
+def verify_files(work: VerifyContext, history: History, listed: Listed) -> FilesCheck:
     """Every file by the listing of its revision's folder; files elsewhere by a request each."""
-    findings: list[Finding] = []
-    whole: list[FileFacts] = []
+    findings: list[VerifyFinding] = []
+    whole: list[RecordedFile] = []
     files = list(history.files.values())
     problems = work.each(lambda facts: _file_problem(work, history, facts, listed), files)
     for facts, problem in zip(files, problems, strict=True):
@@ -42,13 +42,19 @@ def verify_files(work: Work, history: History, listed: Listed) -> FilesCheck:
     return FilesCheck(findings=tuple(findings), whole=tuple(whole))
 
 
-def file_finding(history: History, location: str, problem: UnderlayError) -> Finding:
+def file_finding(history: History, location: str, problem: UnderlayError) -> VerifyFinding:
     """The loss of a file."""
     versions = history.with_file(location)
     is_missing = isinstance(problem, NotFound)
-    kind = Kind.MISSING if is_missing else Kind.INCONSISTENT if isinstance(problem, Replaced) else Kind.DAMAGED
+    kind = (
+        FindingKind.MISSING
+        if is_missing
+        else FindingKind.INCONSISTENT
+        if isinstance(problem, Replaced)
+        else FindingKind.DAMAGED
+    )
     hint = "Its rows are lost unless there is a copy: put the same bytes back under the same name."
-    return Finding(
+    return VerifyFinding(
         kind=kind,
         severity=Severity.LOST,
         place=history.keys.file(location) or location,
@@ -64,7 +70,7 @@ def _words(problem: UnderlayError) -> str:
     return str(plain)
 
 
-def _file_problem(work: Work, history: History, facts: FileFacts, listed: Listed) -> UnderlayError | None:
+def _file_problem(work: VerifyContext, history: History, facts: RecordedFile, listed: Listed) -> UnderlayError | None:
     key = history.keys.file(facts.location)
     if is_own(facts.location) and key is not None:
         # What is not in the listing may have come while it was made.
@@ -84,7 +90,7 @@ def _file_problem(work: Work, history: History, facts: FileFacts, listed: Listed
     return None
 
 
-def verify_sidecars(work: Work, history: History) -> Iterator[tuple[FileFacts, UnderlayError]]:
+def verify_sidecars(work: VerifyContext, history: History) -> Iterator[tuple[RecordedFile, UnderlayError]]:
     """The files whose sidecars are missing or not what they should be, with the reason. One request for each."""
     files = [facts for facts in history.files.values() if facts.sidecar_bytes]
     problems = work.each(lambda facts: _sidecar_problem(work.store, history, facts), files)
@@ -93,15 +99,15 @@ def verify_sidecars(work: Work, history: History) -> Iterator[tuple[FileFacts, U
             yield facts, problem
 
 
-def _sidecar_problem(store: Store, history: History, facts: FileFacts) -> UnderlayError | None:
+def _sidecar_problem(store: Store, history: History, facts: RecordedFile) -> UnderlayError | None:
     try:
-        sidecar = read_sidecar(Place(store, history.keys.sidecar(facts.location)), facts)
+        sidecar = read_sidecar(ObjectPlace(store, history.keys.sidecar(facts.location)), facts)
     except (NotFound, Damaged) as error:
         return error
     return next(check_structure(sidecar), None)
 
 
-def read_sidecar(place: Place, facts: FileFacts) -> Sidecar:
+def read_sidecar(place: ObjectPlace, facts: RecordedFile) -> Sidecar:
     """The sidecar of a file. Raises NotFound, or Damaged when it is not the one that was written."""
     data = place.store.get(place.key)[0]
     if len(data) != facts.sidecar_bytes:
@@ -113,7 +119,9 @@ def read_sidecar(place: Place, facts: FileFacts) -> Sidecar:
     return decode(data, check=False, parquet_size=facts.size_bytes)
 
 
-def sidecar_finding(history: History, facts: FileFacts, problem: UnderlayError, *, repaired: bool | None) -> Finding:
+def sidecar_finding(
+    history: History, facts: RecordedFile, problem: UnderlayError, *, repaired: bool | None
+) -> VerifyFinding:
     """A sidecar that is wrong; `repaired` says whether that was mended, None when nobody tried."""
     is_missing = isinstance(problem, NotFound)
     words = "the sidecar is missing" if is_missing else _words(problem)
@@ -121,8 +129,8 @@ def sidecar_finding(history: History, facts: FileFacts, problem: UnderlayError, 
     if repaired is False:
         words = f"{words}, and its file does not give the one that was written"
         hint = "Its file is damaged, or was written by another release. Queries read without it."
-    return Finding(
-        kind=Kind.SIDECAR,
+    return VerifyFinding(
+        kind=FindingKind.SIDECAR,
         severity=Severity.DERIVED,
         place=history.keys.sidecar(facts.location),
         problem=words,

@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What is wrong."""
 
     MISSING = "missing"
@@ -47,10 +47,10 @@ class VersionRange(msgspec.Struct, frozen=True, order=True):
         return f"{self.begin}" if last == self.begin else f"{self.begin}–{last}"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class VerifyFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong. `place` is the key of the object, or where it lies."""
 
-    kind: Kind
+    kind: FindingKind
     severity: Severity
     place: str
     problem: str
@@ -90,7 +90,7 @@ class RevisionReport(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the newest root can be read and is of this chain. When not, nothing can be committed, not even a
     rollback."""
     counts: Counts
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[VerifyFinding, ...] = ()
 
     @property
     def unreadable(self) -> tuple[VersionRange, ...]:
@@ -111,7 +111,7 @@ class TableReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.revisions[0]
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[VerifyFinding, ...]:
         """Of all revisions."""
         return tuple(finding for revision in self.revisions for finding in revision.findings)
 
@@ -127,7 +127,7 @@ class CatalogReport(msgspec.Struct, frozen=True, kw_only=True):
     entry_count: int
     newest: int
     newest_intact: int | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[VerifyFinding, ...] = ()
 
     @property
     def is_sound(self) -> bool:
@@ -142,10 +142,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     is_deep: bool
     catalog: CatalogReport
     tables: tuple[TableReport, ...]
-    registry: tuple[Finding, ...] = ()
+    registry: tuple[VerifyFinding, ...] = ()
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[VerifyFinding, ...]:
         """All of them."""
         of_tables = (finding for table in self.tables for finding in table.findings)
         return (*self.catalog.findings, *of_tables, *self.registry)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition, PageRef, Root, SegmentRef
-from underlay.maintain.verify.finding import Finding, VersionRange, ranges_of
+from underlay.maintain.verify.finding import VerifyFinding, VersionRange, ranges_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
+class RecordedFile:
     """A file as every entry of it must say, whatever became of its rows since."""
 
     location: str
@@ -32,7 +32,7 @@ class FileFacts:
 class LiveFile:
     """A file in one version: what it is, and which of its rows are deleted."""
 
-    facts: FileFacts
+    facts: RecordedFile
     deletes: bytes | None
 
 
@@ -66,13 +66,13 @@ class History:
     keys: RevisionKeys
     versions: dict[int, VersionFacts] = field(default_factory=dict)
     refs: dict[str, SegmentRef] = field(default_factory=dict)
-    layouts: dict[str, Layout] = field(default_factory=dict)
-    files: dict[str, FileFacts] = field(default_factory=dict)
+    layouts: dict[str, FileLayout] = field(default_factory=dict)
+    files: dict[str, RecordedFile] = field(default_factory=dict)
     contents: dict[str, SegmentContent] = field(default_factory=dict)
     """Of the segments that are whole."""
     newest: Root | None = None
     newest_version: int | None = None
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerifyFinding] = field(default_factory=list)
 
     def forget_strangers(self) -> None:
         """Leave out what only roots name that are not of this chain."""
@@ -121,9 +121,9 @@ class SegmentContent:
     deleted_rows: int
 
 
-def facts_of(entry: FileEntry) -> FileFacts:
+def facts_of(entry: FileEntry) -> RecordedFile:
     """What of an entry never changes."""
-    return FileFacts(
+    return RecordedFile(
         location=entry.location,
         size_bytes=entry.size_bytes,
         etag=entry.etag,

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 
 from underlay.errors import Unsupported
 from underlay.index.keys import RevisionKeys
-from underlay.maintain.verify.finding import Finding, Kind, Severity
-from underlay.maintain.verify.runner import Work
+from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding
+from underlay.maintain.verify.runner import VerifyContext
 from underlay.table.coordination.intent import Intent, decode_intent
-from underlay.table.coordination.lease import Lease, decode_lease
-from underlay.table.coordination.liveness import UNREADABLE_TTL, Found, find_kept
+from underlay.table.coordination.lease import LeaseRecord, decode_lease
+from underlay.table.coordination.liveness import UNREADABLE_TTL, Beacon, find_kept
 from underlay.table.coordination.run_record import RunRecord, decode_record
 
 _INTENT, _LEASE, _RECORD = "intent", "lease", "record of a run"
@@ -22,7 +22,7 @@ _HINT = (
 _RECORD_HINT = "It is for people: nothing depends on it, and it can be deleted."
 
 
-def verify_kept(work: Work, keys: RevisionKeys, listed: Collection[str]) -> Iterator[Finding]:
+def verify_kept(work: VerifyContext, keys: RevisionKeys, listed: Collection[str]) -> Iterator[VerifyFinding]:
     """Read every intent, lease and record; those gone since the listing were released. One request for each."""
     places = [key for key in listed if _what(keys, key) is not None]
     for place, found in zip(places, work.each(lambda key: _find(work, keys, key), places), strict=True):
@@ -30,8 +30,8 @@ def verify_kept(work: Work, keys: RevisionKeys, listed: Collection[str]) -> Iter
             continue
         what = _what(keys, place)
         words = "was written by a newer release" if isinstance(found.problem, Unsupported) else "cannot be read"
-        yield Finding(
-            kind=Kind.DAMAGED,
+        yield VerifyFinding(
+            kind=FindingKind.DAMAGED,
             severity=Severity.NOTE,
             place=place,
             problem=f"the {what} {words}: {found.problem.problem}",
@@ -53,7 +53,9 @@ def _what(keys: RevisionKeys, key: str) -> str | None:
     return _RECORD if keys.recorded_job_of(key) is not None else None
 
 
-def _find(work: Work, keys: RevisionKeys, key: str) -> Found[Intent] | Found[Lease] | Found[RunRecord] | None:
+def _find(
+    work: VerifyContext, keys: RevisionKeys, key: str
+) -> Beacon[Intent] | Beacon[LeaseRecord] | Beacon[RunRecord] | None:
     what = _what(keys, key)
     if what == _INTENT:
         return find_kept(work.store, key, decode_intent)

@@ -10,17 +10,17 @@ from underlay.index import deletion_vectors as bitmaps
 from underlay.index.entry import FileEntry
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Root, Sources, decode_root
-from underlay.maintain.verify.finding import Finding, Kind, Severity, VersionRange
+from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding, VersionRange
 from underlay.maintain.verify.history import History, LiveFile, VersionFacts, facts_of
 from underlay.maintain.verify.links import Link, find_backward, find_numbers, find_strangers
-from underlay.maintain.verify.runner import Work
+from underlay.maintain.verify.runner import VerifyContext
 from underlay.schema.record import from_record
 from underlay.store.store import Store
 
 T = TypeVar("T")
 
 
-def verify_roots(work: Work, keys: RevisionKeys, listed: Collection[str]) -> History:
+def verify_roots(work: VerifyContext, keys: RevisionKeys, listed: Collection[str]) -> History:
     """Read every root, in order. What is found so far is in the history."""
     history = History(keys=keys)
     folder = keys.root(0).rpartition("/")[0]
@@ -30,9 +30,9 @@ def verify_roots(work: Work, keys: RevisionKeys, listed: Collection[str]) -> His
     walk = _Walk(history)
     for number, found in zip(numbers, work.each(lambda n: _read(work.store, keys, n), numbers), strict=True):
         if isinstance(found, NotFound):
-            history.findings.append(_lost(keys, number, "the root is missing", Kind.MISSING))
+            history.findings.append(_lost(keys, number, "the root is missing", FindingKind.MISSING))
         elif isinstance(found, UnderlayError):
-            history.findings.append(_lost(keys, number, str(found), Kind.DAMAGED))
+            history.findings.append(_lost(keys, number, str(found), FindingKind.DAMAGED))
         else:
             walk.take(found)
     walk.end()
@@ -50,8 +50,8 @@ def _read(store: Store, keys: RevisionKeys, version: int) -> Root | UnderlayErro
     return root
 
 
-def _lost(keys: RevisionKeys, version: int, problem: str, kind: Kind) -> Finding:
-    return Finding(
+def _lost(keys: RevisionKeys, version: int, problem: str, kind: FindingKind) -> VerifyFinding:
+    return VerifyFinding(
         kind=kind,
         severity=Severity.LOST,
         place=keys.root(version),
@@ -95,15 +95,15 @@ class _Walk:
         for version in sorted(find_strangers(self._links)):
             history.versions.pop(version)
             problem = "the root does not follow the one before, or the one after does not follow it"
-            history.findings.append(_lost(history.keys, version, problem, Kind.INCONSISTENT))
+            history.findings.append(_lost(history.keys, version, problem, FindingKind.INCONSISTENT))
         for version in find_backward(self._links):
             self._note(version, ["the version is not newer than the one before"], Severity.ANSWERS)
 
     def _note(self, version: int, problems: list[str], severity: Severity) -> None:
         if problems:
             self._history.findings.append(
-                Finding(
-                    kind=Kind.INCONSISTENT,
+                VerifyFinding(
+                    kind=FindingKind.INCONSISTENT,
                     severity=severity,
                     place=self._history.keys.root(version),
                     problem="; ".join(dict.fromkeys(problems)),

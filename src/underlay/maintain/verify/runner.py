@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
-class Tally:
+class ObjectTally:
     """Counts objects."""
 
     progress: Progress | None
@@ -47,13 +47,13 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class VerifyContext:
     """Where to look, and with whose help."""
 
     store: Store
     stores: FileStores
     pool: ThreadPoolExecutor
-    tally: Tally
+    tally: ObjectTally
 
     def each(self, look: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """What `look` returns for each item, in order; each is an object of the tally."""

@@ -11,10 +11,10 @@ from underlay.errors import ChecksumMismatch, Damaged, NotFound, Truncated, Unde
 from underlay.index.root import SegmentBound, SegmentRef
 from underlay.index.segment.bounds import segment_bound
 from underlay.index.segment.segment import Segment
-from underlay.maintain.verify.finding import Finding, Kind, Severity
-from underlay.maintain.verify.history import FileFacts, History, LiveFile, SegmentContent
+from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding
+from underlay.maintain.verify.history import History, LiveFile, RecordedFile, SegmentContent
 from underlay.maintain.verify.roots import delete_problems
-from underlay.maintain.verify.runner import Work
+from underlay.maintain.verify.runner import VerifyContext
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
@@ -27,7 +27,7 @@ class _Read:
     problems: tuple[str, ...]
 
 
-def verify_segments(work: Work, history: History) -> Iterator[Finding]:
+def verify_segments(work: VerifyContext, history: History) -> Iterator[VerifyFinding]:
     """Read every segment once, whole. What those hold that are whole goes into the history."""
     used = {name for facts in history.versions.values() for name in facts.segments}
     refs = {name: ref for name, ref in history.refs.items() if name in used}
@@ -36,15 +36,15 @@ def verify_segments(work: Work, history: History) -> Iterator[Finding]:
         place = history.keys.segment(ref.id)
         if isinstance(found, UnderlayError):
             versions = history.with_segment(ref.id)
-            kind = Kind.MISSING if isinstance(found, NotFound) else Kind.DAMAGED
-            problem = "the segment is missing" if kind is Kind.MISSING else str(found)
-            yield Finding(kind=kind, severity=Severity.LOST, place=place, problem=problem, versions=versions)
+            kind = FindingKind.MISSING if isinstance(found, NotFound) else FindingKind.DAMAGED
+            problem = "the segment is missing" if kind is FindingKind.MISSING else str(found)
+            yield VerifyFinding(kind=kind, severity=Severity.LOST, place=place, problem=problem, versions=versions)
             continue
         history.contents[ref.id] = found.content
         problems = [*found.problems, *_other_facts(history, found.content)]
         if problems:
-            yield Finding(
-                kind=Kind.INCONSISTENT,
+            yield VerifyFinding(
+                kind=FindingKind.INCONSISTENT,
                 severity=Severity.ANSWERS,
                 place=place,
                 problem="; ".join(problems),
@@ -99,7 +99,7 @@ def _content(segment: Segment) -> SegmentContent:
     )
     found: dict[str, LiveFile] = {}
     for location, size, etag, footer, crc, layout, rows, sidecar, sidecar_crc, deletes, deleted in columns:
-        facts = FileFacts(
+        facts = RecordedFile(
             location=location,
             size_bytes=size,
             etag=etag,
@@ -141,7 +141,7 @@ def _problems(
 
 
 def _other_facts(history: History, content: SegmentContent) -> Iterator[str]:
-    known: Mapping[str, FileFacts] = history.files
+    known: Mapping[str, RecordedFile] = history.files
     for location, file in content.files.items():
         if known.get(location, file.facts) != file.facts:
             yield f"file {location} is described in another way than elsewhere"

@@ -9,9 +9,9 @@ from underlay.errors import Damaged, NotFound, UnderlayError
 from underlay.index.root import PageRef, Sources
 from underlay.index.sources.page import Child, decode_page, inner_children
 from underlay.index.sources.walk import top_page
-from underlay.maintain.verify.finding import Finding, Kind, Severity, VersionRange
+from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding, VersionRange
 from underlay.maintain.verify.history import History
-from underlay.maintain.verify.runner import Work
+from underlay.maintain.verify.runner import VerifyContext
 from underlay.store.store import Store
 
 
@@ -23,7 +23,7 @@ class PageCheck:
     wrong: dict[str, UnderlayError] = field(default_factory=dict)
 
 
-def verify_sources(work: Work, history: History) -> tuple[Collection[str], list[Finding]]:
+def verify_sources(work: VerifyContext, history: History) -> tuple[Collection[str], list[VerifyFinding]]:
     """Read every page of every version's tree once, level by level; their ids, and what was found."""
     check = PageCheck()
     trees = {facts.tree.id: facts.tree for facts in history.versions.values() if facts.tree is not None}
@@ -74,11 +74,11 @@ def _above(check: PageCheck, page: str) -> set[str]:
     return found
 
 
-def _finding(history: History, page: str, problem: UnderlayError, above: set[str]) -> Finding:
+def _finding(history: History, page: str, problem: UnderlayError, above: set[str]) -> VerifyFinding:
     is_missing = isinstance(problem, NotFound)
     versions: tuple[VersionRange, ...] = history.with_trees(above)
-    return Finding(
-        kind=Kind.MISSING if is_missing else Kind.DAMAGED,
+    return VerifyFinding(
+        kind=FindingKind.MISSING if is_missing else FindingKind.DAMAGED,
         severity=Severity.LOST,
         place=history.keys.source_page(page),
         problem="the page of the source tree is missing" if is_missing else problem.problem,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from underlay.errors import Damaged
 from underlay.index import deletion_vectors as bitmaps
-from underlay.maintain.verify.finding import Finding, Kind, Severity, VersionRange
+from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding, VersionRange
 from underlay.maintain.verify.history import History, LiveFile, VersionFacts
 from underlay.maintain.verify.roots import delete_problems
 
@@ -15,7 +15,7 @@ Live = Mapping[str, LiveFile]
 """Files by location."""
 
 
-def verify_state(history: History) -> Iterator[Finding]:
+def verify_state(history: History) -> Iterator[VerifyFinding]:
     """Versions in order; those whose segments cannot be read are left out, and so is what follows from them."""
     checker = _States(history)
     for facts in history.versions.values():
@@ -23,8 +23,8 @@ def verify_state(history: History) -> Iterator[Finding]:
             continue
         for severity, problems in checker.problems(facts).items():
             if problems:
-                yield Finding(
-                    kind=Kind.INCONSISTENT,
+                yield VerifyFinding(
+                    kind=FindingKind.INCONSISTENT,
                     severity=severity,
                     place=history.keys.root(facts.version),
                     problem="; ".join(problems),

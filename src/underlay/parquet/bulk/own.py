@@ -19,18 +19,18 @@ import numpy.typing as npt
 from underlay.parquet.footer.chunks import CHUNKS, META, Chunks, Statistics, read_chunks
 from underlay.parquet.footer.footer import ROW_GROUPS, Footer, RowGroups
 from underlay.parquet.footer.schema import ELEMENTS, Schema, read_schema
-from underlay.parquet.records.records import Records, Spans
+from underlay.parquet.records.records import Spans, StructRecords
 from underlay.parquet.thrift.places import Places
 from underlay.parquet.thrift.scanner import STOP_ENTRY, Scanner
 from underlay.parquet.thrift.tape import Octets
-from underlay.parquet.thrift.tree import ITEM, Entries, Kind, Tree
+from underlay.parquet.thrift.tree import ITEM, Entries, ThriftKind, ThriftTree
 from underlay.parquet.thrift.wire import CONTAINERS, decode_varints, unzigzag_all
 
 Words = npt.NDArray[np.uint32]
 """A tape as pairs of a position and a place."""
 
-_INTEGERS = (Kind.I16, Kind.I32, Kind.I64)
-_KNOWN = (*_INTEGERS, Kind.TRUE, Kind.FALSE, Kind.STRUCT, Kind.LIST, Kind.BINARY)
+_INTEGERS = (ThriftKind.I16, ThriftKind.I32, ThriftKind.I64)
+_KNOWN = (*_INTEGERS, ThriftKind.TRUE, ThriftKind.FALSE, ThriftKind.STRUCT, ThriftKind.LIST, ThriftKind.BINARY)
 _LONG = 15
 """In a list's first byte: the count follows."""
 
@@ -40,7 +40,7 @@ class Form:
     """What trees like `lead` share. `entries` are the words of the tape that are values; `stops` those that end the
     `containers`. The other arrays are the entries of one kind; of lists only those of plain values."""
 
-    lead: Tree
+    lead: ThriftTree
     entries: Entries
     containers: Entries
     stops: Entries
@@ -49,7 +49,7 @@ class Form:
     lists: Entries
 
 
-class FormedTree(Tree):
+class FormedTree(ThriftTree):
     """A tree of a known form."""
 
     def __init__(self, data: bytes, scanner: Scanner, words: Words, form: Form) -> None:
@@ -79,7 +79,7 @@ def words_of(scanner: Scanner) -> Words:
     return words
 
 
-def form_of(lead: Tree, words: Words) -> Form | None:
+def form_of(lead: ThriftTree, words: Words) -> Form | None:
     """The form of a tree with this tape; None when it holds values of kinds that footers do not have."""
     kinds = np.array([place.kind for place in lead.places.table], np.uint8)[lead.place]
     if not np.isin(kinds, _KNOWN).all():
@@ -104,8 +104,8 @@ def form_of(lead: Tree, words: Words) -> Form | None:
         containers=np.array(list(closed), np.int64),
         stops=np.array(list(closed.values()), np.int64),
         integers=np.flatnonzero(np.isin(kinds, _INTEGERS)),
-        binaries=np.flatnonzero(kinds == Kind.BINARY),
-        lists=np.flatnonzero((kinds == Kind.LIST) & is_empty),
+        binaries=np.flatnonzero(kinds == ThriftKind.BINARY),
+        lists=np.flatnonzero((kinds == ThriftKind.LIST) & is_empty),
     )
 
 
@@ -122,7 +122,7 @@ MAX_FORM_WORDS = 1 << 14
 """The tape of a larger footer has a large file before it, whose writing takes far longer."""
 
 ENCODINGS = (META, 2)
-_ROW_NUMBERS = ((3, Kind.I64), (2, Kind.I64), (5, Kind.I64), (7, Kind.I16))
+_ROW_NUMBERS = ((3, ThriftKind.I64), (2, ThriftKind.I64), (5, ThriftKind.I64), (7, ThriftKind.I16))
 
 
 def parse_own(data: bytes) -> Footer:
@@ -131,13 +131,13 @@ def parse_own(data: bytes) -> Footer:
     scanner.run()
     words = words_of(scanner)
     if len(words) > MAX_FORM_WORDS:
-        return Footer(Tree(data, scanner))
+        return Footer(ThriftTree(data, scanner))
     key = words[:, 1].tobytes()
     known = _LEARNT.forms.get(key)
     tree = None if known is None else read_formed(data, scanner, words, known.form)
     if known is not None and tree is not None:
         return _LikeLead(tree, known)
-    footer = Footer(Tree(data, scanner))
+    footer = Footer(ThriftTree(data, scanner))
     if key in _LEARNT.forms:  # a form that came once may never come again
         form = form_of(footer.tree, words)
         _LEARNT.forms[key] = None if form is None else _Lead(footer, form)
@@ -153,7 +153,7 @@ class _Lead:
         self.footer = footer
         self.form = form
         tree = footer.tree
-        groups = Records(tree, (ROW_GROUPS, ITEM))
+        groups = StructRecords(tree, (ROW_GROUPS, ITEM))
         self.row_numbers = np.stack([groups.nodes(field, kind=kind) for field, kind in _ROW_NUMBERS])
         self.sorting = tree.select((ROW_GROUPS, ITEM, 4, ITEM, 1))
         self.encodings = tree.select((*CHUNKS, *ENCODINGS))
@@ -169,16 +169,16 @@ class _Lead:
                 if isinstance(value, np.ndarray):
                     value.flags.writeable = False  # every footer of the form has it
 
-    def encodings_in(self, tree: Tree) -> bytes:
+    def encodings_in(self, tree: ThriftTree) -> bytes:
         """The lists of encodings, as they are stored."""
         spans = zip(tree.begin[self.encodings].tolist(), tree.end[self.encodings].tolist(), strict=True)
         return b"".join(tree.data[begin:end] for begin, end in spans)
 
 
-class _Traced(Tree):
+class _Traced(ThriftTree):
     """A tree that has for every number where it comes from: 1 more than the entry."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: ThriftTree) -> None:
         self.data, self.places, self.octets = tree.data, tree.places, tree.octets
         self.place, self.begin, self.end, self.next = tree.place, tree.begin, tree.end, tree.next
         self.number = np.arange(1, len(tree) + 1)
@@ -209,8 +209,8 @@ class _LikeLead(Footer):
         self.data = tree.data
         self._fields = lead._fields
         self.schema: Schema = self._schema(lead.schema)
-        self.version = self._integer(1, Kind.I32)
-        self.num_rows = self._integer(3, Kind.I64)
+        self.version = self._integer(1, ThriftKind.I32)
+        self.num_rows = self._integer(3, ThriftKind.I64)
         self.created_by = self._text(6)
         self.key_values = self._key_values() if lead.key_values else ()
         self.column_orders = lead.column_orders
@@ -245,7 +245,7 @@ class _LikeLead(Footer):
 
         is_alike = known.encodings_in(tree) == known.encoded
         shape = lead.encodings.shape
-        encodings = lead.encodings if is_alike else Records(tree, CHUNKS).masks(*ENCODINGS).reshape(shape)
+        encodings = lead.encodings if is_alike else StructRecords(tree, CHUNKS).masks(*ENCODINGS).reshape(shape)
         statistics = replace(lead.statistics, **read(lead.statistics))
         return replace(lead, **read(lead), encodings=encodings, statistics=statistics)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from underlay.parquet.records.records import Flags, Integers, Records, Spans
+from underlay.parquet.records.records import Flags, Integers, Spans, StructRecords
 from underlay.parquet.records.stacked import StackedRecords
-from underlay.parquet.thrift.tree import ITEM, Kind, Tree
+from underlay.parquet.thrift.tree import ITEM, ThriftKind, ThriftTree
 
 CHUNKS = (4, ITEM, 1, ITEM)
 """The path of a footer's column chunks."""
@@ -79,21 +79,21 @@ class Chunks:
 class _Grid:
     """Fields of the chunks, put into rows and columns."""
 
-    def __init__(self, records: Records | StackedRecords, shape: tuple[int, int]) -> None:
+    def __init__(self, records: StructRecords | StackedRecords, shape: tuple[int, int]) -> None:
         self.records = records
         self.shape = shape
 
-    def numbers(self, *path: int, kind: Kind = Kind.I64, absent: int = 0) -> tuple[Integers, Flags]:
+    def numbers(self, *path: int, kind: ThriftKind = ThriftKind.I64, absent: int = 0) -> tuple[Integers, Flags]:
         values, present = self.records.integers(*path, kind=kind, absent=absent)
         return values.reshape(self.shape), present.reshape(self.shape)
 
-    def number(self, *path: int, kind: Kind = Kind.I64, absent: int = 0) -> Integers:
+    def number(self, *path: int, kind: ThriftKind = ThriftKind.I64, absent: int = 0) -> Integers:
         return self.numbers(*path, kind=kind, absent=absent)[0]
 
     def flag(self, *path: int) -> npt.NDArray[np.int8]:
-        return self.number(*path, kind=Kind.TRUE, absent=-1).astype(np.int8)
+        return self.number(*path, kind=ThriftKind.TRUE, absent=-1).astype(np.int8)
 
-    def has(self, *path: int, kind: Kind) -> Flags:
+    def has(self, *path: int, kind: ThriftKind) -> Flags:
         return self.records.has(*path, kind=kind).reshape(self.shape)
 
     def spans(self, *path: int) -> Spans:
@@ -104,27 +104,27 @@ class _Grid:
         return self.records.masks(*path).reshape(self.shape)
 
 
-def read_chunks(tree: Tree, row_group_count: int, column_count: int) -> Chunks:
+def read_chunks(tree: ThriftTree, row_group_count: int, column_count: int) -> Chunks:
     """All chunks of a footer in which every row group has `column_count` of them."""
-    return chunks_of(Records(tree, CHUNKS), row_group_count, column_count)
+    return chunks_of(StructRecords(tree, CHUNKS), row_group_count, column_count)
 
 
-def chunks_of(records: Records | StackedRecords, row_group_count: int, column_count: int) -> Chunks:
+def chunks_of(records: StructRecords | StackedRecords, row_group_count: int, column_count: int) -> Chunks:
     """The chunks whose structs these are."""
     grid = _Grid(records, (row_group_count, column_count))
     index_page, has_index_page = grid.numbers(META, 10)
     dictionary_page, has_dictionary_page = grid.numbers(META, 11)
     bloom_offset, has_bloom_offset = grid.numbers(META, 14)
-    bloom_length, has_bloom_length = grid.numbers(META, 15, kind=Kind.I32)
+    bloom_length, has_bloom_length = grid.numbers(META, 15, kind=ThriftKind.I32)
     offset_index, has_offset_index = grid.numbers(4)
     column_index, has_column_index = grid.numbers(6)
     return Chunks(
-        has_meta_data=grid.has(META, kind=Kind.STRUCT),
-        has_file_path=grid.has(1, kind=Kind.BINARY),
-        has_crypto=grid.has(8, kind=Kind.STRUCT) | grid.has(9, kind=Kind.BINARY),
+        has_meta_data=grid.has(META, kind=ThriftKind.STRUCT),
+        has_file_path=grid.has(1, kind=ThriftKind.BINARY),
+        has_crypto=grid.has(8, kind=ThriftKind.STRUCT) | grid.has(9, kind=ThriftKind.BINARY),
         file_offset=grid.number(2),
-        physical_type=grid.number(META, 1, kind=Kind.I32, absent=-1),
-        codec=grid.number(META, 4, kind=Kind.I32, absent=-1),
+        physical_type=grid.number(META, 1, kind=ThriftKind.I32, absent=-1),
+        codec=grid.number(META, 4, kind=ThriftKind.I32, absent=-1),
         encodings=grid.masks(META, 2),
         num_values=grid.number(META, 5),
         total_uncompressed_bytes=grid.number(META, 6),
@@ -139,17 +139,17 @@ def chunks_of(records: Records | StackedRecords, row_group_count: int, column_co
         bloom_filter_length=bloom_length,
         has_bloom_filter_length=has_bloom_length,
         offset_index_offset=offset_index,
-        offset_index_length=grid.number(5, kind=Kind.I32),
+        offset_index_length=grid.number(5, kind=ThriftKind.I32),
         has_offset_index=has_offset_index,
         column_index_offset=column_index,
-        column_index_length=grid.number(7, kind=Kind.I32),
+        column_index_length=grid.number(7, kind=ThriftKind.I32),
         has_column_index=has_column_index,
         statistics=_read_statistics(grid),
     )
 
 
 def _read_statistics(grid: _Grid) -> Statistics:
-    grid.has(META, STATISTICS, kind=Kind.STRUCT)  # refuses a chunk that has statistics twice
+    grid.has(META, STATISTICS, kind=ThriftKind.STRUCT)  # refuses a chunk that has statistics twice
     null_count, has_null_count = grid.numbers(META, STATISTICS, 3)
     distinct_count, has_distinct_count = grid.numbers(META, STATISTICS, 4)
     nan_count, has_nan_count = grid.numbers(META, STATISTICS, 9)

@@ -16,8 +16,8 @@ import numpy as np
 from underlay.errors import Malformed, SchemaMismatch, Unsupported
 from underlay.parquet.footer.chunks import CHUNKS, Chunks, read_chunks
 from underlay.parquet.footer.schema import Schema, read_schema
-from underlay.parquet.records.records import Flags, Integers, Records, Spans
-from underlay.parquet.thrift.tree import ITEM, Kind, Tree, parse
+from underlay.parquet.records.records import Flags, Integers, Spans, StructRecords
+from underlay.parquet.thrift.tree import ITEM, ThriftKind, ThriftTree, parse
 
 ROW_GROUPS = 4
 """Field id of the row groups in FileMetaData."""
@@ -73,13 +73,13 @@ class RowGroups:
 class Footer:
     """The footer of one file. `data` are its Thrift bytes, without the length and magic that follow them."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: ThriftTree) -> None:
         self.tree = tree
         self.data = tree.data
         self._fields = tree.fields(0)
         self.schema: Schema = read_schema(tree)
-        self.version = self._integer(1, Kind.I32)
-        self.num_rows = self._integer(3, Kind.I64)
+        self.version = self._integer(1, ThriftKind.I32)
+        self.num_rows = self._integer(3, ThriftKind.I64)
         self.created_by = self._text(6)
         self.key_values = self._key_values()
         self.column_orders = self._column_orders()
@@ -120,7 +120,7 @@ class Footer:
                 expected=self.column_count,
                 found=int(self.row_groups.column_count[wrong[0]]),
             )
-        found = len(self.tree.select(CHUNKS, (Kind.STRUCT,)))
+        found = len(self.tree.select(CHUNKS, (ThriftKind.STRUCT,)))
         if found != self.row_group_count * self.column_count:
             raise Malformed("a row group's columns are not column chunks", place="footer", found=f"{found} chunks")
         return read_chunks(self.tree, self.row_group_count, self.column_count)
@@ -130,22 +130,22 @@ class Footer:
         begin, length = int(spans.begin[row_group, column]), int(spans.length[row_group, column])
         return None if begin < 0 else self.data[begin : begin + length]
 
-    def _find(self, field: int, kind: Kind) -> int | None:
+    def _find(self, field: int, kind: ThriftKind) -> int | None:
         """The field of FileMetaData with this id; one of another kind counts as absent, as for Thrift."""
         entry = self._fields.get(field)
         return entry if entry is not None and self.tree.kind(entry) is kind else None
 
-    def _integer(self, field: int, kind: Kind) -> int:
+    def _integer(self, field: int, kind: ThriftKind) -> int:
         entry = self._find(field, kind)
         return 0 if entry is None else self.tree.integer(entry)
 
     def _text(self, field: int) -> str | None:
-        entry = self._find(field, Kind.BINARY)
+        entry = self._find(field, ThriftKind.BINARY)
         return None if entry is None else self.tree.binary(entry).decode(errors="replace")
 
     def _key_values(self) -> tuple[KeyValue, ...]:
         """The pairs in order, duplicates among them."""
-        records = Records(self.tree, (5, ITEM))
+        records = StructRecords(self.tree, (5, ITEM))
         _check_count("keys", records.count, MAX_KEY_VALUES)
         keys, values = records.spans(1), records.spans(2)
         columns = (column.tolist() for column in (keys.begin, keys.length, values.begin, values.length))
@@ -156,7 +156,7 @@ class Footer:
 
     def _column_orders(self) -> tuple[ColumnOrder, ...] | None:
         """One for each leaf, as stored: the list may be shorter or longer than the schema."""
-        entry = self._find(7, Kind.LIST)
+        entry = self._find(7, ThriftKind.LIST)
         if entry is None:
             return None
         members = [self.tree.children(order) for order in self.tree.children(entry)]
@@ -166,31 +166,31 @@ class Footer:
         )
 
     def _row_groups(self) -> RowGroups:
-        if self._find(ROW_GROUPS, Kind.LIST) is None:
+        if self._find(ROW_GROUPS, ThriftKind.LIST) is None:
             raise Malformed("the footer has no list of row groups", place="footer")
-        groups = Records(self.tree, (ROW_GROUPS, ITEM))
+        groups = StructRecords(self.tree, (ROW_GROUPS, ITEM))
         _check_count("row groups", groups.count, MAX_ROW_GROUPS)
-        file_offset, has_file_offset = groups.integers(5, kind=Kind.I64)
-        ordinal, has_ordinal = groups.integers(7, kind=Kind.I16)
+        file_offset, has_file_offset = groups.integers(5, kind=ThriftKind.I64)
+        ordinal, has_ordinal = groups.integers(7, kind=ThriftKind.I16)
         return RowGroups(
-            num_rows=groups.integers(3, kind=Kind.I64)[0],
-            total_byte_size=groups.integers(2, kind=Kind.I64)[0],
+            num_rows=groups.integers(3, kind=ThriftKind.I64)[0],
+            total_byte_size=groups.integers(2, kind=ThriftKind.I64)[0],
             file_offset=file_offset,
             has_file_offset=has_file_offset,
             ordinal=ordinal,
             has_ordinal=has_ordinal,
-            column_count=groups.integers(1, kind=Kind.LIST)[0],
+            column_count=groups.integers(1, kind=ThriftKind.LIST)[0],
             sorting_columns=self._sorting_columns(groups),
         )
 
-    def _sorting_columns(self, groups: Records) -> tuple[tuple[SortingColumn, ...] | None, ...]:
-        counts, present = groups.integers(4, kind=Kind.LIST)
+    def _sorting_columns(self, groups: StructRecords) -> tuple[tuple[SortingColumn, ...] | None, ...]:
+        counts, present = groups.integers(4, kind=ThriftKind.LIST)
         if not present.any():
             return (None,) * groups.count
-        columns = Records(self.tree, (ROW_GROUPS, ITEM, 4, ITEM))
-        index = columns.integers(1, kind=Kind.I32)[0].tolist()
-        descending = columns.integers(2, kind=Kind.TRUE)[0].tolist()
-        nulls_first = columns.integers(3, kind=Kind.TRUE)[0].tolist()
+        columns = StructRecords(self.tree, (ROW_GROUPS, ITEM, 4, ITEM))
+        index = columns.integers(1, kind=ThriftKind.I32)[0].tolist()
+        descending = columns.integers(2, kind=ThriftKind.TRUE)[0].tolist()
+        nulls_first = columns.integers(3, kind=ThriftKind.TRUE)[0].tolist()
         sorting = [
             SortingColumn(column, bool(down), bool(nulls))
             for column, down, nulls in zip(index, descending, nulls_first, strict=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from underlay.parquet.thrift.tree import Tree
+from underlay.parquet.thrift.tree import ThriftTree
 
 
 class LogicalKind(Enum):
@@ -110,7 +110,7 @@ _CONVERTED = {
 _CONVERTED_DECIMAL = 5
 
 
-def from_union(tree: Tree, entry: int) -> tuple[int, LogicalType]:
+def from_union(tree: ThriftTree, entry: int) -> tuple[int, LogicalType]:
     """The member number and the type of a LogicalType union.
 
     The number is 0 for an empty union. A member, a unit or a shape that is not known gives UNRECOGNISED.
@@ -125,7 +125,7 @@ def from_union(tree: Tree, entry: int) -> tuple[int, LogicalType]:
     return member, _with_parameters(tree, kind, tree.fields(members[0]))
 
 
-def _with_parameters(tree: Tree, kind: LogicalKind, fields: dict[int, int]) -> LogicalType:
+def _with_parameters(tree: ThriftTree, kind: LogicalKind, fields: dict[int, int]) -> LogicalType:
     numbers = {field: tree.integer(entry) for field, entry in fields.items()}
     if kind is LogicalKind.DECIMAL:
         return LogicalType(kind=kind, scale=numbers.get(1, 0), precision=numbers.get(2, 0))

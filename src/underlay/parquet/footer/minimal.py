@@ -15,7 +15,7 @@ from underlay.errors import Malformed
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.schema import Leaf, Schema, SchemaNode
 from underlay.parquet.thrift.encode import I32, List, Raw, Struct, Value, encode
-from underlay.parquet.thrift.tree import Kind, parse
+from underlay.parquet.thrift.tree import ThriftKind, parse
 
 _ELEMENTS = 2
 _CHILD_COUNT = 5
@@ -33,11 +33,11 @@ class Chunk:
     value_count: int
 
 
-class FileColumns:
+class MinimalColumns:
     """The columns of a file's schema, from the Thrift list of schema elements that a footer holds."""
 
     def __init__(self, elements: bytes) -> None:
-        data = encode(Struct({1: I32(1), _ELEMENTS: Raw(Kind.LIST, elements), 4: List(Kind.STRUCT, ())}))
+        data = encode(Struct({1: I32(1), _ELEMENTS: Raw(ThriftKind.LIST, elements), 4: List(ThriftKind.STRUCT, ())}))
         self._tree = parse(data)
         entry = self._tree.field(0, _ELEMENTS)
         if entry is None:
@@ -52,7 +52,7 @@ class FileColumns:
         self._keep(self.schema.root, frozenset(leaves), cursor, kept)
         return LeanSchema(
             leaves=tuple(self.schema.leaves[position] for position in sorted(leaves)),
-            elements=_list_header(len(kept), Kind.STRUCT) + b"".join(kept),
+            elements=_list_header(len(kept), ThriftKind.STRUCT) + b"".join(kept),
             created_by=created_by,
         )
 
@@ -110,7 +110,7 @@ class LeanSchema:
                     b"\x19",
                     _ENCODINGS,
                     b"\x19",
-                    _list_header(len(leaf.path), Kind.BINARY),
+                    _list_header(len(leaf.path), ThriftKind.BINARY),
                     *(_binary(name.encode()) for name in leaf.path),
                     b"\x15",
                 )
@@ -121,10 +121,10 @@ class LeanSchema:
     def footer(self, row_counts: Sequence[int], chunks: Sequence[Sequence[Chunk]]) -> bytes:
         """The Thrift bytes of a footer with these row groups; `chunks` has one for each leaf in each of them."""
         parts = [b"\x15\x02\x19", self.elements, b"\x16", _zigzag(sum(row_counts))]
-        parts += [b"\x19", _list_header(len(row_counts), Kind.STRUCT)]
+        parts += [b"\x19", _list_header(len(row_counts), ThriftKind.STRUCT)]
         heads = self._column_heads
         for row_count, columns in zip(row_counts, chunks, strict=True):
-            parts += [b"\x19", _list_header(len(columns), Kind.STRUCT)]
+            parts += [b"\x19", _list_header(len(columns), ThriftKind.STRUCT)]
             total = 0
             for head, chunk in zip(heads, columns, strict=True):
                 size = _zigzag(chunk.size)
@@ -159,7 +159,7 @@ def _binary(data: bytes) -> bytes:
     return _varint(len(data)) + data
 
 
-def _list_header(count: int, kind: Kind) -> bytes:
+def _list_header(count: int, kind: ThriftKind) -> bytes:
     if count < 15:
         return bytes((count << 4 | kind.value,))
     return bytes((0xF0 | kind.value,)) + _varint(count)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from underlay.errors import Malformed, Unsupported
 from underlay.parquet.footer.logical import NONE, LogicalKind, LogicalType, from_converted, from_union
-from underlay.parquet.records.records import Records
-from underlay.parquet.thrift.tree import ITEM, Kind, Tree
+from underlay.parquet.records.records import StructRecords
+from underlay.parquet.thrift.tree import ITEM, ThriftKind, ThriftTree
 from underlay.values.physical import PhysicalType, Repetition
 
 MAX_SCHEMA_DEPTH = 64
@@ -83,10 +83,10 @@ class _Element:
     child_count: int
 
 
-def read_schema(tree: Tree) -> Schema:
+def read_schema(tree: ThriftTree) -> Schema:
     """The schema of a parsed FileMetaData. Takes time in proportion to the number of elements."""
     entry = tree.field(0, ELEMENTS)
-    if entry is None or tree.kind(entry) is not Kind.LIST:
+    if entry is None or tree.kind(entry) is not ThriftKind.LIST:
         raise Malformed("the footer has no schema", place="footer")
     count = tree.integer(entry)
     if count > MAX_SCHEMA_ELEMENTS:
@@ -100,16 +100,16 @@ def read_schema(tree: Tree) -> Schema:
     return Schema(root=root, leaves=tuple(_leaves(root)), raw=tree.raw(entry))
 
 
-def _elements(tree: Tree) -> Iterator[_Element]:
+def _elements(tree: ThriftTree) -> Iterator[_Element]:
     """The elements one by one, not yet put together."""
-    records = Records(tree, (ELEMENTS, ITEM))
-    numbers = [records.integers(field, kind=Kind.I32) for field in (1, 2, 3, 5, 6, 7, 8, 9)]
+    records = StructRecords(tree, (ELEMENTS, ITEM))
+    numbers = [records.integers(field, kind=ThriftKind.I32) for field in (1, 2, 3, 5, 6, 7, 8, 9)]
     columns = [
         [value if present else None for value, present in zip(values.tolist(), presence.tolist(), strict=True)]
         for values, presence in numbers
     ]
     begins, lengths = records.spans(4)
-    unions = records.nodes(10, kind=Kind.STRUCT).tolist()
+    unions = records.nodes(10, kind=ThriftKind.STRUCT).tolist()
     for index, (begin, length) in enumerate(zip(begins.tolist(), lengths.tolist(), strict=True)):
         place = f"schema element {index}"
         physical, type_length, repetition, children, converted, scale, precision, field_id = (

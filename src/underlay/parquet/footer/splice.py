@@ -15,8 +15,8 @@ import numpy as np
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
 from underlay.parquet.footer.chunks import CHUNKS, META, SHIFTING
 from underlay.parquet.footer.footer import ROW_GROUPS, Footer, KeyValue
-from underlay.parquet.thrift.encode import I16, I32, I64, Binary, List, Raw, Struct, Value, encode, list_header
-from underlay.parquet.thrift.tree import ITEM, Kind
+from underlay.parquet.thrift.encode import I16, I32, I64, List, Raw, Struct, ThriftBinary, Value, encode, list_header
+from underlay.parquet.thrift.tree import ITEM, ThriftKind
 from underlay.parquet.thrift.wire import write_integer
 from underlay.values.ranges import ByteRange
 
@@ -29,7 +29,7 @@ BLOOM_OFFSET = 14
 BLOOM_LENGTH = 15
 
 
-class Part(NamedTuple):
+class SplicePart(NamedTuple):
     """Row groups of one footer, in the order wanted, and how far their data moves."""
 
     footer: Footer
@@ -45,10 +45,10 @@ def shift_offsets(footer: Footer, delta: int) -> bytes:
 
 def take_row_groups(footer: Footer, indices: Sequence[int]) -> bytes:
     """The footer with only these row groups, in this order; an index may occur more than once."""
-    return splice([Part(footer, indices, 0)])
+    return splice([SplicePart(footer, indices, 0)])
 
 
-def splice(parts: Iterable[Part]) -> bytes:
+def splice(parts: Iterable[SplicePart]) -> bytes:
     """One footer with the row groups of several, whose schemas must be equal byte for byte.
 
     Everything but the row groups and the number of rows comes from the first. Ordinals, where a group has one, become
@@ -69,14 +69,14 @@ def splice(parts: Iterable[Part]) -> bytes:
     return first.tree.write(
         {
             fields[NUM_ROWS]: encode(I64(num_rows)),
-            fields[ROW_GROUPS]: list_header(Kind.STRUCT, len(groups)) + b"".join(groups),
+            fields[ROW_GROUPS]: list_header(ThriftKind.STRUCT, len(groups)) + b"".join(groups),
         }
     )
 
 
 def set_key_values(footer: Footer, key_values: Iterable[KeyValue]) -> bytes:
     """The footer with these keys and values in place of its own. No pairs leave an empty list."""
-    pairs = List(Kind.STRUCT, tuple(_pair(key, value) for key, value in key_values))
+    pairs = List(ThriftKind.STRUCT, tuple(_pair(key, value) for key, value in key_values))
     _check_plain(footer, "footer")
     tree = footer.tree
     fields = tree.fields(0)
@@ -91,7 +91,7 @@ def set_bloom_filters(footer: Footer, places: Mapping[tuple[int, int], ByteRange
     """The footer that says where the bloom filters of some chunks, by row group and column, lie in the file."""
     _check_plain(footer, "footer")
     tree = footer.tree
-    entries = tree.select((*CHUNKS, META), (Kind.STRUCT,)).reshape(footer.row_group_count, footer.column_count)
+    entries = tree.select((*CHUNKS, META), (ThriftKind.STRUCT,)).reshape(footer.row_group_count, footer.column_count)
     replaced = {}
     for chunk, place in places.items():
         entry = int(entries[chunk])
@@ -104,7 +104,7 @@ def set_bloom_filters(footer: Footer, places: Mapping[tuple[int, int], ByteRange
 
 
 def _pair(key: bytes, value: bytes | None) -> Struct:
-    return Struct({1: Binary(key)} if value is None else {1: Binary(key), 2: Binary(value)})
+    return Struct({1: ThriftBinary(key)} if value is None else {1: ThriftBinary(key), 2: ThriftBinary(value)})
 
 
 def _check_plain(footer: Footer, place: str) -> None:
@@ -112,7 +112,7 @@ def _check_plain(footer: Footer, place: str) -> None:
         raise Unsupported("the footer of an encrypted file is signed and cannot be changed", place=place)
 
 
-def _check_part(first: Footer, part: Part, number: int) -> None:
+def _check_part(first: Footer, part: SplicePart, number: int) -> None:
     _check_plain(part.footer, f"footer {number}")
     if NUM_ROWS not in part.footer.tree.fields(0):
         raise SchemaMismatch("a footer does not say how many rows it has", place=f"footer {number}")
@@ -128,11 +128,11 @@ def _check_part(first: Footer, part: Part, number: int) -> None:
             )
 
 
-def _row_groups(part: Part, ordinal: int) -> list[bytes]:
+def _row_groups(part: SplicePart, ordinal: int) -> list[bytes]:
     """The bytes of the row groups that a part asks for, moved and numbered from `ordinal` on."""
     tree = part.footer.tree
     entries = tree.select((ROW_GROUPS, ITEM)).tolist()
-    ordinals = dict(_owners(entries, tree.select((ROW_GROUPS, ITEM, GROUP_ORDINAL), (Kind.I16,)).tolist()))
+    ordinals = dict(_owners(entries, tree.select((ROW_GROUPS, ITEM, GROUP_ORDINAL), (ThriftKind.I16,)).tolist()))
     moved = _moved(part.footer, part.delta)
     inside: dict[int, dict[int, bytes]] = {entry: {} for entry in entries}
     for owner, entry in _owners(entries, sorted(moved)):
@@ -165,7 +165,7 @@ def _moved(footer: Footer, delta: int) -> dict[int, bytes]:
         return {}
     tree = footer.tree
     paths = [CHUNKS + path for path in SHIFTING] + [(ROW_GROUPS, ITEM, GROUP_FILE_OFFSET)]
-    entries = np.concatenate([tree.select(path, (Kind.I64,)) for path in paths])
+    entries = np.concatenate([tree.select(path, (ThriftKind.I64,)) for path in paths])
     entries = entries[tree.number[entries] > 0]
     positions = tree.number[entries]
     if positions.size and not 0 < int(positions.min()) + delta <= int(positions.max()) + delta < 2**63:

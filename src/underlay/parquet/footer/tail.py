@@ -21,7 +21,7 @@ GUESS_BYTES = 64 * 1024
 """How much of a file's end is read at first: enough for most footers, and no more than one request's worth."""
 
 
-class Tail(NamedTuple):
+class FooterTail(NamedTuple):
     """Where a file's footer lies."""
 
     footer_offset: int
@@ -33,11 +33,11 @@ class LoadedFooter(NamedTuple):
 
     footer: Footer
     raw: bytes
-    tail: Tail
+    tail: FooterTail
     file_size: int
 
 
-def read_tail(data: bytes, file_size: int) -> Tail:
+def read_tail(data: bytes, file_size: int) -> FooterTail:
     """Where the footer lies, from the last bytes (eight or more) of a file of `file_size` bytes."""
     if file_size < SMALLEST_FILE_BYTES or len(data) < TAIL_BYTES:
         raise Truncated(
@@ -60,7 +60,7 @@ def read_tail(data: bytes, file_size: int) -> Tail:
             expected=f"1 to {longest}",
             found=length,
         )
-    return Tail(file_size - TAIL_BYTES - length, length)
+    return FooterTail(file_size - TAIL_BYTES - length, length)
 
 
 def seal(footer: bytes) -> bytes:

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from underlay.errors import Malformed
-from underlay.parquet.thrift.tree import Entries, Tree
-from underlay.parquet.thrift.wire import Kind
+from underlay.parquet.thrift.tree import Entries, ThriftTree
+from underlay.parquet.thrift.wire import ThriftKind
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_BOOL = (Kind.TRUE, Kind.FALSE)
+_BOOL = (ThriftKind.TRUE, ThriftKind.FALSE)
 
 
-class Found(NamedTuple):
+class FieldEntries(NamedTuple):
     """The structs that have a field, by rank, and the entries of the field."""
 
     ranks: Integers
@@ -31,16 +31,16 @@ class Spans(NamedTuple):
     length: Integers
 
 
-class Records:
+class StructRecords:
     """The structs at one place of a tree, in the order of the input."""
 
-    def __init__(self, tree: Tree, path: tuple[int, ...]) -> None:
+    def __init__(self, tree: ThriftTree, path: tuple[int, ...]) -> None:
         self.tree = tree
         self.path = path
         self.entries = tree.select(path)
         self.count = self.entries.size
 
-    def find(self, *path: int, kind: Kind) -> Found:
+    def find(self, *path: int, kind: ThriftKind) -> FieldEntries:
         """The field at `path` inside each struct. One that occurs twice is refused.
 
         One of another kind than `kind` counts as absent, as Thrift's own readers have it; such files exist.
@@ -52,15 +52,15 @@ class Records:
         if ranks.size > 1 and not (ranks[1:] > ranks[:-1]).all():
             place = int(tree.begin[entries[1:][ranks[1:] <= ranks[:-1]][0]])
             raise Malformed(f"field {_name(whole)} occurs twice in one struct", place=f"byte {place}")
-        return Found(ranks, entries)
+        return FieldEntries(ranks, entries)
 
-    def has(self, *path: int, kind: Kind) -> Flags:
+    def has(self, *path: int, kind: ThriftKind) -> Flags:
         """Which structs have the field."""
         present = np.zeros(self.count, np.bool_)
         present[self.find(*path, kind=kind).ranks] = True
         return present
 
-    def integers(self, *path: int, kind: Kind, absent: int = 0) -> tuple[Integers, Flags]:
+    def integers(self, *path: int, kind: ThriftKind, absent: int = 0) -> tuple[Integers, Flags]:
         """The field's numbers (flags as 0 and 1, lists as their counts), and which structs have it."""
         found = self.find(*path, kind=kind)
         numbers = np.full(self.count, absent, np.int64)
@@ -71,14 +71,14 @@ class Records:
 
     def spans(self, *path: int) -> Spans:
         """Where the bytes of a binary field lie."""
-        found = self.find(*path, kind=Kind.BINARY)
+        found = self.find(*path, kind=ThriftKind.BINARY)
         begin, length = np.full(self.count, -1, np.int64), np.full(self.count, -1, np.int64)
         sizes = self.tree.number[found.entries]
         length[found.ranks] = sizes
         begin[found.ranks] = self.tree.end[found.entries] - sizes
         return Spans(begin, length)
 
-    def nodes(self, *path: int, kind: Kind) -> Entries:
+    def nodes(self, *path: int, kind: ThriftKind) -> Entries:
         """The entry of the field in each struct, -1 where it is absent."""
         found = self.find(*path, kind=kind)
         entries = np.full(self.count, -1, np.int64)
@@ -87,7 +87,7 @@ class Records:
 
     def masks(self, *path: int) -> npt.NDArray[np.uint32]:
         """A field that lists small numbers as a bit mask; numbers outside 0 to 31 are left out."""
-        found = self.find(*path, kind=Kind.LIST)
+        found = self.find(*path, kind=ThriftKind.LIST)
         masks = np.zeros(self.count, np.uint32)
         lists, numbers = self.tree.numbers_in(found.entries)
         known = (numbers >= 0) & (numbers < 32)

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from underlay.parquet.records.records import Flags, Integers
 from underlay.parquet.thrift.scanner import read_list_header
 from underlay.parquet.thrift.tape import Octets, decode_integers, ragged_ranges
-from underlay.parquet.thrift.tree import Kind, Tree
+from underlay.parquet.thrift.tree import ThriftKind, ThriftTree
 from underlay.parquet.thrift.wire import INTEGER_BITS, decode_varints, varint_lengths
 
 _MAX_LENGTH_BYTES = 4
 """Bytes of a binary's length that the walk reads; a footer with a longer one is not like any other."""
 
-_ALWAYS_FITS_BYTES = {Kind.I16: 2, Kind.I32: 4, Kind.I64: 9}
+_ALWAYS_FITS_BYTES = {ThriftKind.I16: 2, ThriftKind.I32: 4, ThriftKind.I64: 9}
 """A varint of at most so many bytes holds no number that is too large for its field."""
 
 _AT_ONCE = 256
@@ -41,7 +41,7 @@ class _Values:
 
     @property
     def is_binary(self) -> Flags:
-        found: Flags = self.kind == Kind.BINARY
+        found: Flags = self.kind == ThriftKind.BINARY
         return found
 
 
@@ -69,7 +69,7 @@ class _Walk:
 class StackedStructs:
     """Structs that are alike: values of theirs by the entries of the lead, as arrays [entries, structs]."""
 
-    def __init__(self, lead: Tree, data: bytes, walk: _Walk) -> None:
+    def __init__(self, lead: ThriftTree, data: bytes, walk: _Walk) -> None:
         self.lead = lead
         self.data = data
         self.octets: Octets = np.frombuffer(data, np.uint8)
@@ -80,22 +80,22 @@ class StackedStructs:
         """Positions in `data` after these values."""
         return self._walk.moved(self.lead.end[entries])
 
-    def numbers(self, entries: Integers, kind: Kind) -> Integers:
+    def numbers(self, entries: Integers, kind: ThriftKind) -> Integers:
         """The integers, flags, lengths or counts of these values, which are of one kind."""
         if kind in INTEGER_BITS:
             return self.integers_at(self.lead.begin[entries], kind)
-        if kind is Kind.BINARY:
+        if kind is ThriftKind.BINARY:
             begins = self._walk.moved(self.lead.begin[entries])
             return decode_varints(self.octets, begins.ravel()).view(np.int64).reshape(begins.shape)
         return np.broadcast_to(self.lead.number[entries][:, None], (len(entries), self.count))
 
-    def integers_at(self, lead_positions: NDArray[np.integer], kind: Kind) -> Integers:
+    def integers_at(self, lead_positions: NDArray[np.integer], kind: ThriftKind) -> Integers:
         """The integers that begin at positions of the lead."""
         begins = self._walk.moved(lead_positions)
         return decode_integers(self.octets, kind, begins.ravel()).reshape(begins.shape)
 
 
-def stack_alike(lead: Tree, common_bytes: int, others: Sequence[bytes]) -> tuple[StackedStructs, Flags]:
+def stack_alike(lead: ThriftTree, common_bytes: int, others: Sequence[bytes]) -> tuple[StackedStructs, Flags]:
     """The lead and those of `others` that are like it, and which those are.
 
     All begin with the same `common_bytes` bytes, which hold whole values only. Raises Malformed when a number is too
@@ -123,19 +123,19 @@ def _check_integers(values: _Values, walk: _Walk, sizes: NDArray[np.uint8], octe
             decode_integers(octets, kind, ends - sizes[rows[row], struct])
 
 
-def _varying(lead: Tree, common_bytes: int) -> _Values:
+def _varying(lead: ThriftTree, common_bytes: int) -> _Values:
     kinds = np.array([place.kind for place in lead.places.table], np.uint8)[lead.place]
     is_after = lead.begin >= common_bytes
-    entries = np.flatnonzero(np.isin(kinds, [*INTEGER_BITS, Kind.BINARY]) & is_after)
-    items = integers_in_lists(lead, np.flatnonzero(np.isin(kinds, (Kind.LIST, Kind.SET)) & is_after))
+    entries = np.flatnonzero(np.isin(kinds, [*INTEGER_BITS, ThriftKind.BINARY]) & is_after)
+    items = integers_in_lists(lead, np.flatnonzero(np.isin(kinds, (ThriftKind.LIST, ThriftKind.SET)) & is_after))
     begin = np.concatenate((lead.begin[entries].astype(np.int64), items[0]))
     end = np.concatenate((lead.end[entries].astype(np.int64), items[1]))
-    kind = np.concatenate((kinds[entries], np.full(items[0].size, Kind.STOP, np.uint8)))
+    kind = np.concatenate((kinds[entries], np.full(items[0].size, ThriftKind.STOP, np.uint8)))
     order = np.argsort(begin)
     return _Values(begin[order], end[order], kind[order])
 
 
-def integers_in_lists(lead: Tree, lists: Integers) -> tuple[Integers, Integers]:
+def integers_in_lists(lead: ThriftTree, lists: Integers) -> tuple[Integers, Integers]:
     """Where items of lists of integers begin and end; lists of other plain values count as fixed bytes."""
     heads = [(read_list_header(lead.data, int(lead.begin[entry])), int(lead.end[entry])) for entry in lists.tolist()]
     spans = [(begin, end) for (_, kind, begin), end in heads if kind in INTEGER_BITS and end > begin]
@@ -148,7 +148,7 @@ def integers_in_lists(lead: Tree, lists: Integers) -> tuple[Integers, Integers]:
 
 
 def _walk(
-    lead: Tree, values: _Values, common_bytes: int, data: bytes, starts: Integers, stops: Integers
+    lead: ThriftTree, values: _Values, common_bytes: int, data: bytes, starts: Integers, stops: Integers
 ) -> tuple[_Walk, Flags, NDArray[np.uint8]]:
     """Where everything ends in each struct, which structs are like the lead, and how many bytes each integer takes.
 
@@ -203,7 +203,7 @@ def _long_sizes(octets: Octets, lengths: NDArray[np.uint8], begin: Integers, is_
     return found
 
 
-def _compare_fixed(lead: Tree, values: _Values, walk: _Walk, octets: Octets, is_alike: Flags) -> None:
+def _compare_fixed(lead: ThriftTree, values: _Values, walk: _Walk, octets: Octets, is_alike: Flags) -> None:
     """Rule out structs with another fixed byte than the lead: between values, and after the last."""
     ends = walk.known[1:]
     gaps = np.concatenate((values.begin, [lead.size_bytes])) - ends

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from underlay.errors import InvalidRequest
-from underlay.parquet.thrift.wire import MAX_DEPTH, Kind, fits, write_integer, write_varint
+from underlay.parquet.thrift.wire import MAX_DEPTH, ThriftKind, fits, write_integer, write_varint
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Uuid:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class ThriftBinary:
     """Bytes or text."""
 
     data: bytes
@@ -79,7 +79,7 @@ class Binary:
 class List:
     """Items of one kind; `is_set` when the kind is SET. An empty list may have item kind STOP."""
 
-    kind: Kind
+    kind: ThriftKind
     items: tuple[Value, ...]
     is_set: bool = False
 
@@ -95,30 +95,30 @@ class Struct:
 class Raw:
     """The bytes of a value of some kind, copied as they are; none for a flag in a struct."""
 
-    kind: Kind
+    kind: ThriftKind
     data: bytes
 
 
-Value = Bool | I8 | I16 | I32 | I64 | Double | Uuid | Binary | List | Struct | Raw
+Value = Bool | I8 | I16 | I32 | I64 | Double | Uuid | ThriftBinary | List | Struct | Raw
 
-_KINDS: dict[type, Kind] = {
-    I8: Kind.I8,
-    I16: Kind.I16,
-    I32: Kind.I32,
-    I64: Kind.I64,
-    Double: Kind.DOUBLE,
-    Uuid: Kind.UUID,
-    Binary: Kind.BINARY,
-    Struct: Kind.STRUCT,
+_KINDS: dict[type, ThriftKind] = {
+    I8: ThriftKind.I8,
+    I16: ThriftKind.I16,
+    I32: ThriftKind.I32,
+    I64: ThriftKind.I64,
+    Double: ThriftKind.DOUBLE,
+    Uuid: ThriftKind.UUID,
+    ThriftBinary: ThriftKind.BINARY,
+    Struct: ThriftKind.STRUCT,
 }
 
 
-def kind_of(value: Value) -> Kind:
+def kind_of(value: Value) -> ThriftKind:
     """The kind that a field header gives to the value."""
     if isinstance(value, Bool):
-        return Kind.TRUE if value.value else Kind.FALSE
+        return ThriftKind.TRUE if value.value else ThriftKind.FALSE
     if isinstance(value, List):
-        return Kind.SET if value.is_set else Kind.LIST
+        return ThriftKind.SET if value.is_set else ThriftKind.LIST
     if isinstance(value, Raw):
         return value.kind
     return _KINDS[type(value)]
@@ -142,7 +142,7 @@ def _write(value: Value, parts: list[bytes], depth: int) -> None:
         parts.append(_plain_bytes(value))
 
 
-def _plain_bytes(value: Bool | I8 | I16 | I32 | I64 | Double | Uuid | Binary | Raw) -> bytes:
+def _plain_bytes(value: Bool | I8 | I16 | I32 | I64 | Double | Uuid | ThriftBinary | Raw) -> bytes:
     if isinstance(value, Bool):
         return b"\1" if value.value else b"\2"
     if isinstance(value, I16 | I32 | I64):
@@ -153,7 +153,7 @@ def _plain_bytes(value: Bool | I8 | I16 | I32 | I64 | Double | Uuid | Binary | R
         if not -128 <= value.value < 128:
             raise InvalidRequest("a number does not fit I8", found=value.value)
         return value.value.to_bytes(1, "little", signed=True)
-    if isinstance(value, Binary):
+    if isinstance(value, ThriftBinary):
         return write_varint(len(value.data)) + value.data
     expected = {Double: 8, Uuid: 16}.get(type(value))
     if expected is not None and len(value.data) != expected:
@@ -166,13 +166,13 @@ def _write_struct(value: Struct, parts: list[bytes], depth: int) -> None:
     for field, item in value.fields.items():
         kind = kind_of(item)
         parts.append(field_header(last, field, kind))
-        if kind not in (Kind.TRUE, Kind.FALSE):
+        if kind not in (ThriftKind.TRUE, ThriftKind.FALSE):
             _write(item, parts, depth + 1)
         last = field
     parts.append(b"\0")
 
 
-def field_header(last: int, field: int, kind: Kind) -> bytes:
+def field_header(last: int, field: int, kind: ThriftKind) -> bytes:
     """The header of a field that comes after field `last` of the same struct, 0 before the first."""
     if not -0x8000 <= field < 0x8000:
         raise InvalidRequest("a field id does not fit 16 bits", found=field)
@@ -181,7 +181,7 @@ def field_header(last: int, field: int, kind: Kind) -> bytes:
     return bytes((kind,)) + write_integer(field)
 
 
-def list_header(kind: Kind, count: int) -> bytes:
+def list_header(kind: ThriftKind, count: int) -> bytes:
     """The header of a list or set of `count` items."""
     if count < 15:
         return bytes((count << 4 | kind,))
@@ -195,7 +195,7 @@ def _write_list(value: List, parts: list[bytes], depth: int) -> None:
         _write(item, parts, depth + 1)
 
 
-def _check_kind(item: Value, kind: Kind) -> None:
+def _check_kind(item: Value, kind: ThriftKind) -> None:
     found = kind_of(item)
-    if found is not kind and not (isinstance(item, Bool) and kind in (Kind.TRUE, Kind.FALSE)):
+    if found is not kind and not (isinstance(item, Bool) and kind in (ThriftKind.TRUE, ThriftKind.FALSE)):
         raise InvalidRequest("an item is not of its list's kind", expected=kind.name, found=found.name)

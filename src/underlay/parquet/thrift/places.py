@@ -2,7 +2,7 @@
 
 Without a schema, the place of a value is its kind and the chain of field ids that leads to it; all items of a list
 share one place. A footer has a few hundred places, however many row groups it describes. `Places` hands out the
-numbers while a tree is scanned. `State` is the scanner's memory of a field header: after a given field of a given
+numbers while a tree is scanned. `HeaderMeanings` is the scanner's memory of a field header: after a given field of a given
 struct, a header byte always means the same field, so its meaning is worked out once.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from underlay.errors import Malformed
-from underlay.parquet.thrift.wire import Kind
+from underlay.parquet.thrift.wire import ThriftKind
 
 ITEM = 0x10000
 """Stands for the field id of a list's items; field ids are 16 bits wide."""
@@ -26,31 +26,31 @@ STEP_STOP, STEP_VARINT, STEP_BINARY, STEP_STRUCT, STEP_FLAG, STEP_LONG, STEP_LIS
 """What the scanner does after a field header."""
 
 _STEP_OF_KIND = {
-    Kind.TRUE: STEP_FLAG,
-    Kind.FALSE: STEP_FLAG,
-    Kind.I16: STEP_VARINT,
-    Kind.I32: STEP_VARINT,
-    Kind.I64: STEP_VARINT,
-    Kind.BINARY: STEP_BINARY,
-    Kind.STRUCT: STEP_STRUCT,
-    Kind.LIST: STEP_LIST,
-    Kind.SET: STEP_LIST,
-    Kind.MAP: STEP_MAP,
+    ThriftKind.TRUE: STEP_FLAG,
+    ThriftKind.FALSE: STEP_FLAG,
+    ThriftKind.I16: STEP_VARINT,
+    ThriftKind.I32: STEP_VARINT,
+    ThriftKind.I64: STEP_VARINT,
+    ThriftKind.BINARY: STEP_BINARY,
+    ThriftKind.STRUCT: STEP_STRUCT,
+    ThriftKind.LIST: STEP_LIST,
+    ThriftKind.SET: STEP_LIST,
+    ThriftKind.MAP: STEP_MAP,
 }
 
-Step = tuple[int, int, "State"]
+Step = tuple[int, int, "HeaderMeanings"]
 """What to do, the value's place << 32 (for STEP_LONG: its kind), and the state after the field."""
 
 
-class Place(NamedTuple):
+class ThriftPlace(NamedTuple):
     """Where values of one kind occur: `parent` is the number of the place they are a field or an item of."""
 
     parent: int
     field: int
-    kind: Kind
+    kind: ThriftKind
 
 
-class State(dict[int, Step]):
+class HeaderMeanings(dict[int, Step]):
     """The meaning of each header byte inside the struct at place `inside` after field `last`."""
 
     __slots__ = ("inside", "last", "places")
@@ -74,12 +74,12 @@ class State(dict[int, Step]):
 
     def field(self, field: int, kind: int) -> Step:
         """The step for a field by id and kind. Refuses kinds that do not exist and ids over 16 bits."""
-        if not Kind.TRUE <= kind <= Kind.UUID:
+        if not ThriftKind.TRUE <= kind <= ThriftKind.UUID:
             raise Malformed("a field header has a kind that does not exist", expected="1 to 13", found=kind)
         if not -0x8000 <= field < 0x8000:
             raise Malformed("a field id does not fit 16 bits", found=field)
         number = self.places.number(self.inside, field, kind)
-        return _STEP_OF_KIND.get(Kind(kind), STEP_OTHER), number << 32, self.places.state(self.inside, field)
+        return _STEP_OF_KIND.get(ThriftKind(kind), STEP_OTHER), number << 32, self.places.state(self.inside, field)
 
 
 class Places:
@@ -90,15 +90,15 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self.table: list[Place] = []
-        self.inside: list[State] = []
+        self.table: list[ThriftPlace] = []
+        self.inside: list[HeaderMeanings] = []
         self.struct_items: dict[int, int] = {}
-        self._nowhere = State(self, -1, 0)
+        self._nowhere = HeaderMeanings(self, -1, 0)
         self._numbers: dict[tuple[int, int, int], int] = {}
         self._kinds: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._states: dict[tuple[int, int], State] = {}
+        self._states: dict[tuple[int, int], HeaderMeanings] = {}
         self._steps = 0
-        self.number(-1, 0, Kind.STRUCT)
+        self.number(-1, 0, ThriftKind.STRUCT)
 
     def number(self, parent: int, field: int, kind: int) -> int:
         """The number of a place, a new one when it was not met before."""
@@ -108,15 +108,15 @@ class Places:
         if len(self.table) >= MAX_PLACES:
             raise Malformed("the input has fields at more places than any schema", expected=f"at most {MAX_PLACES}")
         number = self._numbers[(parent, field, int(kind))] = len(self.table)
-        self.table.append(Place(parent, field, Kind(kind)))
-        self.inside.append(self.state(number) if kind == Kind.STRUCT else self._nowhere)
+        self.table.append(ThriftPlace(parent, field, ThriftKind(kind)))
+        self.inside.append(self.state(number) if kind == ThriftKind.STRUCT else self._nowhere)
         self._kinds[(parent, field)] = (*self._kinds.get((parent, field), ()), number)
         return number
 
     def item(self, place: int, kind: int) -> int:
         """The place << 32 of the items of a list at `place`, which is shifted as well."""
         item = self.number(place >> 32, ITEM, kind) << 32
-        if kind == Kind.STRUCT:
+        if kind == ThriftKind.STRUCT:
             self.struct_items[place] = item
         return item
 
@@ -124,14 +124,14 @@ class Places:
         """The kind of the values at `place`, which is shifted."""
         return self.table[place >> 32].kind
 
-    def state(self, inside: int, last: int = 0) -> State:
+    def state(self, inside: int, last: int = 0) -> HeaderMeanings:
         """The state inside the struct at place `inside`, after field `last` or before any field."""
         state = self._states.get((inside, last))
         if state is None:
-            state = self._states[(inside, last)] = State(self, inside, last)
+            state = self._states[(inside, last)] = HeaderMeanings(self, inside, last)
         return state
 
-    def remember(self, state: State, header: int, step: Step) -> Step:
+    def remember(self, state: HeaderMeanings, header: int, step: Step) -> Step:
         """Keep the meaning of a header byte, while there is room, and return it."""
         if self._steps < MAX_STEPS:
             self._steps += 1

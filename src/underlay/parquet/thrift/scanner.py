@@ -21,15 +21,15 @@ from underlay.parquet.thrift.places import (
     STEP_STOP,
     STEP_STRUCT,
     STEP_VARINT,
+    HeaderMeanings,
     Places,
-    State,
 )
 from underlay.parquet.thrift.skip import skip_map
 from underlay.parquet.thrift.wire import (
     FIXED_BYTES,
     INTEGER_BITS,
     MAX_DEPTH,
-    Kind,
+    ThriftKind,
     read_integer,
     read_varint,
     unzigzag,
@@ -39,13 +39,13 @@ from underlay.parquet.thrift.wire import (
 STOP_ENTRY = 0xFFFF << 32
 """Marks the end of the innermost open container on the tape."""
 
-Frame = tuple[State | None, int, int]
+Frame = tuple[HeaderMeanings | None, int, int]
 """An open container, while something inside it is read: the state to go on with, None for a list; and how many items
 follow, with their place: the list's own, or for a struct those of the list that it is itself an item of."""
 
-_BINARY, _STRUCT, _MAP = int(Kind.BINARY), int(Kind.STRUCT), int(Kind.MAP)
-_LISTS = (int(Kind.LIST), int(Kind.SET))
-_FLAGS = (int(Kind.TRUE), int(Kind.FALSE))
+_BINARY, _STRUCT, _MAP = int(ThriftKind.BINARY), int(ThriftKind.STRUCT), int(ThriftKind.MAP)
+_LISTS = (int(ThriftKind.LIST), int(ThriftKind.SET))
+_FLAGS = (int(ThriftKind.TRUE), int(ThriftKind.FALSE))
 _SHORT = {int(kind): (bits + 6) // 7 for kind, bits in INTEGER_BITS.items()}
 _SHORT_LISTS = frozenset(count << 4 | kind for count in range(15) for kind in _SHORT)
 """Headers of lists of integers: items that take a byte each need no closer look."""
@@ -194,7 +194,7 @@ class Scanner:
         self.tape.append(STOP_ENTRY | position)
         return position
 
-    def resume(self, position: int) -> tuple[State, int, int, int]:
+    def resume(self, position: int) -> tuple[HeaderMeanings, int, int, int]:
         """Go on with the innermost open container: end full lists and enter items, up to a struct's fields.
 
         Returns the struct's frame and the position of its next field header.
@@ -222,7 +222,7 @@ class Scanner:
             for _ in range(count):
                 begin, position = position, ends[position]
                 if position - begin >= short:
-                    read_integer(data, begin, Kind(kind))
+                    read_integer(data, begin, ThriftKind(kind))
             return position
         if kind == _BINARY:
             for _ in range(count):
@@ -263,7 +263,7 @@ def read_list_header(data: bytes, position: int) -> tuple[int, int, int]:
     count, kind, after = header >> 4, header & 15, position + 1
     if count == 15:
         count, after = read_varint(data, after)
-    if kind > Kind.UUID or (kind == Kind.STOP and count):
+    if kind > ThriftKind.UUID or (kind == ThriftKind.STOP and count):
         raise Malformed("a list has items of a kind that does not exist", place=f"byte {position}", found=kind)
     _check_count(data, position, count, after)
     return count, kind, after

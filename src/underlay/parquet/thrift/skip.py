@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from underlay.errors import Malformed, Truncated
-from underlay.parquet.thrift.wire import FIXED_BYTES, INTEGER_BITS, MAX_DEPTH, Kind, read_integer, read_varint
+from underlay.parquet.thrift.wire import FIXED_BYTES, INTEGER_BITS, MAX_DEPTH, ThriftKind, read_integer, read_varint
 
-_FLAGS: Final = (Kind.TRUE, Kind.FALSE)
+_FLAGS: Final = (ThriftKind.TRUE, ThriftKind.FALSE)
 
 
 def skip_map(data: bytes, position: int, depth: int = 1) -> int:
@@ -34,23 +34,23 @@ def _skip_item(data: bytes, number: int, position: int, depth: int) -> int:
         raise Malformed(
             "values lie too deep inside each other", place=f"byte {position}", expected=f"at most {MAX_DEPTH}"
         )
-    if not Kind.TRUE <= number <= Kind.UUID:
+    if not ThriftKind.TRUE <= number <= ThriftKind.UUID:
         raise Malformed(
             "a value has a kind that does not exist", place=f"byte {position}", expected="1 to 13", found=number
         )
-    kind = Kind(number)
+    kind = ThriftKind(number)
     if kind in INTEGER_BITS:
         return read_integer(data, position, kind)[1]
-    if kind is Kind.STRUCT:
+    if kind is ThriftKind.STRUCT:
         return _skip_struct(data, position, depth)
-    if kind is Kind.MAP:
+    if kind is ThriftKind.MAP:
         return skip_map(data, position, depth)
-    if kind in (Kind.LIST, Kind.SET):
+    if kind in (ThriftKind.LIST, ThriftKind.SET):
         return _skip_list(data, position, depth)
-    if kind in _FLAGS and _octet(data, position) > Kind.FALSE:
+    if kind in _FLAGS and _octet(data, position) > ThriftKind.FALSE:
         raise Malformed("a flag is neither true nor false", place=f"byte {position}", expected="1 or 2")
     after = position + FIXED_BYTES.get(kind, 1)
-    if kind is Kind.BINARY:
+    if kind is ThriftKind.BINARY:
         length, begin = read_varint(data, position)
         after = begin + length
     if after > len(data):
@@ -62,7 +62,7 @@ def _skip_struct(data: bytes, position: int, depth: int) -> int:
     while header := _octet(data, position):
         position += 1
         if header < 1 << 4:
-            position = read_integer(data, position, Kind.I16)[1]
+            position = read_integer(data, position, ThriftKind.I16)[1]
         if header & 15 not in _FLAGS:
             position = _skip_item(data, header & 15, position, depth + 1)
     return position + 1

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from underlay.errors import Malformed
 from underlay.parquet.thrift.scanner import STOP_ENTRY, Scanner
-from underlay.parquet.thrift.wire import CONTAINERS, FIXED_BYTES, INTEGER_BITS, Kind, decode_varints, unzigzag_all
+from underlay.parquet.thrift.wire import CONTAINERS, FIXED_BYTES, INTEGER_BITS, ThriftKind, decode_varints, unzigzag_all
 
 Octets = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.uint32]
@@ -39,15 +39,15 @@ def measure(octets: Octets, scanner: Scanner) -> Measures:
     kind_of_place = np.array([place.kind for place in scanner.places.table], np.uint8)
     kinds = kind_of_place[place]
     end, following = begin.copy(), np.arange(1, begin.size + 1, dtype=np.uint32)
-    _close(is_stop, np.isin(kind_of_place, [*CONTAINERS, Kind.MAP])[place], stops, end, following)
+    _close(is_stop, np.isin(kind_of_place, [*CONTAINERS, ThriftKind.MAP])[place], stops, end, following)
     del is_stop, stops
     number = np.zeros(begin.size, np.int64)
     ends: Positions = np.frombuffer(scanner.ends, np.uint32)
     for block in range(0, begin.size, BLOCK):
         here = kinds[block : block + BLOCK]
-        for kind in set(np.flatnonzero(np.bincount(here)).tolist()) - {Kind.STRUCT}:
+        for kind in set(np.flatnonzero(np.bincount(here)).tolist()) - {ThriftKind.STRUCT}:
             nodes = np.flatnonzero(here == kind) + block
-            number[nodes], measured = _measure_kind(octets, Kind(kind), begin[nodes], ends)
+            number[nodes], measured = _measure_kind(octets, ThriftKind(kind), begin[nodes], ends)
             if measured is not None:
                 end[nodes] = measured
     return Measures(place, begin, end, following, number)
@@ -79,27 +79,27 @@ def _close(
 
 
 def _measure_kind(
-    octets: Octets, kind: Kind, begin: Positions, ends: Positions
+    octets: Octets, kind: ThriftKind, begin: Positions, ends: Positions
 ) -> tuple[npt.NDArray[np.int64] | int, Positions | None]:
     """Numbers and ends of values of one kind; the ends of lists and maps are not known here."""
     if kind in INTEGER_BITS:
         return decode_integers(octets, kind, begin), ends[begin]
-    if kind is Kind.BINARY:
+    if kind is ThriftKind.BINARY:
         lengths = decode_varints(octets, begin)
         return lengths.view(np.int64), ends[begin] + lengths.astype(np.uint32)
-    if kind in (Kind.LIST, Kind.SET):
+    if kind in (ThriftKind.LIST, ThriftKind.SET):
         return _counts(octets, begin), None
-    if kind is Kind.MAP:
+    if kind is ThriftKind.MAP:
         return 0, None
-    if kind is Kind.I8:
+    if kind is ThriftKind.I8:
         return octets[begin].view(np.int8).astype(np.int64), begin + np.uint32(1)
-    return int(kind is Kind.TRUE), begin + np.uint32(FIXED_BYTES.get(kind, 0))
+    return int(kind is ThriftKind.TRUE), begin + np.uint32(FIXED_BYTES.get(kind, 0))
 
 
-def decode_integers(octets: Octets, kind: Kind, begin: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def decode_integers(octets: Octets, kind: ThriftKind, begin: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     """The signed numbers at many positions, refused unless they fit their kind."""
     values = unzigzag_all(decode_varints(octets, begin))
-    if kind is not Kind.I64 and values.size:
+    if kind is not ThriftKind.I64 and values.size:
         bound = 1 << (INTEGER_BITS[kind] - 1)
         wrong = (values < -bound) | (values >= bound)
         if wrong.any():

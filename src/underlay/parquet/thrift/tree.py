@@ -1,12 +1,12 @@
 """A lossless reader of Thrift's compact protocol that needs no schema and makes no object for a value.
 
-`parse` checks every byte once and returns a `Tree`: numpy arrays with one entry for each value, in the order of the
+`parse` checks every byte once and returns a `ThriftTree`: numpy arrays with one entry for each value, in the order of the
 input. Entry 0 is the root struct. A list of plain values is one entry, and so is a map; `numbers_in` reads a list's
 numbers.
 
 | array | dtype | what it holds |
 |---|---|---|
-| place | u16 | number of the value's place (`Tree.places`): kind, field id and the same of everything around it |
+| place | u16 | number of the value's place (`ThriftTree.places`): kind, field id and the same of everything around it |
 | begin | u32 | position of the value, after its field header |
 | end | u32 | position after the value |
 | next | u32 | the entry after the value and everything inside it |
@@ -33,25 +33,25 @@ from underlay.parquet.thrift.wire import (
     FIXED_BYTES,
     INTEGER_BITS,
     MAX_INPUT_BYTES,
-    Kind,
+    ThriftKind,
     read_integer,
     read_varint,
 )
 
-__all__ = ["ITEM", "Kind", "Tree", "parse"]
+__all__ = ["ITEM", "ThriftKind", "ThriftTree", "parse"]
 
 Entries = npt.NDArray[np.int64]
 
-_FLAGS = (Kind.TRUE, Kind.FALSE)
-_INTEGER_TYPES: dict[Kind, type[encode.I8 | encode.I16 | encode.I32 | encode.I64]] = {
-    Kind.I8: encode.I8,
-    Kind.I16: encode.I16,
-    Kind.I32: encode.I32,
-    Kind.I64: encode.I64,
+_FLAGS = (ThriftKind.TRUE, ThriftKind.FALSE)
+_INTEGER_TYPES: dict[ThriftKind, type[encode.I8 | encode.I16 | encode.I32 | encode.I64]] = {
+    ThriftKind.I8: encode.I8,
+    ThriftKind.I16: encode.I16,
+    ThriftKind.I32: encode.I32,
+    ThriftKind.I64: encode.I64,
 }
 
 
-def parse(data: bytes, *, trailing: bool = False) -> Tree:
+def parse(data: bytes, *, trailing: bool = False) -> ThriftTree:
     """The tree of the struct at the start of `data`. Bytes after the struct are refused unless `trailing`.
 
     Costs time and memory in proportion to the input: at most some 50 bytes for each byte, for lists of empty lists.
@@ -62,10 +62,10 @@ def parse(data: bytes, *, trailing: bool = False) -> Tree:
     end = scanner.run()
     if end != len(data) and not trailing:
         raise Malformed("bytes follow the end of the struct", place=f"byte {end}", found=f"{len(data) - end} bytes")
-    return Tree(data, scanner)
+    return ThriftTree(data, scanner)
 
 
-class Tree:
+class ThriftTree:
     """The values of a Thrift struct. Entries are plain integers; the module's table says what the arrays hold."""
 
     def __init__(self, data: bytes, scanner: Scanner) -> None:
@@ -88,7 +88,7 @@ class Tree:
         """How many bytes the root struct takes; what follows is not part of it."""
         return int(self.end[0])
 
-    def kind(self, entry: int) -> Kind:
+    def kind(self, entry: int) -> ThriftKind:
         """The kind of a value."""
         return self.places.table[int(self.place[entry])].kind
 
@@ -129,7 +129,7 @@ class Tree:
         """The bytes of a value as they are stored, without its field header."""
         return self.data[int(self.begin[entry]) : int(self.end[entry])]
 
-    def select(self, path: tuple[int, ...], kinds: tuple[Kind, ...] = ()) -> Entries:
+    def select(self, path: tuple[int, ...], kinds: tuple[ThriftKind, ...] = ()) -> Entries:
         """Every value at the end of a path of field ids and ITEMs, of some kinds or any, in the order of the input."""
         numbers = self.places.find(path)
         if kinds:
@@ -147,7 +147,7 @@ class Tree:
         Lists of another kind are refused. Costs memory in proportion to the bytes of the lists.
         """
         headers = self.octets[self.begin[entries]]
-        wrong = np.flatnonzero(((headers & 15) < Kind.I16) | ((headers & 15) > Kind.I64))
+        wrong = np.flatnonzero(((headers & 15) < ThriftKind.I16) | ((headers & 15) > ThriftKind.I64))
         if wrong.size:
             place = int(self.begin[entries[wrong[0]]])
             raise Malformed("a list does not hold integers", place=f"byte {place}", expected="I16, I32 or I64")
@@ -159,25 +159,25 @@ class Tree:
         is_last = self.octets[positions] < 0x80
         starts = positions[np.concatenate(([True], is_last[:-1]))] if positions.size else positions
         rank = np.repeat(np.arange(entries.size), self.number[entries])
-        return rank, decode_integers(self.octets, Kind.I64, starts)
+        return rank, decode_integers(self.octets, ThriftKind.I64, starts)
 
     def value(self, entry: int) -> encode.Value:
         """The value as a Python value. `encode.encode` gives the same bytes back if they were canonical."""
         kind = self.kind(entry)
-        if kind is Kind.STRUCT:
+        if kind is ThriftKind.STRUCT:
             return encode.Struct({field: self.value(child) for field, child in self.fields(entry).items()})
-        if kind in (Kind.LIST, Kind.SET):
+        if kind in (ThriftKind.LIST, ThriftKind.SET):
             return self._list(entry)
         if kind in _FLAGS:
-            return encode.Bool(kind is Kind.TRUE)
-        if kind is Kind.MAP:
+            return encode.Bool(kind is ThriftKind.TRUE)
+        if kind is ThriftKind.MAP:
             return encode.Raw(kind, self.raw(entry))
         return _plain_value(self.data, kind, int(self.begin[entry]))[0]
 
     def _list(self, entry: int) -> encode.List:
         count, number, position = read_list_header(self.data, int(self.begin[entry]))
-        kind = Kind(number)
-        is_set = self.kind(entry) is Kind.SET
+        kind = ThriftKind(number)
+        is_set = self.kind(entry) is ThriftKind.SET
         if kind in CONTAINERS:
             return encode.List(kind, tuple(self.value(child) for child in self.children(entry)), is_set)
         items: list[encode.Value] = []
@@ -204,20 +204,20 @@ class Tree:
         return b"".join(parts)
 
 
-def _plain_value(data: bytes, kind: Kind, position: int) -> tuple[encode.Value, int]:
+def _plain_value(data: bytes, kind: ThriftKind, position: int) -> tuple[encode.Value, int]:
     """The plain value at a position that was checked before, and the position after it."""
     if kind in INTEGER_BITS:
         number, after = read_integer(data, position, kind)
         return _INTEGER_TYPES[kind](number), after
-    if kind is Kind.BINARY:
+    if kind is ThriftKind.BINARY:
         length, begin = read_varint(data, position)
-        return encode.Binary(data[begin : begin + length]), begin + length
-    if kind is Kind.MAP:
+        return encode.ThriftBinary(data[begin : begin + length]), begin + length
+    if kind is ThriftKind.MAP:
         after = skip_map(data, position)
         return encode.Raw(kind, data[position:after]), after
     if kind in _FLAGS:
         return encode.Bool(data[position] == 1), position + 1
     after = position + FIXED_BYTES[kind]
-    if kind is Kind.I8:
+    if kind is ThriftKind.I8:
         return encode.I8(int.from_bytes(data[position:after], signed=True)), after
-    return (encode.Double if kind is Kind.DOUBLE else encode.Uuid)(data[position:after]), after
+    return (encode.Double if kind is ThriftKind.DOUBLE else encode.Uuid)(data[position:after]), after

@@ -35,7 +35,7 @@ _NEAR_BYTES = 1 << 18
 """How much of an input is looked at again and again before the next: what stays in memory that is near."""
 
 
-class Kind(IntEnum):
+class ThriftKind(IntEnum):
     """The kind of a value, with its number on the wire."""
 
     STOP = 0
@@ -54,13 +54,13 @@ class Kind(IntEnum):
     UUID = 13
 
 
-INTEGER_BITS = {Kind.I16: 16, Kind.I32: 32, Kind.I64: 64}
+INTEGER_BITS = {ThriftKind.I16: 16, ThriftKind.I32: 32, ThriftKind.I64: 64}
 """Width of the kinds that are zig-zag varints."""
 
-FIXED_BYTES = {Kind.I8: 1, Kind.DOUBLE: 8, Kind.UUID: 16}
+FIXED_BYTES = {ThriftKind.I8: 1, ThriftKind.DOUBLE: 8, ThriftKind.UUID: 16}
 """Size of the kinds that always take the same room."""
 
-CONTAINERS = frozenset({Kind.LIST, Kind.SET, Kind.STRUCT})
+CONTAINERS = frozenset({ThriftKind.LIST, ThriftKind.SET, ThriftKind.STRUCT})
 """The kinds whose values hold other values."""
 
 
@@ -101,7 +101,7 @@ def unzigzag(value: int) -> int:
     return (value >> 1) ^ -(value & 1)
 
 
-def read_integer(data: bytes, position: int, kind: Kind) -> tuple[int, int]:
+def read_integer(data: bytes, position: int, kind: ThriftKind) -> tuple[int, int]:
     """The signed number at `position`, refused unless it fits `kind`, and the position after it."""
     raw, after = read_varint(data, position)
     value = unzigzag(raw)
@@ -110,7 +110,7 @@ def read_integer(data: bytes, position: int, kind: Kind) -> tuple[int, int]:
     return value, after
 
 
-def fits(value: int, kind: Kind) -> bool:
+def fits(value: int, kind: ThriftKind) -> bool:
     """Whether a signed number can be stored in an integer field of this kind."""
     bound = 1 << (INTEGER_BITS[kind] - 1)
     return -bound <= value < bound

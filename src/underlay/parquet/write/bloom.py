@@ -17,7 +17,7 @@ import xxhash
 
 from underlay.errors import InvalidRequest, Malformed, Truncated
 from underlay.parquet.thrift.encode import I32, Struct, encode
-from underlay.parquet.thrift.tree import Kind, parse
+from underlay.parquet.thrift.tree import ThriftKind, parse
 
 BLOCK_BYTES = 32
 MIN_BYTES = BLOCK_BYTES
@@ -171,7 +171,7 @@ def parse_header(data: bytes) -> BloomHeader | None:
     tree = parse(data, trailing=True)
     fields = tree.fields(0)
     size = fields.get(1)
-    if size is None or tree.kind(size) is not Kind.I32:
+    if size is None or tree.kind(size) is not ThriftKind.I32:
         raise Malformed("a bloom filter's header has no length", place="bloom filter header")
     for union in (2, 3, 4):
         entry = fields.get(union)

@@ -13,9 +13,9 @@ from underlay.parquet.bulk.own import parse_own
 from underlay.parquet.footer.chunks import CHUNKS, META, STATISTICS
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import seal
-from underlay.parquet.records.records import Flags, Records
+from underlay.parquet.records.records import Flags, StructRecords
 from underlay.parquet.thrift.encode import Raw, Struct, Value, encode
-from underlay.parquet.thrift.tree import Kind
+from underlay.parquet.thrift.tree import ThriftKind
 
 AnyArray: TypeAlias = "pa.Array[Any]"  # Any: of every type
 
@@ -99,7 +99,7 @@ def _inside(array: pa.MapArray[Any, Any]) -> tuple[int, int]:
 def without_bounds(footer: Footer, has_nan: Flags) -> tuple[Footer, bytes]:
     """The footer without the bounds of some chunks [row groups, leaves], and the bytes that end the file with it."""
     tree = footer.tree
-    statistics = Records(tree, CHUNKS).nodes(META, STATISTICS, kind=Kind.STRUCT).reshape(has_nan.shape)
+    statistics = StructRecords(tree, CHUNKS).nodes(META, STATISTICS, kind=ThriftKind.STRUCT).reshape(has_nan.shape)
     replaced = {}
     for entry in statistics[has_nan & (statistics >= 0)].tolist():
         kept: dict[int, Value] = {

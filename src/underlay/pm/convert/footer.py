@@ -28,7 +28,7 @@ from underlay.pm.convert.questdb_key import read_questdb_key
 from underlay.pm.format.blocks import LongBounds, lay_out
 from underlay.pm.format.encode import create
 from underlay.pm.format.layout import CHUNK, MAX_STAT_BYTES, Encoding, StatFlag
-from underlay.pm.format.values import Block, ChunkArray, Generation, VersionFields
+from underlay.pm.format.values import ChunkArray, Generation, SidecarBlock, VersionFields
 from underlay.values.physical import Codec
 
 Place = tuple[int, int]
@@ -210,7 +210,7 @@ def _external_places(footer: Footer) -> dict[Place, tuple[int, int]]:
 
 def _blocks(
     footer: Footer, chunks: ChunkArray, longs: Mapping[Place, LongBounds], blooms: Mapping[Place, bytes]
-) -> list[Block]:
+) -> list[SidecarBlock]:
     count = footer.row_group_count
     long_bounds: list[dict[int, LongBounds]] = [{} for _ in range(count)]
     for (row_group, column), bounds in longs.items():

@@ -10,7 +10,7 @@ from underlay.pm.convert.infer_type import infer_type
 from underlay.pm.convert.questdb_key import QuestDBKey
 from underlay.pm.format.layout import REPETITION_SHIFT, ColumnFlag
 from underlay.pm.format.types import Tag, tag_of
-from underlay.pm.format.values import Column, Generation, Header
+from underlay.pm.format.values import Generation, Header, SidecarColumn
 from underlay.values.physical import PhysicalType, Repetition
 
 _MAX_LEVEL = 255
@@ -29,7 +29,7 @@ def header_of(footer: Footer, key: QuestDBKey | None, generation: Generation) ->
     )
 
 
-def _column(leaf: Leaf, key: QuestDBKey | None, generation: Generation, is_descending: bool) -> Column:
+def _column(leaf: Leaf, key: QuestDBKey | None, generation: Generation, is_descending: bool) -> SidecarColumn:
     if max(leaf.max_def_level, leaf.max_rep_level) > _MAX_LEVEL:
         raise Unsupported("the column is nested too deep for a sidecar", place=".".join(leaf.path))
     told = key.schema[leaf.index] if key else None
@@ -40,7 +40,7 @@ def _column(leaf: Leaf, key: QuestDBKey | None, generation: Generation, is_desce
         flags |= ColumnFlag.IS_ASCII if told.ascii else 0
         if generation != "9.4" and told.id is not None and told.id >= 0:
             ident = told.id
-    return Column(
+    return SidecarColumn(
         name=leaf.top.name,
         id=ident,
         type=told.column_type if told else infer_type(leaf),

@@ -17,7 +17,7 @@ from underlay.errors import InvalidRequest, Malformed
 from underlay.pm.format.layout import CHUNK, MAX_STAT_BYTES
 from underlay.pm.format.sidecar import Sidecar
 from underlay.pm.format.statistics import SIDES, bound_spans
-from underlay.pm.format.values import Block, ChunkArray
+from underlay.pm.format.values import ChunkArray, SidecarBlock
 
 _U64 = struct.Struct("<Q")
 _I32 = struct.Struct("<i")
@@ -39,7 +39,7 @@ def lay_out(
     chunks: ChunkArray,
     long_bounds: Mapping[int, LongBounds],
     blooms: Mapping[int, bytes],
-) -> Block:
+) -> SidecarBlock:
     """A block from its records: places long bounds and bitsets in the region and points the records to them.
 
     `chunks` has one record per column with everything but the references; both mappings are by column.
@@ -50,7 +50,7 @@ def lay_out(
     if wrong:
         raise InvalidRequest("no such column", expected=f"below {len(chunks)}", found=wrong[0])
     if not long_bounds and not blooms:
-        return Block(num_rows=num_rows, chunks=chunks)
+        return SidecarBlock(num_rows=num_rows, chunks=chunks)
     chunks = chunks.copy()
     region = bytearray()
     places = []
@@ -70,7 +70,7 @@ def lay_out(
             region += bytes(-len(region) % BLOOM_ALIGNMENT)
             places.append((column, len(region)))
             region += _I32.pack(len(bitset)) + bitset
-    return Block(num_rows=num_rows, chunks=chunks, out_of_line=bytes(region), blooms=tuple(places))
+    return SidecarBlock(num_rows=num_rows, chunks=chunks, out_of_line=bytes(region), blooms=tuple(places))
 
 
 def _reference(offset: int, value: bytes) -> int:
@@ -81,12 +81,12 @@ def _reference(offset: int, value: bytes) -> int:
     return offset << 16 | len(value)
 
 
-def encode_block(block: Block) -> bytes:
+def encode_block(block: SidecarBlock) -> bytes:
     """The block's bytes; it must be placed at a multiple of 8."""
     return _U64.pack(block.num_rows) + block.chunks.tobytes() + block.out_of_line
 
 
-def block_value(sidecar: Sidecar, row_group: int) -> Block:
+def block_value(sidecar: Sidecar, row_group: int) -> SidecarBlock:
     """One block of `sidecar` as a value: its records, and a region rebuilt from everything they refer to, in place.
 
     Writers order the region differently, so each bound and filter keeps the offset it has.
@@ -116,7 +116,7 @@ def block_value(sidecar: Sidecar, row_group: int) -> Block:
     region = bytearray(max((begin + len(piece) for begin, piece in pieces), default=0))
     for begin, piece in pieces:
         region[begin : begin + len(piece)] = piece
-    return Block(
+    return SidecarBlock(
         num_rows=int(sidecar.num_rows[row_group]),
         chunks=sidecar.chunks[row_group].copy(),
         out_of_line=bytes(region),

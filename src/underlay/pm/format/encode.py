@@ -25,7 +25,7 @@ from underlay.pm.format.layout import (
     FooterFlag,
 )
 from underlay.pm.format.sidecar import Sidecar
-from underlay.pm.format.values import Block, Header, VersionFields
+from underlay.pm.format.values import Header, SidecarBlock, VersionFields
 
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
@@ -52,7 +52,7 @@ class _Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class AppendedTail:
     """What an append writes: `data` at byte `begin`, and `size`, the committed size to publish at offset 0 last."""
 
     begin: int
@@ -60,7 +60,7 @@ class Tail:
     size: int
 
 
-def create(header: Header, blocks: Sequence[Block], version: VersionFields) -> bytes:
+def create(header: Header, blocks: Sequence[SidecarBlock], version: VersionFields) -> bytes:
     """A sidecar with one version."""
     out = bytearray(encode_header(header))
     fixed = _Fixed(header.bloom_columns, header.external_blooms, header.other_flags)
@@ -76,7 +76,9 @@ def create(header: Header, blocks: Sequence[Block], version: VersionFields) -> b
     return bytes(out)
 
 
-def append(anchor: Sidecar, blocks: Sequence[int | Block], version: VersionFields, *, base: int | None = None) -> Tail:
+def append(
+    anchor: Sidecar, blocks: Sequence[int | SidecarBlock], version: VersionFields, *, base: int | None = None
+) -> AppendedTail:
     """The next version behind `anchor`: its row groups in order, each kept (its index in `anchor`) or new.
 
     `base` is where to write: the committed size that offset 0 publishes. It is larger than the anchor's when a
@@ -102,7 +104,7 @@ def append(anchor: Sidecar, blocks: Sequence[int | Block], version: VersionField
     offsets, cells = _kept(anchor, blocks, fixed)
     out = bytearray()
     for i, block in enumerate(blocks):
-        if isinstance(block, Block):
+        if isinstance(block, SidecarBlock):
             _check_width(block, header.column_count)
             offsets[i], cells[i] = _place(out, base, block, fixed)
     if version.scratchpad is None:
@@ -112,13 +114,13 @@ def append(anchor: Sidecar, blocks: Sequence[int | Block], version: VersionField
     (stored,) = _U32.unpack_from(anchor.data, anchor.footer.crc_offset)
     between = bytes(anchor.data[anchor.footer.crc_offset : base])
     out += _U32.pack(resume_checksum(stored, between + out)) + _U32.pack(len(footer) + 4)
-    return Tail(base, bytes(out), base + len(out))
+    return AppendedTail(base, bytes(out), base + len(out))
 
 
-def _kept(anchor: Sidecar, blocks: Sequence[int | Block], fixed: _Fixed) -> tuple[Offsets, Offsets]:
+def _kept(anchor: Sidecar, blocks: Sequence[int | SidecarBlock], fixed: _Fixed) -> tuple[Offsets, Offsets]:
     """Block offsets and bloom cells of the row groups that are kept, zeros for the new ones."""
-    kept = np.array([-1 if isinstance(block, Block) else block for block in blocks], np.int64)
-    is_kept = np.array([not isinstance(block, Block) for block in blocks], np.bool_)
+    kept = np.array([-1 if isinstance(block, SidecarBlock) else block for block in blocks], np.int64)
+    is_kept = np.array([not isinstance(block, SidecarBlock) for block in blocks], np.bool_)
     wrong = kept[is_kept & ((kept < 0) | (kept >= anchor.row_group_count))]
     if len(wrong):
         raise InvalidRequest(
@@ -133,12 +135,12 @@ def _kept(anchor: Sidecar, blocks: Sequence[int | Block], fixed: _Fixed) -> tupl
     return offsets, cells
 
 
-def _check_width(block: Block, column_count: int) -> None:
+def _check_width(block: SidecarBlock, column_count: int) -> None:
     if len(block.chunks) != column_count:
         raise InvalidRequest("a block needs one chunk per column", expected=column_count, found=len(block.chunks))
 
 
-def _place(out: bytearray, base: int, block: Block, fixed: _Fixed) -> tuple[int, list[int]]:
+def _place(out: bytearray, base: int, block: SidecarBlock, fixed: _Fixed) -> tuple[int, list[int]]:
     """Write `block` at the next multiple of 8; its offset and its bloom cells."""
     out += bytes(-(base + len(out)) % 8)
     offset = base + len(out)

@@ -34,7 +34,7 @@ _SCRATCHPAD = int(FooterFlag.SCRATCHPAD)
 _KNOWN_HEADER_FLAGS = int(~HeaderFlag(0))
 
 
-class Footer(NamedTuple):
+class SidecarFooter(NamedTuple):
     """The fixed part of one footer, bounds-checked, and where it lies. Its sections are not looked at yet."""
 
     offset: int
@@ -71,7 +71,7 @@ class FooterSections(NamedTuple):
     extra: bytes
 
 
-def footer_at(data: Buffer, size: int) -> Footer:
+def footer_at(data: Buffer, size: int) -> SidecarFooter:
     """The footer that closes the version of `size` bytes.
 
     Raises Truncated when the trailer, the fixed part or the block offsets do not fit between the header and `size`.
@@ -99,7 +99,7 @@ def footer_at(data: Buffer, size: int) -> Footer:
             expected=f"a footer length of at least {_FIXED_BYTES + 4}",
             found=length,
         )
-    footer = Footer(offset, size, *_FOOTER.unpack_from(data, offset))
+    footer = SidecarFooter(offset, size, *_FOOTER.unpack_from(data, offset))
     if footer.sections_offset > footer.crc_offset:
         raise Truncated(
             "the block offsets do not fit into the footer",
@@ -110,7 +110,7 @@ def footer_at(data: Buffer, size: int) -> Footer:
     return footer
 
 
-def walk(data: Buffer, size: int) -> Iterator[Footer]:
+def walk(data: Buffer, size: int) -> Iterator[SidecarFooter]:
     """The footers from the version of `size` bytes back to the first, newest first.
 
     A version ends before the footer of the next one begins, so a cycle cannot be followed and all footers together
@@ -131,7 +131,7 @@ def walk(data: Buffer, size: int) -> Iterator[Footer]:
         size = footer.previous_size
 
 
-def find_version(data: Buffer, size: int, parquet_size: int) -> Footer:
+def find_version(data: Buffer, size: int, parquet_size: int) -> SidecarFooter:
     """The newest footer at or before `size` whose data file has `parquet_size` bytes."""
     seen = []
     for footer in walk(data, size):
@@ -146,7 +146,7 @@ def find_version(data: Buffer, size: int, parquet_size: int) -> Footer:
     )
 
 
-def parse_sections(data: Buffer, footer: Footer, *, bloom_bytes: int, header_flags: int) -> FooterSections:
+def parse_sections(data: Buffer, footer: SidecarFooter, *, bloom_bytes: int, header_flags: int) -> FooterSections:
     """The sections of `footer`; `bloom_bytes` is the size of the bloom matrix that the header's flags announce."""
     if footer.feature_flags & REQUIRED_FLAGS:
         raise Unsupported(
@@ -180,7 +180,7 @@ def parse_sections(data: Buffer, footer: Footer, *, bloom_bytes: int, header_fla
     return FooterSections(bloom_offset, seq_txn, scratchpad, bytes(data[at : footer.crc_offset]))
 
 
-def _parse_scratchpad(data: Buffer, footer: Footer, at: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
+def _parse_scratchpad(data: Buffer, footer: SidecarFooter, at: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
     begin = at
     _bound(footer, at, at + 4, "SCRATCHPAD")
     (count,) = _U32.unpack_from(data, at)
@@ -206,7 +206,7 @@ def _parse_scratchpad(data: Buffer, footer: Footer, at: int) -> tuple[tuple[tupl
     return tuple(entries), at
 
 
-def _bound(footer: Footer, begin: int, end: int, section: str) -> None:
+def _bound(footer: SidecarFooter, begin: int, end: int, section: str) -> None:
     if end > footer.crc_offset:
         raise Truncated(
             f"{section} reaches past the footer",

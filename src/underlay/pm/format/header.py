@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from underlay.errors import InvalidRequest, Malformed, Truncated, Unsupported
 from underlay.pm.format.layout import DESCRIPTOR, HEADER, REQUIRED_FLAGS, HeaderFlag
-from underlay.pm.format.values import Buffer, Column, Header
+from underlay.pm.format.values import Buffer, Header, SidecarColumn
 
 _HEADER = HEADER.struct
 _DESCRIPTOR = DESCRIPTOR.struct
@@ -74,12 +74,12 @@ class HeaderView(NamedTuple):
         begin = _FIXED_BYTES + _DESCRIPTOR_BYTES * self.column_count
         return struct.unpack_from(f"<{self.sorting_column_count}I", self.data, begin)
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[SidecarColumn, ...]:
         """All columns; Truncated when a name lies outside the header, Malformed when it is not UTF-8."""
         _names_end(self.data, self.limit, self.column_count, self.names_offset)
         return tuple(self._column(i) for i in range(self.column_count))
 
-    def _column(self, index: int) -> Column:
+    def _column(self, index: int) -> SidecarColumn:
         at = _FIXED_BYTES + _DESCRIPTOR_BYTES * index
         fields = _DESCRIPTOR.unpack_from(self.data, at)
         name_offset, ident, code, flags, fixed, name_length, physical, rep, definition, reserved = fields
@@ -92,7 +92,7 @@ class HeaderView(NamedTuple):
                 expected="UTF-8",
                 found=bytes(self.data[name_offset : name_offset + min(name_length, 40)]),
             ) from None
-        return Column(
+        return SidecarColumn(
             name=name,
             id=ident,
             type=code,

@@ -25,7 +25,7 @@ _CODES = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "i64": "q"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class LayoutField:
     """One row of a field table."""
 
     offset: int
@@ -40,11 +40,11 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordLayout:
     """A fixed-size record: its fields in order, without gaps."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[LayoutField, ...]
 
     @cached_property
     def struct(self) -> struct.Struct:
@@ -73,8 +73,8 @@ class Layout:
         )
 
 
-def _layout(name: str, *rows: tuple[int, str, str, str]) -> Layout:
-    return Layout(name, tuple(Field(offset=o, type=t, name=n, meaning=m) for o, t, n, m in rows))
+def _layout(name: str, *rows: tuple[int, str, str, str]) -> RecordLayout:
+    return RecordLayout(name, tuple(LayoutField(offset=o, type=t, name=n, meaning=m) for o, t, n, m in rows))
 
 
 HEADER = _layout(

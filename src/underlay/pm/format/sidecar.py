@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from underlay.errors import ChecksumMismatch, InvalidRequest, Malformed, Truncated
 from underlay.pm.format.checksum import checksum
-from underlay.pm.format.footers import Footer, FooterSections, find_version, footer_at, parse_sections
+from underlay.pm.format.footers import FooterSections, SidecarFooter, find_version, footer_at, parse_sections
 from underlay.pm.format.header import HeaderView, decode_header
 from underlay.pm.format.layout import BLOCK_HEAD_BYTES, CHUNK, FOOTER, HEADER
-from underlay.pm.format.values import Buffer, ChunkArray, Column, VersionFields
+from underlay.pm.format.values import Buffer, ChunkArray, SidecarColumn, VersionFields
 
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
@@ -31,7 +31,7 @@ _FOOTER_BYTES = FOOTER.size_bytes
 _TOO_MANY_ROWS = float(1 << 63)
 
 
-class Records(NamedTuple):
+class SidecarRecords(NamedTuple):
     """Records that lie `stride` bytes apart in `buffer`, the first at `begin`."""
 
     records: int
@@ -49,7 +49,7 @@ class Records(NamedTuple):
 class Sidecar:
     """One version of a sidecar, bound to its committed size. Immutable; safe to share between threads."""
 
-    def __init__(self, data: Buffer, header: HeaderView, footer: Footer, sections: FooterSections) -> None:
+    def __init__(self, data: Buffer, header: HeaderView, footer: SidecarFooter, sections: FooterSections) -> None:
         self.data = data
         self.header = header
         self.footer = footer
@@ -69,7 +69,7 @@ class Sidecar:
         return self.footer.parquet_size
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[SidecarColumn, ...]:
         """All leaf columns."""
         return self.header.columns()
 
@@ -108,15 +108,15 @@ class Sidecar:
         gathered: ChunkArray = self._words[at].view(_CHUNK_DTYPE).reshape(shape)
         return gathered
 
-    def column_records(self, column: int) -> Records:
+    def column_records(self, column: int) -> SidecarRecords:
         """Where the chunk records of one column lie: in place when the blocks lie evenly, else gathered."""
         if not 0 <= column < self.column_count:
             raise InvalidRequest("no such column", expected=f"0 to {self.column_count - 1}", found=column)
         skip = BLOCK_HEAD_BYTES + _CHUNK_BYTES * column
         if self._block_stride:
-            return Records(self.row_group_count, self.data, self._first_block + skip, self._block_stride)
+            return SidecarRecords(self.row_group_count, self.data, self._first_block + skip, self._block_stride)
         at = (self.block_offsets + skip >> 3)[:, None] + _CHUNK_WORDS
-        return Records(self.row_group_count, self._words[at], 0, _CHUNK_BYTES)
+        return SidecarRecords(self.row_group_count, self._words[at], 0, _CHUNK_BYTES)
 
     @property
     def block_span(self) -> tuple[int, int]:
@@ -208,7 +208,7 @@ def decode(data: Buffer, *, size: int | None = None, parquet_size: int | None = 
     return sidecar
 
 
-def verify_checksum(data: Buffer, footer: Footer) -> None:
+def verify_checksum(data: Buffer, footer: SidecarFooter) -> None:
     """Raise ChecksumMismatch unless the stored checksum of `footer` is that of the bytes before it."""
     (stored,) = _U32.unpack_from(data, footer.crc_offset)
     computed = checksum(data, footer.crc_offset)
@@ -216,7 +216,7 @@ def verify_checksum(data: Buffer, footer: Footer) -> None:
         raise checksum_mismatch(footer, expected=computed, found=stored)
 
 
-def checksum_mismatch(footer: Footer, *, expected: int, found: int) -> ChecksumMismatch:
+def checksum_mismatch(footer: SidecarFooter, *, expected: int, found: int) -> ChecksumMismatch:
     """The error for a version whose stored checksum is not that of its bytes."""
     return ChecksumMismatch(
         "the checksum does not match: the file is damaged or cut short",
@@ -227,14 +227,14 @@ def checksum_mismatch(footer: Footer, *, expected: int, found: int) -> ChecksumM
     )
 
 
-def _stored_offsets(data: Buffer, footer: Footer) -> npt.NDArray[np.uint32]:
+def _stored_offsets(data: Buffer, footer: SidecarFooter) -> npt.NDArray[np.uint32]:
     return np.frombuffer(data, "<u4", footer.row_group_count, footer.offset + _FOOTER_BYTES)
 
 
 _FEW_BLOCKS = 32
 
 
-def _even_blocks(data: Buffer, footer: Footer) -> tuple[int, int]:
+def _even_blocks(data: Buffer, footer: SidecarFooter) -> tuple[int, int]:
     """First block and distance to the next when that is the same everywhere and positive, else distance 0."""
     count = footer.row_group_count
     if count <= _FEW_BLOCKS:  # a numpy call costs more than comparing a few numbers

@@ -20,7 +20,7 @@ ChunkArray = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class SidecarColumn:
     """One leaf column. Name, id and repetition are those of its top-level field (PM_FORMAT 2.4)."""
 
     name: str
@@ -54,7 +54,7 @@ class Header:
     not know; they are kept.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[SidecarColumn, ...]
     designated_timestamp: int = -1
     sorting: tuple[int, ...] = ()
     bloom_columns: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Block:
+class SidecarBlock:
     """One row group: its chunk records and what they refer to in the out-of-line region.
 
     `blooms` gives, for each column that has an inlined filter, where in `out_of_line` its length field stands.

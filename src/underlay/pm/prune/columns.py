@@ -17,7 +17,7 @@ from underlay.pm.format.footers import walk
 from underlay.pm.format.sidecar import Sidecar
 from underlay.pm.format.statistics import null_counts
 from underlay.pm.format.types import Tag, tag_of
-from underlay.pm.format.values import Column
+from underlay.pm.format.values import SidecarColumn
 from underlay.pm.prune.bounds import ordered_bounds
 from underlay.pm.prune.domains import column_domain
 from underlay.prune import BloomProbe, ColumnBounds, ColumnPath, Domain, Unordered
@@ -129,7 +129,7 @@ def _bloom_probe(sidecar: Sidecar, index: int, is_trusted: npt.NDArray[np.bool_]
     return probe
 
 
-def _is_nested(column: Column, leaf: Leaf | None) -> bool:
+def _is_nested(column: SidecarColumn, leaf: Leaf | None) -> bool:
     """Whether a row's value of the named column may be something else than one leaf value.
 
     Without the schema a leaf of a struct shows itself by more than one optional level, or by a required top-level

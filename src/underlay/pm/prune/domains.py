@@ -9,7 +9,7 @@ from __future__ import annotations
 from underlay.parquet.footer.logical import LogicalKind, LogicalType, TimeUnit
 from underlay.parquet.footer.schema import Leaf
 from underlay.pm.format.types import NANOSECONDS, Tag, decimal_parameters, describe, tag_of
-from underlay.pm.format.values import Column
+from underlay.pm.format.values import SidecarColumn
 from underlay.prune import (
     Addresses,
     AmbiguousIntegers,
@@ -36,7 +36,7 @@ _MAX_DECIMAL_BYTES = 32
 _TEXT_TAGS = (Tag.STRING, Tag.SYMBOL, Tag.VARCHAR)
 
 
-def column_domain(column: Column, leaf: Leaf | None = None, *, is_questdb: bool = False) -> Domain:
+def column_domain(column: SidecarColumn, leaf: Leaf | None = None, *, is_questdb: bool = False) -> Domain:
     """How the values of a column are ordered. `is_questdb`: QuestDB wrote the file, so its INT and LONG are signed."""
     if column.physical_type not in list(PhysicalType):
         return Unordered(f"physical type {column.physical_type}")
@@ -55,7 +55,7 @@ def leaf_domain(leaf: Leaf) -> Domain:
     return _logical_domain(leaf.node.logical, leaf.physical_type, length) or Unordered(leaf.node.logical.kind.value)
 
 
-def _typed_domain(column: Column, physical: PhysicalType, is_questdb: bool) -> Domain | None:
+def _typed_domain(column: SidecarColumn, physical: PhysicalType, is_questdb: bool) -> Domain | None:
     """The domain that QuestDB's type code gives on its proper physical type."""
     tag, bits = tag_of(column.type), _BITS.get(physical)
     match tag, physical:

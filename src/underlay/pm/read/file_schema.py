@@ -13,8 +13,8 @@ from underlay.parquet.footer.logical import LogicalKind
 from underlay.parquet.footer.schema import Leaf, Schema
 from underlay.parquet.footer.tail import read_tail
 from underlay.parquet.thrift.encode import I32, List, Raw, Struct, Value, encode
-from underlay.parquet.thrift.tree import Kind, parse
-from underlay.pm.format.values import Column
+from underlay.parquet.thrift.tree import ThriftKind, parse
+from underlay.pm.format.values import SidecarColumn
 from underlay.values.physical import PhysicalType, Repetition
 
 ARROW_SCHEMA_KEY = b"ARROW:schema"
@@ -54,7 +54,7 @@ class FileSchema:
         return replace(cls.of_footer(footer), is_of_table=True)
 
 
-def elements_of(given: FileSchema, columns: tuple[Column, ...]) -> tuple[Value, list[tuple[str, ...]]]:
+def elements_of(given: FileSchema, columns: tuple[SidecarColumn, ...]) -> tuple[Value, list[tuple[str, ...]]]:
     """The schema's elements, when its leaves are the columns; paths of the leaves."""
     schema = given.schema
     if len(schema.leaves) != len(columns):
@@ -66,18 +66,18 @@ def elements_of(given: FileSchema, columns: tuple[Column, ...]) -> tuple[Value, 
     pairs = list(zip(columns, schema.leaves, strict=True))
     paths = [leaf.path for leaf in schema.leaves]
     if all(_stored_by(column) == _described_by(leaf) for column, leaf in pairs):
-        return Raw(Kind.LIST, schema.raw), paths
-    tree = parse(encode(Struct({1: Raw(Kind.LIST, schema.raw)})))
+        return Raw(ThriftKind.LIST, schema.raw), paths
+    tree = parse(encode(Struct({1: Raw(ThriftKind.LIST, schema.raw)})))
     elements = [tree.value(entry) for entry in tree.children(1)]
     leaves = iter(pairs)
     adapted = [
         element if not isinstance(element, Struct) or 5 in element.fields else _adapted(element, *next(leaves), given)
         for element in elements
     ]
-    return List(Kind.STRUCT, tuple(adapted)), paths
+    return List(ThriftKind.STRUCT, tuple(adapted)), paths
 
 
-def _adapted(element: Struct, column: Column, leaf: Leaf, given: FileSchema) -> Struct:
+def _adapted(element: Struct, column: SidecarColumn, leaf: Leaf, given: FileSchema) -> Struct:
     """The leaf's element as the file stores it. Raises SchemaMismatch when it cannot be the same column."""
     if _stored_by(column) == _described_by(leaf):
         return element
@@ -103,7 +103,7 @@ def _adapted(element: Struct, column: Column, leaf: Leaf, given: FileSchema) -> 
     return Struct(dict(sorted(fields.items())))
 
 
-def _stored_by(column: Column) -> tuple[int, int, int, int]:
+def _stored_by(column: SidecarColumn) -> tuple[int, int, int, int]:
     """What decoding depends on: physical type, its length, the levels."""
     return column.physical_type, column.fixed_byte_length, column.max_def_level, column.max_rep_level
 

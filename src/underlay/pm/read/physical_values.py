@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from underlay.pm.format.sidecar import Sidecar
 from underlay.pm.format.types import UNKNOWN
-from underlay.pm.format.values import Column
+from underlay.pm.format.values import SidecarColumn
 from underlay.pm.read.rows import decoding_error, open_through_sidecar, row_group_batches
 
 
@@ -27,7 +27,7 @@ class _Untyped(Sidecar):
 
     def __init__(self, sidecar: Sidecar) -> None:
         super().__init__(sidecar.data, sidecar.header, sidecar.footer, sidecar.sections)
-        self.columns: tuple[Column, ...] = tuple(
+        self.columns: tuple[SidecarColumn, ...] = tuple(
             replace(column, type=UNKNOWN, name=f"{index}") for index, column in enumerate(sidecar.columns)
         )
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from underlay.parquet.footer.footer import KeyValue
-from underlay.parquet.thrift.encode import I8, I32, I64, Binary, Bool, List, Struct, Value, encode
-from underlay.parquet.thrift.tree import Kind
+from underlay.parquet.thrift.encode import I8, I32, I64, Bool, List, Struct, ThriftBinary, Value, encode
+from underlay.parquet.thrift.tree import ThriftKind
 from underlay.pm.format.layout import Encoding
 from underlay.pm.format.sidecar import Sidecar
 from underlay.pm.format.types import NANOSECONDS, Tag, decimal_parameters, tag_of
-from underlay.pm.format.values import Column
+from underlay.pm.format.values import SidecarColumn
 from underlay.pm.read.file_schema import ARROW_SCHEMA_KEY, FileSchema, elements_of
 from underlay.values.physical import PhysicalType, Repetition
 
@@ -49,24 +49,24 @@ def to_footer(sidecar: Sidecar, schema: FileSchema | pa.Schema | None = None) ->
         1: I32(1),
         2: elements,
         3: I64(int(sidecar.num_rows.sum())),
-        4: List(Kind.STRUCT, tuple(_row_groups(sidecar, paths))),
+        4: List(ThriftKind.STRUCT, tuple(_row_groups(sidecar, paths))),
     }
     if key_values:
-        pairs = (Struct({1: Binary(pair.key), 2: Binary(pair.value or b"")}) for pair in key_values)
-        fields[5] = List(Kind.STRUCT, tuple(pairs))
-    fields[6] = Binary(_CREATED_BY)
+        pairs = (Struct({1: ThriftBinary(pair.key), 2: ThriftBinary(pair.value or b"")}) for pair in key_values)
+        fields[5] = List(ThriftKind.STRUCT, tuple(pairs))
+    fields[6] = ThriftBinary(_CREATED_BY)
     return encode(Struct(fields))
 
 
 def _row_groups(sidecar: Sidecar, paths: list[tuple[str, ...]]) -> Iterable[Struct]:
-    encoded_paths = [List(Kind.BINARY, tuple(Binary(name.encode()) for name in path)) for path in paths]
+    encoded_paths = [List(ThriftKind.BINARY, tuple(ThriftBinary(name.encode()) for name in path)) for path in paths]
     types = [column.physical_type for column in sidecar.columns]
     for num_rows, chunks in zip(sidecar.num_rows.tolist(), sidecar.chunks, strict=True):
         columns = []
         for column, (codec, encodings, _, _, _, num_values, begin, size, *_) in enumerate(chunks.tolist()):
             meta: dict[int, Value] = {
                 1: I32(types[column]),
-                2: List(Kind.I32, tuple(I32(number) for number in _encoding_numbers(encodings))),
+                2: List(ThriftKind.I32, tuple(I32(number) for number in _encoding_numbers(encodings))),
                 3: encoded_paths[column],
                 4: I32(codec),
                 5: I64(num_values),
@@ -76,22 +76,22 @@ def _row_groups(sidecar: Sidecar, paths: list[tuple[str, ...]]) -> Iterable[Stru
             }
             columns.append(Struct({2: I64(begin), 3: Struct(meta)}))
         total = int(chunks["size"].sum())
-        yield Struct({1: List(Kind.STRUCT, tuple(columns)), 2: I64(total), 3: I64(num_rows)})
+        yield Struct({1: List(ThriftKind.STRUCT, tuple(columns)), 2: I64(total), 3: I64(num_rows)})
 
 
 def _encoding_numbers(bits: int) -> list[int]:
     return [_LEVELS_ENCODING, *(number for bit, number in _ENCODING_NUMBERS.items() if bits & bit)]
 
 
-def _elements_by_type(columns: tuple[Column, ...]) -> tuple[Value, list[tuple[str, ...]]]:
+def _elements_by_type(columns: tuple[SidecarColumn, ...]) -> tuple[Value, list[tuple[str, ...]]]:
     """Elements that QuestDB's types and the levels imply; each leaf is a top-level column of its own."""
-    elements: list[Struct] = [Struct({4: Binary(b"schema"), 5: I32(len(columns))})]
+    elements: list[Struct] = [Struct({4: ThriftBinary(b"schema"), 5: I32(len(columns))})]
     paths = []
     for column in columns:
         groups = _groups(column)
         path = [column.name]
         for name, repetition, is_list in groups:
-            group: dict[int, Value] = {3: I32(repetition), 4: Binary(name.encode()), 5: I32(1)}
+            group: dict[int, Value] = {3: I32(repetition), 4: ThriftBinary(name.encode()), 5: I32(1)}
             if is_list:
                 group |= {6: I32(3), 10: Struct({3: Struct({})})}
             elements.append(Struct(group))
@@ -99,10 +99,10 @@ def _elements_by_type(columns: tuple[Column, ...]) -> tuple[Value, list[tuple[st
             path = [column.name, *(name for name, _, _ in groups[1:]), "element"]
         elements.append(_leaf_element(column, path[-1], groups))
         paths.append(tuple(path))
-    return List(Kind.STRUCT, tuple(elements)), paths
+    return List(ThriftKind.STRUCT, tuple(elements)), paths
 
 
-def _groups(column: Column) -> list[tuple[str, Repetition, bool]]:
+def _groups(column: SidecarColumn) -> list[tuple[str, Repetition, bool]]:
     """(name, repetition, is a list) of the groups around a nested leaf, with the levels that it is stored with.
 
     Lists are Parquet's three-level ones: an outer group, a repeated `list`, an `element`. What is optional beyond the
@@ -123,13 +123,13 @@ def _groups(column: Column) -> list[tuple[str, Repetition, bool]]:
     return groups + [("element", Repetition.OPTIONAL, False)] * max(optional - is_optional - 1, 0)
 
 
-def _leaf_element(column: Column, name: str, groups: list[tuple[str, Repetition, bool]]) -> Struct:
+def _leaf_element(column: SidecarColumn, name: str, groups: list[tuple[str, Repetition, bool]]) -> Struct:
     levels_above = sum(repetition is not Repetition.REQUIRED for _, repetition, _ in groups)
     fields: dict[int, Value] = {1: I32(column.physical_type)}
     if column.physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY:
         fields[2] = I32(column.fixed_byte_length)
     fields[3] = I32(Repetition.OPTIONAL if column.max_def_level > levels_above else Repetition.REQUIRED)
-    fields[4] = Binary(name.encode())
+    fields[4] = ThriftBinary(name.encode())
     meaning = _meaning(column)
     if column.id >= 0 and not groups:
         meaning[9] = I32(column.id)
@@ -161,7 +161,7 @@ _INTEGERS = {
 }
 
 
-def _meaning(column: Column) -> dict[int, Value]:
+def _meaning(column: SidecarColumn) -> dict[int, Value]:
     """Converted and logical type that QuestDB's type code stands for on this physical type; empty for none."""
     tag, physical = tag_of(column.type), column.physical_type
     if tag in _INTEGERS and physical == (PhysicalType.INT64 if tag is Tag.GEOLONG else PhysicalType.INT32):

@@ -13,7 +13,7 @@ import numpy as np
 
 from underlay.prune.blocks.cause import KEPT, Cause
 from underlay.prune.blocks.column_bounds import ColumnBounds
-from underlay.prune.blocks.leaf_selection import Choice
+from underlay.prune.blocks.leaf_selection import LeafSelection
 from underlay.prune.blocks.overlap import Causes, miss
 from underlay.prune.domains.domain import BoolArray
 from underlay.prune.predicates.predicate import TRUE, And, Or, Predicate
@@ -31,7 +31,7 @@ class Finding:
     predicate: Predicate
     causes: Causes
     bounds: ColumnBounds | None = None
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[LeafSelection, ...] = ()
     branches: tuple[Finding, ...] = ()
 
     def must(self) -> BoolArray:
@@ -61,7 +61,7 @@ class Finding:
         return f"{shown}: {_explain(cause, self.bounds, block)}" if self.bounds else f"{shown}: never true"
 
 
-def _leaf_must(bounds: ColumnBounds, choices: tuple[Choice, ...]) -> BoolArray:
+def _leaf_must(bounds: ColumnBounds, choices: tuple[LeafSelection, ...]) -> BoolArray:
     """Where no value and no null can be one that does not match. Statistics of something else prove nothing."""
     if bounds.is_nested:
         return np.zeros(bounds.block_count, dtype=np.bool_)

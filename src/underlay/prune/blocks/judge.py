@@ -12,7 +12,7 @@ from underlay.errors import UnknownColumn
 from underlay.prune.blocks.cause import KEPT, Cause
 from underlay.prune.blocks.column_bounds import ColumnBounds
 from underlay.prune.blocks.finding import Finding
-from underlay.prune.blocks.leaf_selection import NEVER_TRUE, Choice, Leaf, choose, tested
+from underlay.prune.blocks.leaf_selection import NEVER_TRUE, Leaf, LeafSelection, choose, tested
 from underlay.prune.blocks.overlap import Causes, miss, paint
 from underlay.prune.domains.domain import BoolArray, Unordered
 from underlay.prune.domains.selection import NEVER
@@ -89,7 +89,7 @@ class Judge:
         return found
 
 
-def _leaf_causes(bounds: ColumnBounds, choices: tuple[Choice, ...], block_count: int) -> Causes:
+def _leaf_causes(bounds: ColumnBounds, choices: tuple[LeafSelection, ...], block_count: int) -> Causes:
     """A value must miss `hits`, and where nulls may match there must be none."""
     first = choices[0]
     if first is NEVER_TRUE or bounds.is_nested:

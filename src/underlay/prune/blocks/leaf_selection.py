@@ -52,7 +52,7 @@ _NAN = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LeafSelection:
     """`hits` and `misses` among values, the latter found when asked, and whether a null row may be among either."""
 
     hits: Selection
@@ -70,15 +70,15 @@ def _everything() -> Selection:
     return EVERYTHING
 
 
-NEVER_TRUE = Choice(NEVER, _everything)
+NEVER_TRUE = LeafSelection(NEVER, _everything)
 """A comparison with NULL: no row matches, whatever its column holds."""
 
-_NULLS = Choice(NEVER, _everything, null_hits=True, null_misses=False)
-_VALUES = Choice(EVERYTHING, lambda: NEVER)
-_UNKNOWN = Choice(EVERYTHING, _everything)
+_NULLS = LeafSelection(NEVER, _everything, null_hits=True, null_misses=False)
+_VALUES = LeafSelection(EVERYTHING, lambda: NEVER)
+_UNKNOWN = LeafSelection(EVERYTHING, _everything)
 
 
-def choose(leaf: Leaf, domain: Domain) -> Choice:
+def choose(leaf: Leaf, domain: Domain) -> LeafSelection:
     """The choice of a leaf. Raises BadPredicate for a literal of another kind, with the column as its place."""
     try:
         return _negated(leaf.part, domain) if isinstance(leaf, Not) else _choose(leaf, domain)
@@ -95,7 +95,7 @@ def tested(leaf: Leaf) -> ColumnTest:
     return part
 
 
-def _choose(test: ColumnTest, domain: Domain) -> Choice:
+def _choose(test: ColumnTest, domain: Domain) -> LeafSelection:
     match test:
         case Compare(_, op, value):
             return NEVER_TRUE if value is None else _comparison(op, value, domain)
@@ -113,35 +113,35 @@ def _choose(test: ColumnTest, domain: Domain) -> Choice:
             return _comparison(Op.EQ, value, domain)
         case IsDistinct(_, value):
             unequal = _comparison(Op.NE, value, domain)
-            return Choice(unequal.hits, unequal.find_misses, null_hits=True, null_misses=False)
+            return LeafSelection(unequal.hits, unequal.find_misses, null_hits=True, null_misses=False)
         case IsNan():
-            return Choice(domain.select(Op.EQ, _NAN), _everything)
+            return LeafSelection(domain.select(Op.EQ, _NAN), _everything)
         case IsNotNan():
             nan = domain.select(Op.EQ, _NAN)
-            return Choice(EVERYTHING, lambda: nan, null_hits=True)
+            return LeafSelection(EVERYTHING, lambda: nan, null_hits=True)
         case StartsWith(_, prefix):
             return _prefix(domain.prefix_key(prefix))
         case Like():
             return _pattern(test, domain)
 
 
-def _negated(test: object, domain: Domain) -> Choice:
+def _negated(test: object, domain: Domain) -> LeafSelection:
     """NOT above an ordering comparison, BETWEEN or a pattern."""
     match test:
         case Compare(_, _, None):
             return NEVER_TRUE
         case Compare(_, op, value):
             opposite = _comparison(NEGATED[op], value, domain)
-            return _UNKNOWN if is_nan_literal(value) else Choice(_with_nan(opposite.hits), opposite.find_misses)
+            return _UNKNOWN if is_nan_literal(value) else LeafSelection(_with_nan(opposite.hits), opposite.find_misses)
         case Between() | StartsWith() | Like():
             return _swapped(_choose(test, domain))
     raise TypeError(f"NOT above {test}: normalise the predicate first")
 
 
-def _comparison(op: Op, value: Operand, domain: Domain) -> Choice:
+def _comparison(op: Op, value: Operand, domain: Domain) -> LeafSelection:
     if is_nan_literal(value):
-        return Choice(_select(op, value, domain), _everything)
-    return Choice(_select(op, value, domain), lambda: _with_nan(_select(NEGATED[op], value, domain)))
+        return LeafSelection(_select(op, value, domain), _everything)
+    return LeafSelection(_select(op, value, domain), lambda: _with_nan(_select(NEGATED[op], value, domain)))
 
 
 def _select(op: Op, value: Operand, domain: Domain) -> Selection:
@@ -150,7 +150,7 @@ def _select(op: Op, value: Operand, domain: Domain) -> Selection:
     return _outside((value,), domain)
 
 
-def _membership(values: tuple[Operand, ...], domain: Domain) -> Choice:
+def _membership(values: tuple[Operand, ...], domain: Domain) -> LeafSelection:
     given: tuple[Operand, ...] = tuple(value for value in values if value is not None)
     if not given:
         return NEVER_TRUE
@@ -158,7 +158,7 @@ def _membership(values: tuple[Operand, ...], domain: Domain) -> Choice:
         return _UNKNOWN
     if isinstance(domain, Whole):
         given = as_doubles(given)
-    return Choice(domain.select_any(given), lambda: _outside(given, domain))
+    return LeafSelection(domain.select_any(given), lambda: _outside(given, domain))
 
 
 def _outside(values: tuple[Operand, ...], domain: Domain) -> Selection:
@@ -173,23 +173,23 @@ def _outside(values: tuple[Operand, ...], domain: Domain) -> Selection:
     return Selection(spans, nan=True)
 
 
-def _range(low: Operand, high: Operand, domain: Domain) -> Choice:
+def _range(low: Operand, high: Operand, domain: Domain) -> LeafSelection:
     if not domain.is_ordered:
         return _UNKNOWN
     if isinstance(domain, Whole):
         low, high = as_doubles((low, high))
     above, below = _comparison(Op.GE, low, domain), _comparison(Op.LE, high, domain)
     hits = intersect(above.hits, below.hits)
-    return Choice(hits, lambda: Selection((*above.misses.spans, *below.misses.spans), nan=True))
+    return LeafSelection(hits, lambda: Selection((*above.misses.spans, *below.misses.spans), nan=True))
 
 
-def _prefix(prefix: bytes | None) -> Choice:
+def _prefix(prefix: bytes | None) -> LeafSelection:
     if prefix is None:
         return _UNKNOWN
-    return Choice(Selection((prefix_span(prefix),)), lambda: Selection(outside_prefix(prefix)))
+    return LeafSelection(Selection((prefix_span(prefix),)), lambda: Selection(outside_prefix(prefix)))
 
 
-def _pattern(like: Like, domain: Domain) -> Choice:
+def _pattern(like: Like, domain: Domain) -> LeafSelection:
     shape = shape_of(like)
     begins = _prefix(domain.prefix_key(shape.prefix))
     match shape.rest:
@@ -198,12 +198,12 @@ def _pattern(like: Like, domain: Domain) -> Choice:
         case Rest.ANYTHING:
             return begins
         case Rest.PATTERN:
-            return Choice(begins.hits, _everything)
+            return LeafSelection(begins.hits, _everything)
 
 
-def _swapped(choice: Choice) -> Choice:
+def _swapped(choice: LeafSelection) -> LeafSelection:
     """The choice of the negation; a null satisfies neither."""
-    return Choice(_with_nan(choice.misses), lambda: _with_nan(choice.hits))
+    return LeafSelection(_with_nan(choice.misses), lambda: _with_nan(choice.hits))
 
 
 def _with_nan(selection: Selection) -> Selection:

@@ -21,7 +21,7 @@ from underlay.prune.predicates.predicate import Op
 _SHOWN_BYTES = 40
 
 
-class Octets(Domain):
+class ByteStrings(Domain):
     """What all byte types share. Keys are Python bytes: numpy's own byte strings lose trailing NULs."""
 
     def keys(self, bounds: BoundArray) -> tuple[KeyArray, BoolArray]:
@@ -55,7 +55,7 @@ class Octets(Domain):
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Octets):
+class Text(ByteStrings):
     """UTF-8 text, compared byte by byte."""
 
     @property
@@ -83,7 +83,7 @@ class Text(Octets):
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Octets):
+class Binary(ByteStrings):
     """Bytes of any length."""
 
     @property
@@ -127,7 +127,7 @@ class FixedBinary(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class Uuids(Octets):
+class Uuids(ByteStrings):
     """UUIDs as 16 bytes in the order of their text."""
 
     @property
@@ -151,7 +151,7 @@ class Uuids(Octets):
     def show(self, key: Key) -> str:
         """The usual text of a whole UUID."""
         octets = _bytes_of(key)
-        return str(UUID(bytes=octets)) if len(octets) == 16 else Octets.show(self, key)
+        return str(UUID(bytes=octets)) if len(octets) == 16 else ByteStrings.show(self, key)
 
 
 def _bytes_of(key: Key) -> bytes:

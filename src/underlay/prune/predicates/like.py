@@ -24,14 +24,14 @@ class Rest(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LikeShape:
     """A pattern as the pruner sees it: `prefix`, unescaped, then `rest`."""
 
     prefix: str
     rest: Rest
 
 
-def shape_of(like: Like) -> Shape:
+def shape_of(like: Like) -> LikeShape:
     """The prefix of a pattern. A backslash without ESCAPE ends it, since engines read on differently."""
     prefix: list[str] = []
     characters = iter(like.pattern)
@@ -40,12 +40,12 @@ def shape_of(like: Like) -> Shape:
             prefix.append(_escaped(next(characters, None), like))
         elif character == "%":
             is_last = all(rest == "%" for rest in characters)
-            return Shape("".join(prefix), Rest.ANYTHING if is_last else Rest.PATTERN)
+            return LikeShape("".join(prefix), Rest.ANYTHING if is_last else Rest.PATTERN)
         elif character == "_" or (character == _BACKSLASH and like.escape is None):
-            return Shape("".join(prefix), Rest.PATTERN)
+            return LikeShape("".join(prefix), Rest.PATTERN)
         else:
             prefix.append(character)
-    return Shape("".join(prefix), Rest.NOTHING)
+    return LikeShape("".join(prefix), Rest.NOTHING)
 
 
 def regex_of(like: Like) -> str:

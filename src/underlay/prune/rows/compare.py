@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.prune.domains.arrow_values import AnyArray, stored_values
-from underlay.prune.domains.byte_strings import Octets
+from underlay.prune.domains.byte_strings import ByteStrings
 from underlay.prune.domains.domain import Domain
 from underlay.prune.domains.encoded_integers import Decimals, Times
 from underlay.prune.domains.floats import Floats
@@ -39,7 +39,7 @@ from underlay.prune.predicates.predicate import Op
 def point_of(literal: Operand, domain: Domain) -> int | Fraction | float | bytes | None:
     """The literal in the domain's order, None for NaN. Raises BadPredicate for a literal of another kind."""
     match domain:
-        case Octets():
+        case ByteStrings():
             return domain.encode(literal)
         case Floats():
             return _float_point(literal, domain)

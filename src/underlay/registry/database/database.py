@@ -19,7 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from underlay.errors import InvalidRequest, Malformed, Unavailable, UnderlayError, Unsupported
 from underlay.registry.database.database_errors import understood
-from underlay.registry.database.engine import PATIENT, QUICK, PostgresqlSource, Source, SqliteSource, Timeouts
+from underlay.registry.database.engine import PATIENT, QUICK, DatabaseLocation, PostgresqlSource, SqliteSource, Timeouts
 from underlay.registry.database.location import ACCEPTED
 from underlay.registry.database.sqlite_file import SqliteFile
 from underlay.runtime.fork import start_afresh_after_fork
@@ -44,7 +44,7 @@ class Database:
     `database_errors.is_retryable`. So does what comes of reading what a driver gave.
     """
 
-    def __init__(self, source: Source, timeouts: Timeouts = QUICK) -> None:
+    def __init__(self, source: DatabaseLocation, timeouts: Timeouts = QUICK) -> None:
         self.shown = source.shown
         self.is_shared = source.is_shared
         self._source = source
@@ -197,7 +197,7 @@ class _Counts:
                 self.statements += 1
 
 
-def _make_engine(source: Source, timeouts: Timeouts, counts: _Counts) -> Engine:
+def _make_engine(source: DatabaseLocation, timeouts: Timeouts, counts: _Counts) -> Engine:
     engine = source.engine(timeouts)
     event.listen(engine, "begin", _send_begin)
     counts.listen(engine)  # after it: what failed to begin is not counted

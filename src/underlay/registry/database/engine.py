@@ -35,7 +35,7 @@ PATIENT = Timeouts(connect_s=10, lock_ms=60_000, statement_ms=0, pool_s=60.0)
 """For work that is about the registry."""
 
 
-class Source(Protocol):
+class DatabaseLocation(Protocol):
     """A kind of database, and where it is."""
 
     is_shared: ClassVar[bool]

@@ -8,15 +8,15 @@ from underlay.index.keys import RevisionKeys
 from underlay.index.outline import outline_of
 from underlay.registry.database.database import Database
 from underlay.registry.database.migration import prepare
-from underlay.registry.follow.follower import Pending, Seen
+from underlay.registry.follow.follower import Pending, SeenRoots
 from underlay.registry.mirror.apply import mirrored
 from underlay.registry.mirror.apply_catalog import apply_catalog
 from underlay.registry.mirror.check_history import check_head, check_history
-from underlay.registry.mirror.fold import Step
+from underlay.registry.mirror.fold import VersionStep
 from underlay.registry.mirror.read_versions import complete
 from underlay.registry.mirror.roll_forward import apply_steps, roll_forward
 from underlay.store.store import Store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 
 
 class Application:
@@ -29,7 +29,7 @@ class Application:
         self._catalog: Catalog | None = None
         self._proven: set[str] = set()
 
-    def apply(self, pending: Pending) -> dict[str, Seen]:
+    def apply(self, pending: Pending) -> dict[str, SeenRoots]:
         """Apply it, but for what the registry or the catalog lacks something before the first time: that is returned.
 
         Raises RegistryRefused when the registry tells of another history.
@@ -45,7 +45,7 @@ class Application:
         self._is_ready = False  # somebody deleted the file, or dropped the tables: they are made again
         return self._apply(pending)
 
-    def _apply(self, pending: Pending) -> dict[str, Seen]:
+    def _apply(self, pending: Pending) -> dict[str, SeenRoots]:
         if not self._is_ready:
             prepare(self._database)
             check_history(self._database, self._store)
@@ -65,7 +65,7 @@ class Application:
         behind = [one for one in seen if not self._catch_up(one, heads[one.revision])]
         return {one.revision: one for one in (*behind, *unnamed)}
 
-    def _sort(self, pending: Pending) -> tuple[list[Seen], list[Seen], Catalog]:
+    def _sort(self, pending: Pending) -> tuple[list[SeenRoots], list[SeenRoots], Catalog]:
         """What can be applied, what may be named by an entry of the catalog that comes, and the newest entry.
 
         A revision that the newest entry does not name the second time was never made part of a table.
@@ -73,7 +73,7 @@ class Application:
         catalog = pending.catalog or self._catalog
         late = {one.revision for one in pending.seen.values() if one.is_late}
         if catalog is None or not late <= _revisions_of(catalog):
-            catalog = Lake(self._store).catalog()
+            catalog = LakeCatalog(self._store).catalog()
         named = _revisions_of(catalog)
         unnamed = [one for one in pending.seen.values() if one.revision not in named and not one.is_late]
         for one in unnamed:
@@ -82,11 +82,11 @@ class Application:
         # In one order everywhere, so that two followers do not lock rows against each other.
         return sorted(named_ones, key=lambda one: one.revision), unnamed, catalog
 
-    def _steps(self, seen: Seen) -> list[Step]:
+    def _steps(self, seen: SeenRoots) -> list[VersionStep]:
         keys = RevisionKeys.of(seen.folder, seen.revision)
         return [complete(self._store, keys, outline_of(root)) for root in seen.roots]
 
-    def _catch_up(self, seen: Seen, head: int) -> bool:
+    def _catch_up(self, seen: SeenRoots, head: int) -> bool:
         """Whether the registry, which has this head, has what was seen; the second time it is brought there."""
         newest = seen.roots[-1].version
         if head < newest:
@@ -99,7 +99,7 @@ class Application:
         self._proven.add(seen.revision)
         return True
 
-    def _prove_head(self, seen: Seen) -> None:
+    def _prove_head(self, seen: SeenRoots) -> None:
         with self._database.read() as connection:
             known = mirrored(connection, seen.revision)
         check_head(self._store, seen.folder, seen.revision, known.head, known.head_id)

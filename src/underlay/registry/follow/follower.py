@@ -53,7 +53,7 @@ _living: weakref.WeakSet[Follower] = weakref.WeakSet()
 
 
 @dataclass(slots=True, kw_only=True)
-class Seen:
+class SeenRoots:
     """Roots of one revision, each the next of the one before."""
 
     folder: str
@@ -68,7 +68,7 @@ class Pending:
     """What was seen and is not applied."""
 
     catalog: Catalog | None = None
-    seen: dict[str, Seen] = field(default_factory=dict)
+    seen: dict[str, SeenRoots] = field(default_factory=dict)
     extras: deque[Work] = field(default_factory=lambda: deque(maxlen=_MOST_EXTRAS))
     due_at: float = inf
     """When it is to be applied; inf when there is nothing."""
@@ -114,7 +114,7 @@ class Follower:
         with self._changed:
             known = self._pending.seen.get(revision)
             if known is None:
-                self._pending.seen[revision] = Seen(folder=folder, revision=revision, roots=[root])
+                self._pending.seen[revision] = SeenRoots(folder=folder, revision=revision, roots=[root])
             elif known.roots[-1].version < root.version:
                 is_next = root.parent_id == known.roots[-1].commit_id
                 known.roots = [*known.roots[-_MOST_ROOTS:], root] if is_next else [root]
@@ -188,7 +188,7 @@ class Follower:
 
     def _apply(self, taken: Pending) -> None:
         failed: UnderlayError | None = UnderlayError("a fault in Underlay: see the traceback")
-        behind: dict[str, Seen] = {}
+        behind: dict[str, SeenRoots] = {}
         try:
             behind = self._application().apply(taken)
             failed = None
@@ -197,7 +197,7 @@ class Follower:
         finally:
             self._settle(taken, behind, failed)
 
-    def _settle(self, taken: Pending, behind: dict[str, Seen], failed: UnderlayError | None) -> None:
+    def _settle(self, taken: Pending, behind: dict[str, SeenRoots], failed: UnderlayError | None) -> None:
         if failed is None:
             self._asking.wake()
         elif not isinstance(failed, Unavailable):

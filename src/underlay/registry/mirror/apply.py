@@ -14,7 +14,7 @@ from underlay.errors import RegistryRefused
 from underlay.index.outline import FileFacts
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import FILE_METADATA, NONE, REVISIONS, SEGMENTS, SOURCES, VERSIONS
-from underlay.registry.mirror.fold import Batch, Mirrored, Row, no_files
+from underlay.registry.mirror.fold import Mirrored, RegistryDelta, Row, no_files
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -59,7 +59,7 @@ def live_files(connection: Connection, revision: str) -> Mapping[str, FileFacts]
     return {row[0]: FileFacts(*row) for row in connection.execute(wanted)}
 
 
-def apply_batch(connection: Connection, folder: str, batch: Batch) -> bool:
+def apply_batch(connection: Connection, folder: str, batch: RegistryDelta) -> bool:
     """Move a revision of the table in `folder` forward; False, and nothing is written, when its head has moved since.
 
     Raises RegistryRefused when the registry lacks what the batch ends.
@@ -70,7 +70,7 @@ def apply_batch(connection: Connection, folder: str, batch: Batch) -> bool:
     return is_applied
 
 
-def write_batches(connection: Connection, batches: Sequence[Batch]) -> None:
+def write_batches(connection: Connection, batches: Sequence[RegistryDelta]) -> None:
     """Write the rows of batches of different revisions, whose heads have been moved."""
     _end(connection, SEGMENTS, "segment", [(b.revision, b.ended_segments) for b in batches])
     _end(connection, FILE_METADATA, "location", [(b.revision, b.ended_files) for b in batches])
@@ -83,7 +83,7 @@ def write_batches(connection: Connection, batches: Sequence[Batch]) -> None:
     upsert_rows(connection, SOURCES, [row for batch in batches for row in batch.sources])
 
 
-def move_heads(connection: Connection, batches: Sequence[Batch]) -> None:
+def move_heads(connection: Connection, batches: Sequence[RegistryDelta]) -> None:
     """Say that batches of different revisions, whose rows are there, were applied, whatever was applied before."""
     is_it = REVISIONS.c.revision == bindparam("of_revision")
     values = [{"of_revision": batch.revision, **head_values(batch)} for batch in batches]
@@ -92,7 +92,7 @@ def move_heads(connection: Connection, batches: Sequence[Batch]) -> None:
         connection.execute(statement, [row for row in values if tuple(row) == names])
 
 
-def head_values(batch: Batch) -> Row:
+def head_values(batch: RegistryDelta) -> Row:
     """The columns of `revisions` that a batch sets."""
     last = batch.last
     values: Row = {
@@ -139,14 +139,14 @@ def _insert_into(connection: Connection, table: Table) -> postgresql.Insert | sq
     return sqlite.insert(table)
 
 
-def _move_head(connection: Connection, batch: Batch) -> bool:
+def _move_head(connection: Connection, batch: RegistryDelta) -> bool:
     before, columns = batch.before, REVISIONS.c
     is_same = columns.head_id.is_(None) if before.head_id is None else columns.head_id == before.head_id
     guarded = update(REVISIONS).where(columns.revision == batch.revision, columns.head == before.head, is_same)
     return connection.execute(guarded.values(head_values(batch))).rowcount == 1
 
 
-def _begin(connection: Connection, folder: str, batch: Batch) -> bool:
+def _begin(connection: Connection, folder: str, batch: RegistryDelta) -> bool:
     """The row of a revision that no catalog entry named yet."""
     row = {"revision": batch.revision, "folder": folder, "state": PREPARED, **head_values(batch)}
     return insert_new(connection, REVISIONS, row)

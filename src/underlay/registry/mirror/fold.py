@@ -29,7 +29,7 @@ class Everything:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class VersionStep:
     """A version, with what its root only points to."""
 
     outline: Outline
@@ -58,7 +58,7 @@ class Mirrored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class RegistryDelta:
     """What some versions of one revision, each the next of the one before, change in the registry.
 
     `versions`, `segments` and `files` are rows to insert, `sources` rows to insert or to replace.
@@ -98,7 +98,7 @@ class Batch:
         )
 
 
-def fold(revision: str, before: Mirrored, steps: Sequence[Step]) -> Batch:
+def fold(revision: str, before: Mirrored, steps: Sequence[VersionStep]) -> RegistryDelta:
     """What `steps`, at least one, change in a registry that holds `before` of the revision.
 
     Raises RegistryRefused when the first does not follow what the registry holds, Inconsistent when another does not
@@ -142,7 +142,7 @@ class _Folding:
         self._sources: dict[str, Row] = {}
         self._replaces_sources = False
 
-    def take(self, step: Step) -> None:
+    def take(self, step: VersionStep) -> None:
         """One version more."""
         outline = step.outline
         if (outline.version, outline.parent_id) != (self._head + 1, self._head_id):
@@ -159,10 +159,10 @@ class _Folding:
             raise self._wrong(outline, "its changes give another number of files", outline.file_count, self._file_count)
         self._head, self._head_id = outline.version, outline.commit_id
 
-    def batch(self, steps: Sequence[Step]) -> Batch:
+    def batch(self, steps: Sequence[VersionStep]) -> RegistryDelta:
         """What was taken."""
         first = steps[0].outline
-        return Batch(
+        return RegistryDelta(
             revision=self._revision,
             before=self._before,
             last=steps[-1].outline,

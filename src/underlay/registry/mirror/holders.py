@@ -25,7 +25,7 @@ from underlay.registry.mirror.read_versions import ahead, readers
 from underlay.runtime.threads import map_in_threads
 from underlay.store.store import Store
 from underlay.table.coordination.intent import Intent, decode_intent
-from underlay.table.coordination.lease import Lease, decode_lease
+from underlay.table.coordination.lease import LeaseRecord, decode_lease
 from underlay.table.coordination.liveness import find_kept
 from underlay.table.coordination.run_record import RunRecord, decode_record
 
@@ -64,7 +64,7 @@ def job_row(revision: str, intent: Intent) -> Row:
     }
 
 
-def lease_row(revision: str, lease: Lease) -> Row:
+def lease_row(revision: str, lease: LeaseRecord) -> Row:
     """The row of a lease."""
     return {
         "revision": revision,

@@ -15,7 +15,7 @@ from underlay.index.keys import RevisionKeys
 from underlay.index.outline import FileFacts, Outline, decode_outline, facts_of
 from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import scan_all
-from underlay.registry.mirror.fold import Everything, Step
+from underlay.registry.mirror.fold import Everything, VersionStep
 from underlay.runtime.threads import map_in_threads
 from underlay.store.store import Store
 from underlay.table.versions.chain import missing_object
@@ -65,7 +65,7 @@ def list_revision(store: Store, keys: RevisionKeys) -> Listing:
     return Listing(root_count=root_count, intents=tuple(intents), leases=tuple(leases), records=tuple(records))
 
 
-def steps_after(store: Store, keys: RevisionKeys, head: int, until: int | None = None) -> Iterator[list[Step]]:
+def steps_after(store: Store, keys: RevisionKeys, head: int, until: int | None = None) -> Iterator[list[VersionStep]]:
     """The versions after `head`, in order, some at a time: up to `until`, or to the first that is not there.
 
     Without `until` one request finds that there is none; each time all that were asked for exist, twice as many are
@@ -86,7 +86,7 @@ def steps_after(store: Store, keys: RevisionKeys, head: int, until: int | None =
         count = min(2 * count, _MOST_AT_ONCE)
 
 
-def read_step(store: Store, keys: RevisionKeys, version: int) -> Step | None:
+def read_step(store: Store, keys: RevisionKeys, version: int) -> VersionStep | None:
     """One version, None when it is not there. One request, more when it added segments or went back to a version."""
     key = keys.root(version)
     try:
@@ -102,18 +102,18 @@ def read_step(store: Store, keys: RevisionKeys, version: int) -> Step | None:
     return complete(store, keys, outline)
 
 
-def complete(store: Store, keys: RevisionKeys, outline: Outline) -> Step:
+def complete(store: Store, keys: RevisionKeys, outline: Outline) -> VersionStep:
     """The version, with what its root only points to. No request for a small append."""
     root = outline.whole
     if root is None:
-        return Step(outline=outline, added=outline.added)
+        return VersionStep(outline=outline, added=outline.added)
     snapshot = Snapshot(store, keys, root)
     if outline.restored is not None:
-        return Step(outline=outline, added=(), everything=_everything(snapshot))
+        return VersionStep(outline=outline, added=(), everything=_everything(snapshot))
     added = set(outline.added_segments)
     pairs = zip(root.segments, snapshot.segments, strict=True)
     inner = [file for ref, segment in pairs if ref.id in added for file in _files_of(segment)]
-    return Step(outline=outline, added=(*inner, *outline.added))
+    return VersionStep(outline=outline, added=(*inner, *outline.added))
 
 
 def ahead(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Iterator[T]:
@@ -131,7 +131,7 @@ def ahead(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Itera
             future.cancel()
 
 
-def _read_together(store: Store, keys: RevisionKeys, versions: Sequence[int]) -> list[Step | None]:
+def _read_together(store: Store, keys: RevisionKeys, versions: Sequence[int]) -> list[VersionStep | None]:
     return map_in_threads(partial(read_step, store, keys), versions, readers(store))
 
 

@@ -11,7 +11,7 @@ from underlay.index.keys import RevisionKeys
 from underlay.registry.database.database import Database
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.mirror.apply import apply_batch, hold, mirrored
-from underlay.registry.mirror.fold import Step, fold
+from underlay.registry.mirror.fold import VersionStep, fold
 from underlay.registry.mirror.read_versions import steps_after
 from underlay.store.store import Store
 
@@ -33,7 +33,7 @@ def roll_forward(database: Database, store: Store, folder: str, revision: str, u
             return head
 
 
-def apply_steps(connection: Connection, folder: str, revision: str, steps: Sequence[Step]) -> int:
+def apply_steps(connection: Connection, folder: str, revision: str, steps: Sequence[VersionStep]) -> int:
     """Apply those of `steps`, versions in order, that the registry lacks; the head after it.
 
     That may be further, and is less when the registry lacks versions before them: then nothing was applied. Raises

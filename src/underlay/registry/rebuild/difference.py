@@ -30,7 +30,7 @@ _Look = dict[tuple[str, Key, Row | None], "Difference"]
 """Differences by table, key and what was found."""
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """What is wrong with a row of the registry that was looked at."""
 
     MISSING = "missing"
@@ -44,7 +44,7 @@ class Difference:
 
     table: str
     key: Key
-    kind: Kind
+    kind: DifferenceKind
     fields: dict[str, tuple[object, object]] = field(default_factory=dict)
 
 
@@ -95,12 +95,12 @@ def _differences(table: Table, found: Connection, expected: Connection) -> Itera
     for key, group in groupby(both, key=itemgetter(0)):
         rows = {side: row for _, side, row in group}
         if len(rows) == 1:
-            kind = Kind.SURPLUS if _FOUND in rows else Kind.MISSING
+            kind = DifferenceKind.SURPLUS if _FOUND in rows else DifferenceKind.MISSING
             yield Difference(table=table.name, key=key, kind=kind), rows.get(_FOUND)
         elif rows[_FOUND] != rows[_EXPECTED]:
             pairs = zip(names, rows[_FOUND], rows[_EXPECTED], strict=True)
             fields = {name: (ours, theirs) for name, ours, theirs in pairs if ours != theirs}
-            yield Difference(table=table.name, key=key, kind=Kind.DIFFERENT, fields=fields), rows[_FOUND]
+            yield Difference(table=table.name, key=key, kind=DifferenceKind.DIFFERENT, fields=fields), rows[_FOUND]
 
 
 def _columns(table: Table) -> list[Column[Any]]:  # of any type

@@ -33,12 +33,12 @@ from underlay.registry.database.schema import (
 )
 from underlay.registry.mirror.apply import insert_rows, live_files, move_heads, write_batches
 from underlay.registry.mirror.apply_catalog import apply_catalog, write_lake, write_mapping
-from underlay.registry.mirror.fold import Batch, Mirrored, Row, Step, fold
+from underlay.registry.mirror.fold import Mirrored, RegistryDelta, Row, VersionStep, fold
 from underlay.registry.mirror.holders import read_jobs, read_leases, read_runs
 from underlay.registry.mirror.read_versions import READERS, Listing, ahead, list_revision, read_step, readers
 from underlay.registry.mirror.roll_forward import roll_forward
 from underlay.store.store import Store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.versions.chain import missing_object
 
 _READ_AT_ONCE = 8
@@ -51,7 +51,7 @@ _WRITTEN_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RestoreProgress:
     """How far a restore is."""
 
     revision_count: int
@@ -77,14 +77,14 @@ class _Chunk:
     """Some versions of a revision, in order; with the last ones the rows of its jobs, leases and runs."""
 
     revision: str
-    steps: list[Step]
+    steps: list[VersionStep]
     is_last: bool
     jobs: list[Row]
     leases: list[Row]
     runs: list[Row]
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[RestoreProgress], None]
 OnRevision = Callable[[int, int], None]
 """Told how many of how many revisions are done."""
 
@@ -123,7 +123,7 @@ def _rebuild(database: Database, store: Store, progress: OnProgress | None) -> N
 
 def _apply_catalog(database: Database, store: Store) -> Sequence[tuple[str, str, int]]:
     """Apply the newest entry; what is known of each revision then."""
-    catalog = Lake(store).catalog()
+    catalog = LakeCatalog(store).catalog()
     with database.write() as connection:
         apply_catalog(connection, catalog, store.url)
         asked = select(REVISIONS.c.folder, REVISIONS.c.revision, REVISIONS.c.head)
@@ -135,13 +135,13 @@ def rebuild(connection: Connection, store: Store, *, progress: OnProgress | None
 
     Raises Damaged for a root, segment or page that cannot be read, and for a root that is missing.
     """
-    catalog = Lake(store).catalog()
+    catalog = LakeCatalog(store).catalog()
     _keep_writers_out(connection)
     for table in MIRRORED:
         connection.execute(delete(table))
     write_mapping(connection, catalog)
     places = _places(catalog)
-    told = Progress(revision_count=len(places), revisions_done=0, versions_done=0)
+    told = RestoreProgress(revision_count=len(places), revisions_done=0, versions_done=0)
     writer = _Writer(connection)
     with ThreadPoolExecutor(readers(store)) as pool:
         for chunk in _read(pool, store, places):
@@ -232,9 +232,9 @@ class _Writer:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._steps: list[Step] = []
+        self._steps: list[VersionStep] = []
         self._before = Mirrored()
-        self._pending: dict[str, Batch] = {}
+        self._pending: dict[str, RegistryDelta] = {}
         self._row_count = 0
 
     def take(self, chunk: _Chunk) -> None:

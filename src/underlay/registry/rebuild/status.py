@@ -15,7 +15,7 @@ from underlay.registry.database.schema import FOOTER_CACHE, LAKE, NONE, REVISION
 from underlay.registry.mirror.check_history import check_head, check_history
 from underlay.registry.mirror.read_versions import readers
 from underlay.store.store import Store
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.versions.registry_protocol import Known
 from underlay.table.versions.revision import Revision
 
@@ -56,7 +56,7 @@ class Status:
 def find_status(database: Database, store: Store) -> Status:
     """Raises Unavailable and Malformed of a database that cannot be read, NotFound without a lake."""
     schema = schema_state(database)
-    lake = Lake(store)
+    lake = LakeCatalog(store)
     catalog = lake.catalog()
     known, heads, cached = None, dict[str, Known](), 0
     if schema.current == schema.newest:
@@ -84,7 +84,7 @@ def find_heads(connection: Connection) -> dict[str, Known]:
     return {revision: Known(head, head_id or "") for revision, head, head_id in connection.execute(asked)}
 
 
-def _tables(lake: Lake, catalog: Catalog, heads: dict[str, Known]) -> tuple[RevisionStatus, ...]:
+def _tables(lake: LakeCatalog, catalog: Catalog, heads: dict[str, Known]) -> tuple[RevisionStatus, ...]:
     """One request and more for each table."""
 
     def look(name: str) -> RevisionStatus:

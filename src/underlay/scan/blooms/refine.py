@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from underlay.plan.by_bloom import BloomCandidates, LeafBlooms, LeafKey, bloom_candidates, layout_codes, refine
-from underlay.plan.plan import Plan, PlannedFile
+from underlay.plan.plan import BlockPlan, PlannedFile
 from underlay.pm.format.blocks import bloom_places
 from underlay.pm.format.sidecar import Sidecar
 from underlay.pm.prune.domains import leaf_domain
@@ -17,7 +17,7 @@ from underlay.scan.blooms.sidecars import Sidecars
 from underlay.scan.blooms.stored import Bitsets, read_stored_blooms
 from underlay.scan.blooms.table import BloomTable
 from underlay.scan.read.file_shape import FileShape
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 
 _FETCHERS = 16
 
@@ -28,9 +28,9 @@ class BloomLoader:
 
     sidecars: Sidecars
     shape_of: Callable[[str], FileShape]
-    locate: Callable[[str], Place]
+    locate: Callable[[str], ObjectPlace]
 
-    def refine(self, plan: Plan) -> Plan:
+    def refine(self, plan: BlockPlan) -> BlockPlan:
         """The plan without blocks whose filters say that no row equals what is asked for.
 
         Reads the filters of files that equality on a column has not ruled out, as far as they were not read before: one
@@ -42,7 +42,7 @@ class BloomLoader:
         self._load(plan, candidates)
         return refine(plan, self._filters(plan, candidates))
 
-    def _filters(self, plan: Plan, candidates: BloomCandidates) -> dict[LeafKey, LeafBlooms]:
+    def _filters(self, plan: BlockPlan, candidates: BloomCandidates) -> dict[LeafKey, LeafBlooms]:
         found = {}
         for number in {part for part, _ in candidates.files}:
             segment = plan.choices[number].part.segment
@@ -61,7 +61,7 @@ class BloomLoader:
         fields = self.shape_of(layout).layout.fields
         return fields.index(field) if field in fields else None
 
-    def _load(self, plan: Plan, candidates: BloomCandidates) -> None:
+    def _load(self, plan: BlockPlan, candidates: BloomCandidates) -> None:
         missing = self._missing(plan, candidates)
         own = [file for file in missing if file.sidecar_bytes]
         others = [(file, self.locate(file.location)) for file in missing if not file.sidecar_bytes]
@@ -74,7 +74,7 @@ class BloomLoader:
             for file, bitsets in read_stored_blooms(others, leaves):
                 self._add(plan, file, bitsets, candidates.fields)
 
-    def _missing(self, plan: Plan, candidates: BloomCandidates) -> list[PlannedFile]:
+    def _missing(self, plan: BlockPlan, candidates: BloomCandidates) -> list[PlannedFile]:
         """The files of which a filter was not loaded."""
         found = []
         for number in sorted({part for part, _ in candidates.files}):
@@ -103,7 +103,7 @@ class BloomLoader:
     def _leaves(self, layout: str, fields: Sequence[int]) -> list[int]:
         return [leaf for field in fields if (leaf := self._leaf(layout, field)) is not None]
 
-    def _add(self, plan: Plan, file: PlannedFile, bitsets: Bitsets, fields: Sequence[int]) -> None:
+    def _add(self, plan: BlockPlan, file: PlannedFile, bitsets: Bitsets, fields: Sequence[int]) -> None:
         segment = plan.choices[file.part].part.segment
         block_count = int(segment.files.block_counts[file.row])
         for field in fields:

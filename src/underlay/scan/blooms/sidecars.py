@@ -19,7 +19,7 @@ from underlay.pm.convert.build import bitsets_of, bloom_ranges
 from underlay.pm.convert.footer import convert
 from underlay.pm.format.checksum import identity
 from underlay.pm.format.sidecar import Sidecar, decode
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 
 _SPREAD = 4
 
@@ -35,7 +35,7 @@ class Sidecars:
     cache: DecodedCache
     keys: RevisionKeys
 
-    def load(self, file: PlannedFile, place: Place) -> Sidecar:
+    def load(self, file: PlannedFile, place: ObjectPlace) -> Sidecar:
         """The sidecar of a file. One request; two when it must be built, and one to put it back."""
         if not file.sidecar_bytes:
             return self._built(file, place)
@@ -47,14 +47,14 @@ class Sidecars:
         except (NotFound, Damaged) as problem:
             return self._rebuilt(file, place, key, problem)
 
-    def _built(self, file: PlannedFile, place: Place) -> Sidecar:
+    def _built(self, file: PlannedFile, place: ObjectPlace) -> Sidecar:
         """Made in memory, and kept there."""
         name = ("built sidecar", place.store.url, place.key, file.etag or "", file.footer_crc)
         return self.cache.memory.get(
             name, lambda: decode(self._build(file, place), check=False), lambda found: _SPREAD * found.size
         )
 
-    def _rebuilt(self, file: PlannedFile, place: Place, key: str, problem: UnderlayError) -> Sidecar:
+    def _rebuilt(self, file: PlannedFile, place: ObjectPlace, key: str, problem: UnderlayError) -> Sidecar:
         data = self._build(file, place)
         if len(data) != file.sidecar_bytes or identity(data) != file.sidecar_crc:
             return self._built(file, place)
@@ -63,7 +63,7 @@ class Sidecars:
             place.store.put(key, data)
         return decode(data, check=False)
 
-    def _build(self, file: PlannedFile, place: Place) -> bytes:
+    def _build(self, file: PlannedFile, place: ObjectPlace) -> bytes:
         store, key = place
         footer = self.cache.footer(
             store,

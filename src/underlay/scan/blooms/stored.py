@@ -13,7 +13,7 @@ from underlay.parquet.bulk.stack import Stack, read_stacks
 from underlay.parquet.footer.tail import TAIL_BYTES
 from underlay.parquet.write.bloom import encode_header, parse_header
 from underlay.plan.plan import PlannedFile
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 from underlay.values.ranges import ByteRange
 
 _FETCHERS = 16
@@ -24,7 +24,7 @@ Bitsets = dict[int, list[bytes | memoryview | None]]
 
 
 def read_stored_blooms(
-    files: Sequence[tuple[PlannedFile, Place]], leaves: Mapping[str, Sequence[int]]
+    files: Sequence[tuple[PlannedFile, ObjectPlace]], leaves: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[PlannedFile, Bitsets]]:
     """The filters of some leaves (by layout) of each file. Two requests for each: its footer, then its filters."""
     with ThreadPoolExecutor(min(_FETCHERS, len(files))) as pool:
@@ -39,7 +39,7 @@ def read_stored_blooms(
             yield from zip((file for file, _, _ in tasks), pool.map(_read_filters, tasks), strict=True)
 
 
-def _read_footer(item: tuple[PlannedFile, Place]) -> bytes:
+def _read_footer(item: tuple[PlannedFile, ObjectPlace]) -> bytes:
     file, (store, key) = item
     end = file.size_bytes - TAIL_BYTES
     (data,) = store.get_ranges(
@@ -66,7 +66,7 @@ def _ranges(stack: Stack, at: int, file: PlannedFile, leaves: Sequence[int]) -> 
     return found
 
 
-def _read_filters(task: tuple[PlannedFile, Place, dict[tuple[int, int], ByteRange]]) -> Bitsets:
+def _read_filters(task: tuple[PlannedFile, ObjectPlace, dict[tuple[int, int], ByteRange]]) -> Bitsets:
     file, (store, key), ranges = task
     fetched = store.get_ranges(key, list(ranges.values()), if_match=file.etag, size_bytes=file.size_bytes)
     found: Bitsets = {}

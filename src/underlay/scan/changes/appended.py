@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from underlay.errors import Inconsistent, InvalidRequest, Unsupported, VersionNotFound
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.root import Definition, Root
 from underlay.runtime.threads import map_in_threads
 from underlay.scan.changes.numbered_files import NumberedFiles
@@ -116,7 +116,7 @@ class Appends:
         """
         self._check(end)
         entries: list[FileEntry] = []
-        layouts: dict[str, Layout] = {}
+        layouts: dict[str, FileLayout] = {}
         newest: Root | None = None
         for root in self._roots_from(begin, end.version if end.file else end.version - 1):
             files = self._files(root, is_whole=begin.whole and root.version == begin.version)

@@ -14,7 +14,7 @@ from underlay.parquet.footer.minimal import Chunk
 from underlay.parquet.footer.tail import MAGIC, seal
 from underlay.scan.read.byte_ranges import Fetch, plan_fetch
 from underlay.scan.read.file_shape import FileShape
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 from underlay.values.ranges import ByteRange
 
 Int96Unit = Literal["ns", "ms"]
@@ -37,7 +37,7 @@ class BlockChunks:
 class FileRead:
     """Some blocks of one file. `etag` is given for a file that is not ours, and then must be the file's own."""
 
-    place: Place
+    place: ObjectPlace
     size_bytes: int
     etag: str | None
     shape: FileShape

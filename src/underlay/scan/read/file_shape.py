@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from underlay.index.entry import Layout
+from underlay.index.entry import FileLayout
 from underlay.index.intake.file_type import is_int96
 from underlay.index.intake.schema_match import source_fields
-from underlay.parquet.footer.minimal import FileColumns, LeanSchema
+from underlay.parquet.footer.minimal import LeanSchema, MinimalColumns
 from underlay.scan.read.int96 import exact_timestamps
 from underlay.schema.cast.adapt import SourceField, adapt_column
 from underlay.schema.convert.arrow import to_arrow_type
@@ -38,13 +38,13 @@ class FileShape:
     """The wanted columns of a table as files of one layout have them."""
 
     columns: tuple[ShapedColumn, ...]
-    file: FileColumns
-    layout: Layout
+    file: MinimalColumns
+    layout: FileLayout
     _selected: dict[tuple[int, ...], LeanSchema] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     @lru_cache(maxsize=256)
-    def of(layout: Layout, schema: TableSchema, wanted: tuple[Field, ...]) -> FileShape:
+    def of(layout: FileLayout, schema: TableSchema, wanted: tuple[Field, ...]) -> FileShape:
         """The shape in which `wanted` columns of the table lie in files of this layout."""
         file = _file_columns(layout.elements)
         tops = file.schema.root.children
@@ -121,5 +121,5 @@ def _nulls(field: Field, row_count: int) -> pa.ChunkedArray[Any]:
 
 
 @lru_cache(maxsize=256)
-def _file_columns(elements: bytes) -> FileColumns:
-    return FileColumns(elements)
+def _file_columns(elements: bytes) -> MinimalColumns:
+    return MinimalColumns(elements)

@@ -15,7 +15,7 @@ LOCAL = "file"
 """The scheme of URLs of this machine's files: the only one whose paths are quoted."""
 
 
-class Place(NamedTuple):
+class ObjectPlace(NamedTuple):
     """An object."""
 
     store: Store
@@ -31,19 +31,19 @@ class FileStores:
         self._opened: dict[str, Store] = {}
         self._lock = Lock()
 
-    def locate(self, keys: RevisionKeys, location: str) -> Place:
+    def locate(self, keys: RevisionKeys, location: str) -> ObjectPlace:
         """Where a file of the revision with `keys` lies."""
         key = keys.file(location)
         if key is not None:
-            return Place(self.lake, key)
+            return ObjectPlace(self.lake, key)
         scheme, _, rest = location.partition("://")
         return self.locate_path(scheme, unquote(rest) if scheme == LOCAL else rest)
 
-    def locate_path(self, scheme: str, path: str) -> Place:
+    def locate_path(self, scheme: str, path: str) -> ObjectPlace:
         """Where `scheme://path` lies; nothing in the path is quoted, and it may be a pattern."""
         own_scheme, own_path = self._lake_path()
         if scheme == own_scheme and path.startswith(f"{own_path}/"):
-            return Place(self.lake, path[len(own_path) + 1 :])
+            return ObjectPlace(self.lake, path[len(own_path) + 1 :])
         bucket, _, key = ("", "", path.lstrip("/")) if scheme == LOCAL else path.partition("/")
         if not key or not scheme:
             raise InvalidRequest(
@@ -54,9 +54,9 @@ class FileStores:
             if root not in self._opened:
                 is_alike = scheme == own_scheme and scheme != LOCAL
                 self._opened[root] = open_store(root, self.options if is_alike else None)
-            return Place(self._opened[root], key)
+            return ObjectPlace(self._opened[root], key)
 
-    def location(self, place: Place) -> str:
+    def location(self, place: ObjectPlace) -> str:
         """How the index names a registered file: below the lake in a way that survives moving the lake."""
         if place.store is self.lake:
             return in_lake(place.key)

@@ -14,19 +14,19 @@ from underlay.index.intake.statistics import chunk_begins
 from underlay.parquet.bulk.stack import stack_of
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.minimal import Chunk
-from underlay.plan.by_part import Choice
+from underlay.plan.by_part import PartChoice
 from underlay.plan.part import distinct
-from underlay.plan.plan import Plan, PlannedFile
+from underlay.plan.plan import BlockPlan, PlannedFile
 from underlay.scan.read.file_read import BlockChunks
 from underlay.scan.read.file_shape import FileShape
-from underlay.scan.read.file_stores import Place
+from underlay.scan.read.file_stores import ObjectPlace
 
 REQUEST_BYTES = 64 << 10
 """What a request costs, in bytes that could be fetched instead."""
 _FETCHERS = 16
 
 
-def is_cheaper_by_footers(choice: Choice, columns: Sequence[int]) -> bool:
+def is_cheaper_by_footers(choice: PartChoice, columns: Sequence[int]) -> bool:
     """Whether the footers of a part's kept files are less to fetch than the places that its segment lacks."""
     segment = choice.part.segment
     by_places = segment.missing_bytes(statistics=columns, places=columns)
@@ -39,12 +39,12 @@ def is_cheaper_by_footers(choice: Choice, columns: Sequence[int]) -> bool:
 class FooterPlaces:
     """The footers of some files, fetched side by side; each is one request, and kept."""
 
-    def __init__(self, cache: DecodedCache, locate: Callable[[str], Place]) -> None:
+    def __init__(self, cache: DecodedCache, locate: Callable[[str], ObjectPlace]) -> None:
         self._cache = cache
         self._locate = locate
         self._footers: dict[tuple[int, int], Footer] = {}
 
-    def load(self, plan: Plan, parts: Sequence[int]) -> None:
+    def load(self, plan: BlockPlan, parts: Sequence[int]) -> None:
         """Fetch the footers of all kept files of these parts."""
         files = [file for file in plan.files() if file.part in parts]
         if files:

@@ -16,10 +16,10 @@ from underlay.schema.cast.hidden_nulls import without_hidden_nulls
 from underlay.schema.cast.list_items import list_entries, map_entries
 from underlay.schema.convert.arrow import is_list, to_arrow
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 
 _SHOWN_CHARS = 80
-_CHECKED = (Kind.STRING, Kind.DECIMAL)
+_CHECKED = (TypeKind.STRING, TypeKind.DECIMAL)
 """Kinds of which an Arrow array may hold what is no value: bytes that are no UTF-8, more digits than declared."""
 
 
@@ -121,7 +121,7 @@ def _check_values(array: AnyArray, type_: Scalar, path: tuple[str, ...]) -> None
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        problem = "text is not valid UTF-8" if type_.kind is Kind.STRING else "a decimal has too many digits"
+        problem = "text is not valid UTF-8" if type_.kind is TypeKind.STRING else "a decimal has too many digits"
         raise SchemaMismatch(problem, place=format_column(path), expected=type_, hint="Mend the value.") from None
 
 

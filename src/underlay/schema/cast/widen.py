@@ -20,11 +20,11 @@ from underlay.errors import SchemaMismatch
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyArray
 from underlay.schema.convert.arrow import scalar_of, to_arrow_type
-from underlay.schema.types import UNITS, Kind, Scalar
+from underlay.schema.types import UNITS, Scalar, TypeKind
 
-_SIGNED = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64}
-_UNSIGNED = {Kind.UINT8: 8, Kind.UINT16: 16, Kind.UINT32: 32, Kind.UINT64: 64}
-_FLOAT_DIGITS = {Kind.FLOAT16: 11, Kind.FLOAT32: 24, Kind.FLOAT64: 53}
+_SIGNED = {TypeKind.INT8: 8, TypeKind.INT16: 16, TypeKind.INT32: 32, TypeKind.INT64: 64}
+_UNSIGNED = {TypeKind.UINT8: 8, TypeKind.UINT16: 16, TypeKind.UINT32: 32, TypeKind.UINT64: 64}
+_FLOAT_DIGITS = {TypeKind.FLOAT16: 11, TypeKind.FLOAT32: 24, TypeKind.FLOAT64: 53}
 
 
 def is_widening(source: Scalar, target: Scalar) -> bool:
@@ -32,14 +32,14 @@ def is_widening(source: Scalar, target: Scalar) -> bool:
     if source == target:
         return True
     match source.kind, target.kind:
-        case Kind.DECIMAL, Kind.DECIMAL:
+        case TypeKind.DECIMAL, TypeKind.DECIMAL:
             whole, target_whole = source.precision - source.scale, target.precision - target.scale
             return whole <= target_whole and source.scale <= target.scale
-        case Kind.FIXED, Kind.UUID:
+        case TypeKind.FIXED, TypeKind.UUID:
             return source.length == 16
-        case Kind.FIXED, Kind.BINARY:
+        case TypeKind.FIXED, TypeKind.BINARY:
             return True
-        case (Kind.TIME, Kind.TIME) | (Kind.TIMESTAMP, Kind.TIMESTAMP):
+        case (TypeKind.TIME, TypeKind.TIME) | (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP):
             is_finer = UNITS.index(source.unit or "us") <= UNITS.index(target.unit or "us")
             is_stored_seconds = (source.unit, target.unit) == ("ms", "s")
             return (is_finer or is_stored_seconds) and (source.zone is None) == (target.zone is None)
@@ -71,7 +71,7 @@ def widen(array: AnyArray, target: Scalar, path: tuple[str, ...]) -> AnyArray:
         ) from None
 
 
-def _is_wider_number(source: Kind, target: Kind) -> bool:
+def _is_wider_number(source: TypeKind, target: TypeKind) -> bool:
     value_bits = _SIGNED[source] - 1 if source in _SIGNED else _UNSIGNED.get(source)
     if target in _FLOAT_DIGITS:
         if value_bits is None:

@@ -16,37 +16,37 @@ from underlay.schema.arrow_aliases import AnyField, AnyType
 from underlay.schema.ids import UNNUMBERED, number_fields
 from underlay.schema.names import check_names
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import MAX_DECIMAL_DIGITS, Field, Kind, ListOf, MapOf, Scalar, StructOf, Type
+from underlay.schema.types import MAX_DECIMAL_DIGITS, Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 UUID_NAME = "arrow.uuid"
 MAX_DEPTH = 64
 
-_PLAIN: dict[Kind, pa.DataType] = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.INT8: pa.int8(),
-    Kind.INT16: pa.int16(),
-    Kind.INT32: pa.int32(),
-    Kind.INT64: pa.int64(),
-    Kind.UINT8: pa.uint8(),
-    Kind.UINT16: pa.uint16(),
-    Kind.UINT32: pa.uint32(),
-    Kind.UINT64: pa.uint64(),
-    Kind.FLOAT16: pa.float16(),
-    Kind.FLOAT32: pa.float32(),
-    Kind.FLOAT64: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.BINARY: pa.binary(),
-    Kind.UUID: pa.uuid(),
-    Kind.DATE: pa.date32(),
+_PLAIN: dict[TypeKind, pa.DataType] = {
+    TypeKind.BOOLEAN: pa.bool_(),
+    TypeKind.INT8: pa.int8(),
+    TypeKind.INT16: pa.int16(),
+    TypeKind.INT32: pa.int32(),
+    TypeKind.INT64: pa.int64(),
+    TypeKind.UINT8: pa.uint8(),
+    TypeKind.UINT16: pa.uint16(),
+    TypeKind.UINT32: pa.uint32(),
+    TypeKind.UINT64: pa.uint64(),
+    TypeKind.FLOAT16: pa.float16(),
+    TypeKind.FLOAT32: pa.float32(),
+    TypeKind.FLOAT64: pa.float64(),
+    TypeKind.STRING: pa.string(),
+    TypeKind.BINARY: pa.binary(),
+    TypeKind.UUID: pa.uuid(),
+    TypeKind.DATE: pa.date32(),
 }
-_KINDS: dict[pa.DataType, Kind] = {
+_KINDS: dict[pa.DataType, TypeKind] = {
     **{arrow: kind for kind, arrow in _PLAIN.items()},
-    pa.large_string(): Kind.STRING,
-    pa.string_view(): Kind.STRING,
-    pa.large_binary(): Kind.BINARY,
-    pa.binary_view(): Kind.BINARY,
-    pa.date64(): Kind.DATE,
+    pa.large_string(): TypeKind.STRING,
+    pa.string_view(): TypeKind.STRING,
+    pa.large_binary(): TypeKind.BINARY,
+    pa.binary_view(): TypeKind.BINARY,
+    pa.date64(): TypeKind.DATE,
 }
 
 
@@ -76,15 +76,15 @@ def to_arrow_type(type_: Type) -> AnyType:
             return pa.list_(to_arrow_field(element))
         case MapOf(key, value):
             return pa.map_(to_arrow_field(key), to_arrow_field(value))
-        case Scalar(kind=Kind.DECIMAL):
+        case Scalar(kind=TypeKind.DECIMAL):
             return pa.decimal128(type_.precision, type_.scale)
-        case Scalar(kind=Kind.FIXED):
+        case Scalar(kind=TypeKind.FIXED):
             return pa.binary(type_.length)
-        case Scalar(kind=Kind.TIME, unit="s" | "ms"):
+        case Scalar(kind=TypeKind.TIME, unit="s" | "ms"):
             return pa.time32("s" if type_.unit == "s" else "ms")
-        case Scalar(kind=Kind.TIME):
+        case Scalar(kind=TypeKind.TIME):
             return pa.time64("ns" if type_.unit == "ns" else "us")
-        case Scalar(kind=Kind.TIMESTAMP):
+        case Scalar(kind=TypeKind.TIMESTAMP):
             return _timestamp(type_.unit, type_.zone)
     return _PLAIN[type_.kind]
 
@@ -107,13 +107,13 @@ def scalar_of(type_: AnyType) -> Scalar | None:
         return Scalar(kind)
     if pa.types.is_decimal(type_):
         is_ours = type_.precision <= MAX_DECIMAL_DIGITS and 0 <= type_.scale <= type_.precision
-        return Scalar(Kind.DECIMAL, precision=type_.precision, scale=type_.scale) if is_ours else None
+        return Scalar(TypeKind.DECIMAL, precision=type_.precision, scale=type_.scale) if is_ours else None
     if isinstance(type_, pa.FixedSizeBinaryType):
-        return Scalar(Kind.FIXED, length=type_.byte_width) if type_.byte_width > 0 else None
+        return Scalar(TypeKind.FIXED, length=type_.byte_width) if type_.byte_width > 0 else None
     if isinstance(type_, pa.Time32Type | pa.Time64Type):
-        return Scalar(Kind.TIME, unit=type_.unit)
+        return Scalar(TypeKind.TIME, unit=type_.unit)
     if isinstance(type_, pa.TimestampType):
-        return Scalar(Kind.TIMESTAMP, unit=type_.unit, zone=type_.tz)
+        return Scalar(TypeKind.TIMESTAMP, unit=type_.unit, zone=type_.tz)
     return None
 
 

@@ -17,7 +17,7 @@ from underlay.errors import InvalidRequest
 from underlay.prune.predicates.instant import DAY_NS, SECOND_NS, format_ns, parse_instant
 from underlay.schema.arrow_aliases import AnyScalar
 from underlay.schema.convert.arrow import to_arrow_type
-from underlay.schema.types import Field, Kind, Scalar
+from underlay.schema.types import Field, Scalar, TypeKind
 
 UNIT_NS = {"s": SECOND_NS, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MIDNIGHT = "1970-01-01 "
@@ -51,7 +51,7 @@ def format_default(value: object, type_: Scalar) -> str:
 
 def _is_equal(scalar: AnyScalar, value: object, type_: Scalar) -> bool:
     """Whether Arrow kept the value: it cuts fractions, hours of dates and zones without a word."""
-    if type_.kind in (Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64):
+    if type_.kind in (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64):
         return True
     found = scalar.as_py()
     return (found.bytes if isinstance(found, UUID) else found) == value
@@ -61,20 +61,20 @@ def _parse(text: str, type_: Scalar) -> AnyScalar:
     arrow = to_arrow_type(type_)
     try:
         match type_.kind:
-            case Kind.BOOLEAN:
+            case TypeKind.BOOLEAN:
                 return pa.scalar({"true": True, "false": False}[text.lower()], arrow)
-            case Kind.STRING:
+            case TypeKind.STRING:
                 return pa.scalar(text, arrow)
-            case Kind.BINARY | Kind.FIXED:
+            case TypeKind.BINARY | TypeKind.FIXED:
                 return pa.scalar(bytes.fromhex(text), arrow)
-            case Kind.UUID:
+            case TypeKind.UUID:
                 return pa.scalar(UUID(text).bytes, arrow)
-            case Kind.DECIMAL:
+            case TypeKind.DECIMAL:
                 return pa.scalar(Decimal(text), arrow)
-            case Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
+            case TypeKind.DATE | TypeKind.TIME | TypeKind.TIMESTAMP:
                 integer = pa.int32() if arrow.bit_width == 32 else pa.int64()
                 return pa.scalar(_parse_time(text, type_), integer).cast(arrow)
-            case Kind.FLOAT16 | Kind.FLOAT32 | Kind.FLOAT64:
+            case TypeKind.FLOAT16 | TypeKind.FLOAT32 | TypeKind.FLOAT64:
                 return pa.scalar(float(text), arrow)
         return pa.scalar(int(text), arrow)
     except (pa.ArrowException, ValueError, KeyError, ArithmeticError, UnicodeEncodeError):
@@ -84,9 +84,9 @@ def _parse(text: str, type_: Scalar) -> AnyScalar:
 def _parse_time(text: str, type_: Scalar) -> int:
     """Units since 1970, or since midnight."""
     unit_ns = DAY_NS if type_.unit is None else UNIT_NS[type_.unit]
-    if type_.kind is Kind.TIME and not set(text) <= set("0123456789:."):
+    if type_.kind is TypeKind.TIME and not set(text) <= set("0123456789:."):
         raise ValueError(text)
-    instant = parse_instant(_MIDNIGHT + text if type_.kind is Kind.TIME else text)
+    instant = parse_instant(_MIDNIGHT + text if type_.kind is TypeKind.TIME else text)
     if instant is None or instant.ns % unit_ns:
         raise ValueError(text)
     return instant.ns // unit_ns
@@ -94,16 +94,16 @@ def _parse_time(text: str, type_: Scalar) -> int:
 
 def _format(scalar: AnyScalar, type_: Scalar) -> str:
     match type_.kind:
-        case Kind.BOOLEAN:
+        case TypeKind.BOOLEAN:
             return "true" if scalar.as_py() else "false"
-        case Kind.BINARY | Kind.FIXED:
+        case TypeKind.BINARY | TypeKind.FIXED:
             return bytes(scalar.as_py()).hex()
-        case Kind.FLOAT16 | Kind.FLOAT32 | Kind.FLOAT64:
+        case TypeKind.FLOAT16 | TypeKind.FLOAT32 | TypeKind.FLOAT64:
             number = float(scalar.as_py())
             return "nan" if math.isnan(number) else repr(number)
-        case Kind.DECIMAL:
+        case TypeKind.DECIMAL:
             return f"{scalar.as_py():f}"
-        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
+        case TypeKind.DATE | TypeKind.TIME | TypeKind.TIMESTAMP:
             return _format_time(scalar, type_)
     return str(scalar.as_py())
 
@@ -114,9 +114,9 @@ def _format_time(scalar: AnyScalar, type_: Scalar) -> str:
     text = format_ns(int(integer.as_py()) * unit_ns)
     if parse_instant(text) is None:
         raise _refused(text, type_)
-    if type_.kind is Kind.TIME:
+    if type_.kind is TypeKind.TIME:
         return text.removeprefix(_MIDNIGHT)
-    return text.removesuffix(" 00:00:00") if type_.kind is Kind.DATE else text
+    return text.removesuffix(" 00:00:00") if type_.kind is TypeKind.DATE else text
 
 
 def _refused(value: object, type_: Scalar) -> InvalidRequest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.schema.types import Kind, Scalar, parse_scalar
+from underlay.schema.types import Scalar, TypeKind, parse_scalar
 
 _NAMES: dict[str, str] = {
     **dict.fromkeys(("bool", "logical"), "boolean"),
@@ -76,5 +76,5 @@ def _with_digits(name: str, digits: str, written: str) -> Scalar:
     unit = {"0": "s", "3": "ms", "6": "us", "9": "ns"}.get(digits)
     if unit is None:
         raise InvalidRequest("no such precision", expected="0, 3, 6 or 9 digits", found=written)
-    kind = Kind.TIME if name == "time" else Kind.TIMESTAMP
+    kind = TypeKind.TIME if name == "time" else TypeKind.TIMESTAMP
     return Scalar(kind, unit=unit, zone="UTC" if name == "timestamptz" else None)

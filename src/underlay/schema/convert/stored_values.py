@@ -13,7 +13,7 @@ from underlay.prune import BoundArray
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks
 from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
 from underlay.schema.convert.arrow import to_arrow_type
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 
 
 def one_array(array: AnyArray | AnyChunks) -> AnyArray:
@@ -28,13 +28,13 @@ def stored_values(array: AnyArray | AnyChunks, type_: Scalar) -> BoundArray:
     """
     plain = one_array(array)
     match storage_of(type_):
-        case Storage.BYTES if type_.kind is Kind.DECIMAL:
+        case Storage.BYTES if type_.kind is TypeKind.DECIMAL:
             values: BoundArray = _wide_decimals(plain)
             return values
         case Storage.BYTES:
             octets: BoundArray = (plain.storage if isinstance(plain, pa.ExtensionArray) else plain).cast(pa.binary())
             return octets
-        case Storage.INT if type_.kind is Kind.DECIMAL:
+        case Storage.INT if type_.kind is TypeKind.DECIMAL:
             return _decimal_words(plain)[:, 0].copy()
         case Storage.NONE:
             raise TypeError(f"{type_} is not stored")
@@ -45,7 +45,7 @@ def stored_values(array: AnyArray | AnyChunks, type_: Scalar) -> BoundArray:
 def from_stored(values: NDArray[Any], type_: Scalar, is_null: NDArray[np.bool_] | None) -> AnyArray:
     """Integers and floats in storage as an Arrow array; not for bytes and decimals."""
     arrow = to_arrow_type(type_)
-    if type_.kind is Kind.BOOLEAN or pa.types.is_integer(arrow) or pa.types.is_floating(arrow):
+    if type_.kind is TypeKind.BOOLEAN or pa.types.is_integer(arrow) or pa.types.is_floating(arrow):
         return pa.array(values.astype(arrow.to_pandas_dtype()), mask=is_null)
     integer = np.int32 if arrow.bit_width == 32 else np.int64
     return pa.array(values.astype(integer), mask=is_null).cast(arrow)

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from underlay.prune import BoundArray
 from underlay.schema.arrow_aliases import AnyArray
 from underlay.schema.bound_storage import Storage, storage_of
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 
-BUCKET_KINDS = frozenset(Kind) - {Kind.BOOLEAN, Kind.FLOAT16, Kind.FLOAT32, Kind.FLOAT64}
+BUCKET_KINDS = frozenset(TypeKind) - {TypeKind.BOOLEAN, TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64}
 """What can be put into buckets: values that every engine finds equal exactly when their bits are."""
 
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -38,7 +38,7 @@ def buckets_of(values: BoundArray, type_: Scalar, count: int) -> NDArray[np.int3
     if isinstance(values, np.ndarray):
         hashes = _mix(_hashed_integers(values, type_))
     else:
-        hashes = _hash_bytes(values, is_decimal=type_.kind is Kind.DECIMAL)
+        hashes = _hash_bytes(values, is_decimal=type_.kind is TypeKind.DECIMAL)
     return (hashes % np.uint64(count)).astype(np.int32)
 
 
@@ -60,7 +60,7 @@ def _hashed_integers(values: NDArray[np.int64] | NDArray[np.uint64], type_: Scal
         values = values // 1_000
     elif type_.unit is not None:
         return values.view(np.uint64) * np.uint64(_MICROSECONDS[type_.unit])
-    elif type_.kind is Kind.DECIMAL:
+    elif type_.kind is TypeKind.DECIMAL:
         values = _without_zeros(values.astype(np.int64))
     return np.ascontiguousarray(values).view(np.uint64)
 

@@ -21,7 +21,7 @@ from underlay.schema.convert.default import UNIT_NS
 from underlay.schema.convert.stored_values import from_stored, null_mask, one_array, stored_values
 from underlay.schema.partitioning.bucket import bucket_of_key, buckets_of
 from underlay.schema.partitioning.transform import BUCKET, HOUR, IDENTITY, MONTH, TRUNCATE, YEAR, PartitionField
-from underlay.schema.types import Kind
+from underlay.schema.types import TypeKind
 
 _HOUR_NS = 3_600 * UNIT_NS["s"]
 _LAST_CHARACTER = 0x10FFFF
@@ -35,10 +35,10 @@ def apply_transform(field: PartitionField, array: AnyArray | AnyChunks) -> AnyAr
     """The partition value of each row, as an Arrow array of `field.type`."""
     plain = one_array(array)
     if field.transform == IDENTITY:
-        return _one_zero(plain) if field.source.kind in (Kind.FLOAT32, Kind.FLOAT64) else plain
-    if field.transform == TRUNCATE and field.source.kind is Kind.STRING:
+        return _one_zero(plain) if field.source.kind in (TypeKind.FLOAT32, TypeKind.FLOAT64) else plain
+    if field.transform == TRUNCATE and field.source.kind is TypeKind.STRING:
         return pc.utf8_slice_codeunits(plain, 0, field.width)
-    if field.transform == TRUNCATE and field.source.kind is Kind.BINARY:
+    if field.transform == TRUNCATE and field.source.kind is TypeKind.BINARY:
         return pc.binary_slice(plain, 0, field.width)
     values = stored_values(plain, field.source)
     if field.transform == BUCKET:
@@ -147,7 +147,7 @@ def _integer_name(field: PartitionField) -> str:
 
 def _prefix_ends(values: AnyArray, field: PartitionField) -> AnyArray:
     """At or above every value with this prefix; the value itself when it is shorter than the prefixes are."""
-    end_of = _text_end if field.source.kind is Kind.STRING else _bytes_end
+    end_of = _text_end if field.source.kind is TypeKind.STRING else _bytes_end
     encoded = values.dictionary_encode()
     ends = pa.array([end_of(value, field.width) for value in encoded.dictionary.to_pylist()], pa.binary())
     return ends.take(encoded.indices)

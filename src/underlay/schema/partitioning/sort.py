@@ -18,7 +18,7 @@ from underlay.errors import InvalidRequest
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyType
 from underlay.schema.names import find_leaf, parse_path
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Kind
+from underlay.schema.types import TypeKind
 
 _ENTRY = re.compile(
     r"\s*(?P<minus>-)?\s*(?P<column>.*?)(?:\s+(?P<order>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?\s*",
@@ -70,7 +70,7 @@ def _parse_entry(schema: TableSchema, text: str) -> SortField:
     if match is None or (match["minus"] and match["order"]):
         raise InvalidRequest("not an order of rows", found=text, hint="Write pickup, -fare or zone desc nulls last.")
     leaf = find_leaf(schema, parse_path(match["column"]))
-    if leaf.type.kind is Kind.FLOAT16:
+    if leaf.type.kind is TypeKind.FLOAT16:
         raise InvalidRequest("rows are not sorted by float16", found=text, hint="Use another column.")
     return SortField(
         field=leaf.id,
@@ -86,13 +86,13 @@ def _column(table: pa.Table, path: tuple[str, ...]) -> AnyChunks:
     return column
 
 
-def _key(column: AnyChunks, kind: Kind) -> AnyChunks:
+def _key(column: AnyChunks, kind: TypeKind) -> AnyChunks:
     """Values that Arrow sorts as they should be; where nulls go is said by another key before this one."""
-    if kind in (Kind.FLOAT32, Kind.FLOAT64):
+    if kind in (TypeKind.FLOAT32, TypeKind.FLOAT64):
         return pa.chunked_array([_float_key(chunk) for chunk in column.chunks], pa.int64())
-    if kind is Kind.BOOLEAN:
+    if kind is TypeKind.BOOLEAN:
         return column.cast(pa.uint8())
-    if kind is Kind.UUID:
+    if kind is TypeKind.UUID:
         storage: AnyType = column.type.storage_type
         return pa.chunked_array([chunk.storage for chunk in column.chunks], storage)
     return column

@@ -16,7 +16,7 @@ from underlay.prune.predicates.operand import format_column
 from underlay.schema.names import find_leaf, parse_path
 from underlay.schema.partitioning.bucket import BUCKET_KINDS
 from underlay.schema.table_schema import LeafColumn, TableSchema
-from underlay.schema.types import Kind, Scalar
+from underlay.schema.types import Scalar, TypeKind
 
 IDENTITY: Final = "identity"
 YEAR: Final = "year"
@@ -28,16 +28,16 @@ TRUNCATE: Final = "truncate"
 
 MAX_WIDTH = 2**31 - 1
 
-_INTEGER_KINDS = frozenset(kind for kind in Kind if kind.value.lstrip("u").startswith("int"))
-_DATED = frozenset({Kind.DATE, Kind.TIMESTAMP})
-_TAKES: dict[str, frozenset[Kind]] = {
-    IDENTITY: frozenset(Kind) - {Kind.FLOAT16},
+_INTEGER_KINDS = frozenset(kind for kind in TypeKind if kind.value.lstrip("u").startswith("int"))
+_DATED = frozenset({TypeKind.DATE, TypeKind.TIMESTAMP})
+_TAKES: dict[str, frozenset[TypeKind]] = {
+    IDENTITY: frozenset(TypeKind) - {TypeKind.FLOAT16},
     YEAR: _DATED,
     MONTH: _DATED,
     DAY: _DATED,
-    HOUR: frozenset({Kind.TIMESTAMP}),
+    HOUR: frozenset({TypeKind.TIMESTAMP}),
     BUCKET: BUCKET_KINDS,
-    TRUNCATE: _INTEGER_KINDS | {Kind.STRING, Kind.BINARY},
+    TRUNCATE: _INTEGER_KINDS | {TypeKind.STRING, TypeKind.BINARY},
 }
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _WIDTH_FIRST = re.compile(r"\s*(\d{1,10})\s*,(.*)", re.DOTALL)
@@ -138,7 +138,7 @@ def _bind(leaf: LeafColumn, transform: str, width: int) -> PartitionField:
 def _result(source: Scalar, transform: str) -> Scalar:
     if transform in (IDENTITY, TRUNCATE):
         return source
-    return Scalar(Kind.INT32 if transform == BUCKET else Kind.INT64)
+    return Scalar(TypeKind.INT32 if transform == BUCKET else TypeKind.INT64)
 
 
 def _width(digits: str, text: str) -> int:

@@ -24,7 +24,7 @@ from underlay.api.lake import Lake
 from underlay.errors import Unsupported
 from underlay.schema.record import from_record
 from underlay.spark.jvm.gateway import GATEWAY_ERRORS, call, gateway_of, java_session
-from underlay.spark.source.driver_channel import Bell
+from underlay.spark.source.driver_channel import DriverLine
 from underlay.spark.source.options import read_options
 from underlay.spark.source.read import Pin, make_reader
 from underlay.spark.source.write import TableWriter
@@ -51,7 +51,7 @@ class UnderlayDataSource(DataSource):
 
     known: ClassVar[StoreAddress | None] = None
     """The lake, unless an option names one."""
-    bell: ClassVar[Bell | None] = None
+    bell: ClassVar[DriverLine | None] = None
     """What is rung after a commit, so that the session's names are fresh."""
     warned: ClassVar[str | None] = None
     """The file that is there once a reader has warned."""
@@ -101,7 +101,7 @@ class UnderlayDataSource(DataSource):
         return make_stream_reader(self.settings, schema)
 
 
-def register_source(spark: SparkSession, lake: Lake | None = None, bell: Bell | None = None) -> None:
+def register_source(spark: SparkSession, lake: Lake | None = None, bell: DriverLine | None = None) -> None:
     """Make `format("underlay")` known to a session; tables are those of `lake` unless the option `lake` names another.
 
     The session is made active in this thread: only there Spark looks for Python sources, and a new thread of the driver

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from underlay.errors import Unsupported
 from underlay.plan.chunks import fetch_bytes
 from underlay.plan.explain import explain as explain_plan
-from underlay.plan.plan import Plan
-from underlay.spark.api.scans import Scan, scans_of
+from underlay.plan.plan import BlockPlan
+from underlay.spark.api.scans import FileScan, scans_of
 
 NOTHING = "no table of a lake is read"
 _SHOWN_CHARS = 120
@@ -34,7 +34,7 @@ def _counted(text: str, times: int) -> str:
     return f"{title} ({times} scans){mark}{rest}"
 
 
-def _show(scan: Scan) -> str:
+def _show(scan: FileScan) -> str:
     version = "" if scan.version is None else f" version {scan.version}"
     lines = [f"{scan.table}{version}, {scan.how}{', through a cached frame' if scan.is_cached else ''}"]
     if scan.taken:
@@ -46,7 +46,7 @@ def _show(scan: Scan) -> str:
     return "\n  ".join(lines)
 
 
-def _show_plan(plan: Plan, scan: Scan) -> list[str]:
+def _show_plan(plan: BlockPlan, scan: FileScan) -> list[str]:
     table, *drops, read = explain_plan(plan).splitlines()
     drops = [table if scan.is_whole else table.replace("table:", "these files of the table:", 1), *drops]
     if not scan.is_native:

@@ -13,7 +13,7 @@ from underlay.api.table import Table
 from underlay.errors import InvalidRequest
 from underlay.ingest.run.summary import Summary
 from underlay.ingest.work.options import Options, Sources, read_options
-from underlay.ingest.work.progress import Progress
+from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.workers import LocalWorkers, MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.spark.start.open_session import open_session
@@ -29,7 +29,7 @@ def ingest(
     *,
     lake: Lake | None = None,
     spark: SparkSession | None = None,
-    progress: Progress | None = None,
+    progress: IngestProgress | None = None,
     **options: Unpack[Options],
 ) -> Summary:
     """Bring each source into the table once, with the options of `Lake.ingest`, and make the table when there is none.
@@ -49,7 +49,9 @@ def ingest(
     return target.ingest(table, sources, progress=progress, workers=workers, **options)
 
 
-def _workers(stores: Callable[[], FileStores], spark: SparkSession | None, progress: Progress | None) -> MakeWorkers:
+def _workers(
+    stores: Callable[[], FileStores], spark: SparkSession | None, progress: IngestProgress | None
+) -> MakeWorkers:
     def make(size_bytes: int, _count: int) -> Workers:
         found = stores()
         address = StoreAddress(url=found.lake.url, options=found.options)

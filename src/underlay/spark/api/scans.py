@@ -9,7 +9,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from underlay.plan.part import BoolArray, Part
-from underlay.plan.plan import Plan
+from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, has_opaque
 from underlay.prune.predicates.predicate import And
 from underlay.spark.catalog.view_entry import HIDDEN
@@ -19,8 +19,8 @@ from underlay.spark.filters.applicable import can_apply
 from underlay.spark.filters.catalyst import conjuncts, read_filter
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, field_names, java_plan, try_text
 from underlay.spark.jvm.plan_nodes import PlanNode, items_of, nodes_of
-from underlay.spark.jvm.proxy import find_known
-from underlay.spark.ranged.chosen_snapshot import ChosenFiles
+from underlay.spark.jvm.proxy import find_proxy
+from underlay.spark.ranged.chosen_snapshot import ChosenSnapshot
 from underlay.spark.ranged.table import RangedScan
 
 _SOURCE = "underlay"
@@ -28,7 +28,7 @@ _SOURCE = "underlay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class FileScan:
     """A scan of some files of a table. Without a plan, no more is known of it here."""
 
     table: str
@@ -36,7 +36,7 @@ class Scan:
     how: str
     is_native: bool
     is_cached: bool
-    plan: Plan | None = None
+    plan: BlockPlan | None = None
     is_whole: bool = True
     """Whether the plan is of all files of the version."""
     taken: tuple[str, ...] = ()
@@ -45,25 +45,25 @@ class Scan:
     """Conditions that were not translated, or not wholly, as Spark shows them."""
 
 
-def scans_of(frame: DataFrame) -> list[Scan]:
+def scans_of(frame: DataFrame) -> list[FileScan]:
     """The scans of our tables, in the order of the plan. Nothing but metadata is read."""
     return [scan for node in nodes_of(call(java_plan(frame), "executedPlan")) for scan in _scan_of(node)]
 
 
-def _scan_of(node: PlanNode) -> Iterator[Scan]:
+def _scan_of(node: PlanNode) -> Iterator[FileScan]:
     if node.kind == "FileSourceScanExec":
-        index = find_known(call(call(node.node, "relation"), "location"))
+        index = find_proxy(call(call(node.node, "relation"), "location"))
         if isinstance(index, TableFileIndex):
             yield _native_scan(node, index)
     elif node.kind == "BatchScanExec":
-        scan = find_known(call(node.node, "scan"))
+        scan = find_proxy(call(node.node, "scan"))
         if isinstance(scan, RangedScan):
             yield _ranged_scan(node, scan)
         elif call_text(call(node.node, "table"), "name") == _SOURCE:
             yield _source_scan(node)
 
 
-def _native_scan(node: PlanNode, index: TableFileIndex) -> Scan:
+def _native_scan(node: PlanNode, index: TableFileIndex) -> FileScan:
     version, group = index.version, index.group
     filters = [(one, read_filter(one, index.names)) for one in items_of(call(node.node, "dataFilters"))]
     understood = version.understood(And(tuple(predicate for _, predicate in filters)))
@@ -74,13 +74,13 @@ def _native_scan(node: PlanNode, index: TableFileIndex) -> Scan:
     def is_chosen(part: Part, _place: int) -> BoolArray:
         return version.groups.is_in(group, part, np.arange(part.segment.file_count))
 
-    return Scan(
+    return FileScan(
         table=version.table.name,
         version=version.snapshot.version,
         how=_how(group),
         is_native=True,
         is_cached=node.is_cached,
-        plan=replace(query, snapshot=ChosenFiles(query.snapshot, is_chosen)).plan,
+        plan=replace(query, snapshot=ChosenSnapshot(query.snapshot, is_chosen)).plan,
         is_whole=len(version.groups.sizes) <= 1,
         taken=tuple(map(str, taken)),
         left_to_spark=_shown(left),
@@ -109,11 +109,11 @@ def _how(group: Group) -> str:
     return ", ".join(parts)
 
 
-def _ranged_scan(node: PlanNode, scan: RangedScan) -> Scan:
+def _ranged_scan(node: PlanNode, scan: RangedScan) -> FileScan:
     read, schema = scan.read, scan.table.schema_of_table
     filters = () if scan.filters is None else items_of(scan.filters)
     left = [one for one in filters if has_opaque(found := read_filter(one)) or not can_apply(found, schema)]
-    return Scan(
+    return FileScan(
         table=read.table,
         version=read.pin.version,
         how=f"by the ranged reader, since {read.why}" if read.why else "by the ranged reader",
@@ -126,9 +126,9 @@ def _ranged_scan(node: PlanNode, scan: RangedScan) -> Scan:
     )
 
 
-def _source_scan(node: PlanNode) -> Scan:
+def _source_scan(node: PlanNode) -> FileScan:
     version = _option(node.node, "version")
-    return Scan(
+    return FileScan(
         table=_option(node.node, "path") or "",
         version=None if version is None else int(version),
         how='by format("underlay"), whose version was fixed when it was loaded',

@@ -13,7 +13,7 @@ from underlay.spark.api.data_source import register_source
 from underlay.spark.catalog.follow import follow_lake, hear_bell, names_of
 from underlay.spark.catalog.session_catalog import check_names
 from underlay.spark.files.one_version import why_not_replace
-from underlay.spark.source.driver_channel import BellTower
+from underlay.spark.source.driver_channel import DriverListener
 from underlay.spark.start.open_session import has_gateway, open_session
 from underlay.spark.start.session_lakes import forget_lake, remember_lake
 
@@ -74,6 +74,6 @@ def _warn_of_connect() -> None:
 
 
 @cache
-def _tower() -> BellTower:
+def _tower() -> DriverListener:
     """The bells of this process."""
-    return BellTower(hear_bell, why_not_replace)
+    return DriverListener(hear_bell, why_not_replace)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.spark.catalog.view_entry import Entry, EntryMaker, key_of
+from underlay.spark.catalog.view_entry import EntryMaker, ViewEntry, key_of
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, java_session, scala_map
 from underlay.spark.start.open_session import temporary_folder
 from underlay.store.directory import is_same_directory
@@ -57,7 +57,7 @@ class Names:
         self._catalog = call(announcing, "unwrapped")  # of which no events are sent
         self._plans = call(shared, "globalTempViewManager")
         self._maker = EntryMaker(gateway, call_text(shared, "globalTempDB"))
-        self._entries: dict[tuple[str, str], Entry] = {}
+        self._entries: dict[tuple[str, str], ViewEntry] = {}
         self._older: dict[tuple[str, str], deque[tuple[str, float]]] = {}
         """Plans that names had before, each with the time at which it was replaced; the oldest first."""
         self._databases: set[str] = set()
@@ -70,11 +70,11 @@ class Names:
             return found
         return next((lake for known, lake in list(self.lakes.items()) if is_same_directory(known, url)), None)
 
-    def entries_of(self, lake_url: str) -> list[Entry]:
+    def entries_of(self, lake_url: str) -> list[ViewEntry]:
         """What names a lake has here."""
         return [entry for entry in list(self._entries.values()) if entry.lake_url == lake_url]
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> ViewEntry | None:
         """The entry of a name."""
         return self._entries.get(key_of(name))
 
@@ -140,7 +140,7 @@ class Names:
         while older[0][1] < now - _KEPT_SECONDS or len(older) > _MOST_KEPT:
             self._remove_plan(older.popleft()[0])
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: ViewEntry) -> None:
         """Have the name mean nothing. A database that was made for it goes with the last one."""
         database, view = entry.key
         self._entries.pop(entry.key, None)
@@ -163,7 +163,7 @@ class Undo:
     It takes no lock of ours: its caller may hold Spark's own, which we wait for while we hold ours.
     """
 
-    def __init__(self, catalog: JavaObject, entries: dict[tuple[str, str], Entry]) -> None:
+    def __init__(self, catalog: JavaObject, entries: dict[tuple[str, str], ViewEntry]) -> None:
         self._catalog = catalog
         self._entries = entries
 

@@ -30,7 +30,7 @@ HIDDEN = re.compile(rf"\w+\.`[^`]*{re.escape(_MADE_BY)}`\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Entry:
+class ViewEntry:
     """A name of a session. `view` is what the catalog has under it, `plan` what the temporary view `hidden` is."""
 
     lake_url: str
@@ -69,7 +69,7 @@ class EntryMaker:
         self._marks = cache(lambda lake_url: scala_map(gateway, {"underlay.lake": lake_url}))
         self._database = cache(lambda name: _some(gateway, name))
 
-    def make(self, spark: SparkSession, lake_url: str, name: str, table: Table) -> Entry:
+    def make(self, spark: SparkSession, lake_url: str, name: str, table: Table) -> ViewEntry:
         """The entry of a table that is opened at one version. Raises Unsupported."""
         gateway = self._gateway
         head, fields = table.read_head(), table.snapshot().schema.fields
@@ -89,7 +89,7 @@ class EntryMaker:
         if root.definition.comment is not None:
             given[_COMMENT] = _some(gateway, root.definition.comment)
         holder = self._catalog_table(self._temporary, hidden, columns, {_PROPERTIES: self._holds_plan})
-        return Entry(
+        return ViewEntry(
             lake_url=lake_url,
             name=name,
             folder=head.revision.table_folder,

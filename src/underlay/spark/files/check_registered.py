@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from underlay.errors import NotFound, Replaced
 from underlay.runtime.threads import REQUESTS
-from underlay.scan.read.file_stores import LOCAL, Place
+from underlay.scan.read.file_stores import LOCAL, ObjectPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class RegisteredFile:
     """A file of others as it was when it was registered."""
 
     location: str
-    place: Place
+    place: ObjectPlace
     etag: str | None
 
 

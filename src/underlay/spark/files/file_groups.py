@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from underlay.index.deletion_vectors import count
 from underlay.index.segment.segment import Segment
 from underlay.plan.part import BoolArray, Numbers, Part
-from underlay.spark.files.read_schema import Reading, reading_of
+from underlay.spark.files.read_schema import ReadColumns, reading_of
 from underlay.table.versions.snapshot import Snapshot
 
 _OWN = ""
@@ -35,7 +35,7 @@ _STORE = r"^(?P<store>[^/]*://[^/]*|\.)/"
 class Group:
     """How files are read; without a reading, not by Spark itself."""
 
-    reading: Reading | None
+    reading: ReadColumns | None
     is_registered: bool = False
     has_deletes: bool = False
 

@@ -19,7 +19,7 @@ from underlay.spark.files.check_registered import check_unchanged
 from underlay.spark.files.file_groups import Group
 from underlay.spark.files.file_statuses import hand_over
 from underlay.spark.files.located_files import hand_over_located
-from underlay.spark.files.one_version import VersionReader
+from underlay.spark.files.one_version import VersionGuard
 from underlay.spark.files.preferred_hosts import Hosts, executor_hosts
 from underlay.spark.files.version_files import Files, VersionFiles
 from underlay.spark.filters.catalyst import read_filters, unseen_columns
@@ -31,7 +31,7 @@ _ROW = "org.apache.spark.sql.catalyst.InternalRow$"
 _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory$"
 
 
-class TableFileIndex(VersionReader):
+class TableFileIndex(VersionGuard):
     """The files of one group of a version. `skips_blocks`: Spark skips row groups of them by the filters.
 
     `names` are the table's columns by what its files call them, None when that is the same.

@@ -20,7 +20,7 @@ from underlay.errors import CommitConflict, InvalidRequest
 from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_text, gateway_of, java_plan, java_session
 from underlay.spark.jvm.hadoop_path import revision_url
 from underlay.spark.jvm.plan_nodes import items_of
-from underlay.spark.jvm.proxy import KnownByText, find_known
+from underlay.spark.jvm.proxy import JavaIdentity, find_proxy
 from underlay.spark.start.session_lakes import may_write_to
 from underlay.store.directory import is_same_directory
 from underlay.table.open_table import Head
@@ -36,7 +36,7 @@ _OVERWRITE = "OverwriteByExpression"
 _SOURCE = "underlay"
 
 
-class VersionReader(KnownByText):
+class VersionGuard(JavaIdentity):
     """What Catalyst asks for the files of one version. `table` is opened at it; `is_asked_for`: the user named it."""
 
     def __init__(self, spark: SparkSession, table: Table, identity: str, *, is_asked_for: bool) -> None:
@@ -233,13 +233,13 @@ def _overwritten_by(plan: JavaObject, session: JavaObject) -> Overwritten | None
     )
 
 
-def _readers_in(plan: JavaObject) -> Iterator[VersionReader]:
+def _readers_in(plan: JavaObject) -> Iterator[VersionGuard]:
     """The readers in a logical plan and its subqueries, as it was before cached frames were put in place of parts."""
     for part in (plan, *items_of(call(plan, "subqueriesAll"))):
         for leaf in items_of(call(part, "collectLeaves")):
             asked = _asked_by(leaf)
-            found = None if asked is None else find_known(asked)
-            if isinstance(found, VersionReader):
+            found = None if asked is None else find_proxy(asked)
+            if isinstance(found, VersionGuard):
                 yield found
 
 

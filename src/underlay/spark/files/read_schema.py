@@ -15,14 +15,14 @@ from functools import lru_cache
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampType
 
 from underlay.errors import Unsupported
-from underlay.index.entry import Layout
+from underlay.index.entry import FileLayout
 from underlay.index.intake.file_type import file_type, is_int96
 from underlay.index.intake.schema_match import schema_of, source_fields
-from underlay.index.intake.shape import Form, Shape, shapes_of
+from underlay.index.intake.shape import ColumnForm, ColumnShape, shapes_of
 from underlay.prune.predicates.operand import ColumnPath
 from underlay.schema.cast.adapt import SourceField
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 from underlay.spark.files.same_columns import is_short_in_bytes, is_usual_list, is_variant, reads_by_name
 from underlay.spark.types.spark_types import spark_type
 
@@ -31,7 +31,7 @@ _WRITES_MICROSECONDS = "parquet-mr"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ReadColumn:
     """A column of the table, or a part of one, as files have it.
 
     `parts` are parallel to the parts of the table's field, None for a part that files do not have.
@@ -39,7 +39,7 @@ class Taken:
 
     name: str
     type: DataType
-    parts: tuple[Taken | None, ...] = ()
+    parts: tuple[ReadColumn | None, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -48,13 +48,13 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadColumns:
     """The columns of the table as files have them, None for those that files do not have.
 
     Without `columns` files are read by the table's own names and types.
     """
 
-    columns: tuple[Taken | None, ...] = ()
+    columns: tuple[ReadColumn | None, ...] = ()
 
     @property
     def is_by_name(self) -> bool:
@@ -71,14 +71,16 @@ class Reading:
         return dict(_names(self.columns, schema.fields, (), ()))
 
 
-BY_NAME = Reading()
+BY_NAME = ReadColumns()
 
 
-def may_have_milliseconds(reading: Reading, schema: TableSchema) -> bool:
+def may_have_milliseconds(reading: ReadColumns, schema: TableSchema) -> bool:
     """Whether files that are read like this may hold instants in milliseconds. Older files may, if they hold any."""
     if reading.is_by_name:
         types = [leaf.type for leaf in schema.leaves]
-        return any(type.kind is Kind.TIMESTAMP and type.zone is not None and type.unit in ("ms", "s") for type in types)
+        return any(
+            type.kind is TypeKind.TIMESTAMP and type.zone is not None and type.unit in ("ms", "s") for type in types
+        )
     return TimestampType().simpleString() in re.findall(r"\w+", reading.schema.simpleString())
 
 
@@ -101,7 +103,7 @@ class _Unreadable(Exception):
 
 
 @lru_cache(maxsize=1024)
-def reading_of(layout: Layout, schema: TableSchema) -> Reading | None:
+def reading_of(layout: FileLayout, schema: TableSchema) -> ReadColumns | None:
     """How files of a layout give the table's columns; None when Spark's reader cannot, or would not give the same."""
     if reads_by_name(layout, schema):
         return BY_NAME
@@ -110,16 +112,16 @@ def reading_of(layout: Layout, schema: TableSchema) -> Reading | None:
         columns = _take_fields(shapes, source_fields(layout, schema), schema.fields, layout)
     except (_Unreadable, Unsupported):
         return None
-    return Reading(columns=columns) if any(columns) else None
+    return ReadColumns(columns=columns) if any(columns) else None
 
 
 def _take_fields(
-    shapes: tuple[Shape, ...], sources: tuple[SourceField, ...], fields: tuple[Field, ...], layout: Layout
-) -> tuple[Taken | None, ...]:
+    shapes: tuple[ColumnShape, ...], sources: tuple[SourceField, ...], fields: tuple[Field, ...], layout: FileLayout
+) -> tuple[ReadColumn | None, ...]:
     """Columns of a file, or fields of a struct. Spark may compare names without case, and refuses twins then."""
     known = {source.id: (shape, source) for shape, source in zip(shapes, sources, strict=True) if source.id is not None}
     counts = Counter(shape.node.name.lower() for shape in shapes)
-    taken: list[Taken | None] = []
+    taken: list[ReadColumn | None] = []
     for field in fields:
         if field.id not in known:
             taken.append(None)
@@ -131,27 +133,27 @@ def _take_fields(
     return tuple(taken)
 
 
-def _take(shape: Shape, source: SourceField, field: Field, layout: Layout) -> Taken:
+def _take(shape: ColumnShape, source: SourceField, field: Field, layout: FileLayout) -> ReadColumn:
     name = shape.node.name
     match field.type, shape.form:
-        case Scalar() as scalar, Form.SCALAR:
-            return Taken(name=name, type=_stored_type(shape, scalar, layout))
-        case StructOf(fields), Form.STRUCT if not is_variant(shape):
+        case Scalar() as scalar, ColumnForm.SCALAR:
+            return ReadColumn(name=name, type=_stored_type(shape, scalar, layout))
+        case StructOf(fields), ColumnForm.STRUCT if not is_variant(shape):
             taken = _take_fields(shape.children, source.children, fields, layout)
-            return Taken(name=name, type=_struct(taken), parts=taken)
-        case ListOf(element), Form.LIST if is_usual_list(shape):
+            return ReadColumn(name=name, type=_struct(taken), parts=taken)
+        case ListOf(element), ColumnForm.LIST if is_usual_list(shape):
             part = _take(shape.children[0], source.children[0], element, layout)
-            return Taken(name=name, type=ArrayType(part.type), parts=(part,))
-        case MapOf(key, value), Form.MAP if all(child.id is not None for child in source.children):
+            return ReadColumn(name=name, type=ArrayType(part.type), parts=(part,))
+        case MapOf(key, value), ColumnForm.MAP if all(child.id is not None for child in source.children):
             first, second = (
                 _take(shape.children[at], source.children[at], part, layout) for at, part in enumerate((key, value))
             )
             if first.is_whole:
-                return Taken(name=name, type=MapType(first.type, second.type), parts=(first, second))
+                return ReadColumn(name=name, type=MapType(first.type, second.type), parts=(first, second))
     raise _Unreadable
 
 
-def _stored_type(shape: Shape, wanted: Scalar, layout: Layout) -> DataType:
+def _stored_type(shape: ColumnShape, wanted: Scalar, layout: FileLayout) -> DataType:
     """The type that Spark reads a leaf as."""
     if is_int96(shape.node):
         if wanted.zone is None or not (layout.created_by or "").startswith(_WRITES_MICROSECONDS):
@@ -163,12 +165,12 @@ def _stored_type(shape: Shape, wanted: Scalar, layout: Layout) -> DataType:
     return spark_type(found)
 
 
-def _struct(parts: tuple[Taken | None, ...]) -> StructType:
+def _struct(parts: tuple[ReadColumn | None, ...]) -> StructType:
     return StructType([StructField(part.name, part.type) for part in parts if part is not None])
 
 
 def _names(
-    taken: tuple[Taken | None, ...], fields: tuple[Field, ...], above: ColumnPath, table_above: ColumnPath
+    taken: tuple[ReadColumn | None, ...], fields: tuple[Field, ...], above: ColumnPath, table_above: ColumnPath
 ) -> Iterator[tuple[ColumnPath, ColumnPath]]:
     for part, field in zip(taken, fields, strict=True):
         if part is None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from underlay.index.entry import Layout
+from underlay.index.entry import FileLayout
 from underlay.index.intake.file_type import file_type
 from underlay.index.intake.schema_match import schema_of
-from underlay.index.intake.shape import Form, Shape, shapes_of
+from underlay.index.intake.shape import ColumnForm, ColumnShape, shapes_of
 from underlay.parquet.footer.logical import LogicalKind
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
@@ -23,7 +23,7 @@ _LONG_DIGITS = 18
 
 
 @lru_cache(maxsize=1024)
-def reads_by_name(layout: Layout, schema: TableSchema) -> bool:
+def reads_by_name(layout: FileLayout, schema: TableSchema) -> bool:
     """Whether every column of the table is, in files of this layout, the column of its name, or absent and null.
 
     Spark may compare names without case: a column of the file that the table does not have must differ by more.
@@ -36,26 +36,26 @@ def reads_by_name(layout: Layout, schema: TableSchema) -> bool:
     )
 
 
-def _is_absent(field: Field, layout: Layout) -> bool:
+def _is_absent(field: Field, layout: FileLayout) -> bool:
     """Whether files have nothing of a column, so that it is null."""
     held = set(layout.fields)
     return field.default is None and not any(part in held for part in _leaf_ids(field))
 
 
-def _is_same(shape: Shape, field: Field, layout: Layout) -> bool:
+def _is_same(shape: ColumnShape, field: Field, layout: FileLayout) -> bool:
     match field.type, shape.form:
-        case Scalar() as scalar, Form.SCALAR:
+        case Scalar() as scalar, ColumnForm.SCALAR:
             return layout.fields[shape.begin] == field.id and _is_same_type(shape, scalar)
-        case StructOf(fields), Form.STRUCT if not is_variant(shape):
+        case StructOf(fields), ColumnForm.STRUCT if not is_variant(shape):
             return _are_same(shape.children, fields, layout)
-        case ListOf(element), Form.LIST if is_usual_list(shape):
+        case ListOf(element), ColumnForm.LIST if is_usual_list(shape):
             return _is_same(shape.children[0], element, layout)
-        case MapOf(key, value), Form.MAP:
+        case MapOf(key, value), ColumnForm.MAP:
             return _is_same(shape.children[0], key, layout) and _is_same(shape.children[1], value, layout)
     return False
 
 
-def is_usual_list(shape: Shape) -> bool:
+def is_usual_list(shape: ColumnShape) -> bool:
     """Whether a list lies as Parquet has it today, in two groups. Readers differ in what older forms mean."""
     repeated = shape.node.children[0] if len(shape.node.children) == 1 else None
     return (
@@ -66,19 +66,19 @@ def is_usual_list(shape: Shape) -> bool:
     )
 
 
-def is_variant(shape: Shape) -> bool:
+def is_variant(shape: ColumnShape) -> bool:
     """Whether a group is marked as a variant, which Spark reads as nothing else."""
     return shape.node.logical.kind is LogicalKind.VARIANT
 
 
-def is_short_in_bytes(shape: Shape) -> bool:
+def is_short_in_bytes(shape: ColumnShape) -> bool:
     """Whether a leaf has decimals of few digits in byte arrays, at which Spark's reader fails."""
     node = shape.node
     is_bytes = node.logical.kind is LogicalKind.DECIMAL and node.physical_type is PhysicalType.BYTE_ARRAY
     return is_bytes and (node.logical.precision or 0) <= _LONG_DIGITS
 
 
-def _are_same(shapes: tuple[Shape, ...], fields: tuple[Field, ...], layout: Layout) -> bool:
+def _are_same(shapes: tuple[ColumnShape, ...], fields: tuple[Field, ...], layout: FileLayout) -> bool:
     """Whether a struct has these fields and no others. A struct with absent fields is not left to Spark, whose
     versions differ in whether it is null then."""
     by_name = {shape.node.name: shape for shape in shapes}
@@ -87,7 +87,7 @@ def _are_same(shapes: tuple[Shape, ...], fields: tuple[Field, ...], layout: Layo
     )
 
 
-def _is_same_type(shape: Shape, scalar: Scalar) -> bool:
+def _is_same_type(shape: ColumnShape, scalar: Scalar) -> bool:
     found = file_type(shape.node)
     if found is None or is_short_in_bytes(shape):
         return False

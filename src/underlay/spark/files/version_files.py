@@ -10,7 +10,7 @@ from underlay.api.table import Table
 from underlay.errors import BadPredicate, UnknownColumn
 from underlay.index.deletion_vectors import pack
 from underlay.plan.part import Numbers, distinct
-from underlay.plan.plan import Plan
+from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, Predicate
 from underlay.prune.predicates.predicate import And
 from underlay.spark.files.check_registered import RegisteredFile
@@ -93,7 +93,7 @@ class VersionFiles:
     def _folder(self) -> str:
         return hadoop_folder(self.snapshot.store.url, self.snapshot.keys.folder) + "/"
 
-    def _plan(self, predicate: Predicate) -> Plan:
+    def _plan(self, predicate: Predicate) -> BlockPlan:
         """The plan by as much of the predicate as the planner takes: Spark applies all of it to the rows."""
         try:
             return self.table.query((), predicate).plan

@@ -28,7 +28,7 @@ from underlay.prune.predicates.predicate import (
 )
 from underlay.spark.filters.catalyst_tree import (
     ASKED_FOR,
-    Tree,
+    CatalystTree,
     Unknown,
     column_and_type,
     exact_value,
@@ -74,7 +74,9 @@ def unseen_columns(gateway: Gateway, filters: JavaObject) -> frozenset[str] | No
     return frozenset(name for tree, predicate in together if has_opaque(predicate) for name in _named(tree))
 
 
-def _read_together(gateway: Gateway, filters: JavaObject, names: Names | None) -> list[tuple[Tree, Predicate]] | None:
+def _read_together(
+    gateway: Gateway, filters: JavaObject, names: Names | None
+) -> list[tuple[CatalystTree, Predicate]] | None:
     """Each filter and its predicate."""
     together = gateway.new(_TOGETHER, filters)
     text = try_text(together, "toJSON")
@@ -85,7 +87,7 @@ def _read_together(gateway: Gateway, filters: JavaObject, names: Names | None) -
     return [(child, reader.predicate(child)) for child in tree.children]
 
 
-def _named(tree: Tree) -> Iterator[str]:
+def _named(tree: CatalystTree) -> Iterator[str]:
     if tree.kind == "AttributeReference" and tree.node.name is not None:
         yield tree.node.name
     for child in tree.children:
@@ -111,13 +113,13 @@ class _Reader:
     ask: Ask
     names: Names | None
 
-    def predicate(self, tree: Tree) -> Predicate:
+    def predicate(self, tree: CatalystTree) -> Predicate:
         try:
             return self._known(tree)
         except Unknown:
             return Opaque(tree.kind)
 
-    def _known(self, tree: Tree) -> Predicate:
+    def _known(self, tree: CatalystTree) -> Predicate:
         children = tree.children
         match tree.kind:
             case "And":
@@ -151,7 +153,7 @@ class _Reader:
                 return Compare(column, _MIRRORED[op] if is_mirrored else op, value)
         raise Unknown
 
-    def _column(self, tree: Tree) -> ColumnPath:
+    def _column(self, tree: CatalystTree) -> ColumnPath:
         """The table's column that is meant."""
         path = column_and_type(tree)[0]
         if self.names is None:
@@ -161,19 +163,19 @@ class _Reader:
             raise Unknown
         return found
 
-    def _sides(self, left: Tree, right: Tree) -> tuple[ColumnPath, bool, Operand]:
+    def _sides(self, left: CatalystTree, right: CatalystTree) -> tuple[ColumnPath, bool, Operand]:
         """The column, whether it stands on the right, and the literal."""
         if left.kind == "Literal":
             return self._column(right), True, self._literal(left)
         return self._column(left), False, self._literal(right)
 
-    def _starts_with(self, left: Tree, right: Tree) -> Predicate:
+    def _starts_with(self, left: CatalystTree, right: CatalystTree) -> Predicate:
         prefix = self._literal(right)
         if not isinstance(prefix, str | bytes):
             raise Unknown
         return StartsWith(self._column(left), prefix)
 
-    def _literal(self, tree: Tree) -> Operand:
+    def _literal(self, tree: CatalystTree) -> Operand:
         if tree.kind != "Literal":
             raise Unknown
         kind, value = str(tree.node.data_type), tree.node.value
@@ -183,7 +185,7 @@ class _Reader:
             return exact_value(kind, call(self.ask(tree.place), "value"))
         return read_value(kind, str(value))
 
-    def _set_values(self, tree: Tree) -> tuple[Operand, ...]:
+    def _set_values(self, tree: CatalystTree) -> tuple[Operand, ...]:
         """The values of a set, in one string: they are numbers or text, or not translated."""
         kind, values = str(column_and_type(tree.children[0])[1]), call(self.ask(tree.place), "hset")
         mark = token_hex(16)

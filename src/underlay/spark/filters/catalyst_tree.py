@@ -49,12 +49,12 @@ class Node(msgspec.Struct, rename="kebab"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class CatalystTree:
     """An expression. `place` is its number in the order of the walk, by which the JVM finds it."""
 
     node: Node
     place: int
-    children: tuple[Tree, ...]
+    children: tuple[CatalystTree, ...]
 
     @property
     def kind(self) -> str:
@@ -65,7 +65,7 @@ class Tree:
 _decoder = msgspec.json.Decoder(list[Node])
 
 
-def try_parse(text: str) -> Tree | None:
+def try_parse(text: str) -> CatalystTree | None:
     """The tree of an expression's JSON, whose nodes come in the order of a walk; None for another form."""
     try:
         return _tree(enumerate(_decoder.decode(text)), _MOST_LEVELS)
@@ -73,16 +73,16 @@ def try_parse(text: str) -> Tree | None:
         return None
 
 
-def _tree(nodes: Iterator[tuple[int, Node]], levels: int) -> Tree:
+def _tree(nodes: Iterator[tuple[int, Node]], levels: int) -> CatalystTree:
     found = next(nodes, None)
     if found is None or not levels:
         raise Unknown
     place, node = found
     children = tuple(_tree(nodes, levels - 1) for _ in range(node.num_children))
-    return Tree(node=node, place=place, children=children)
+    return CatalystTree(node=node, place=place, children=children)
 
 
-def column_and_type(tree: Tree) -> tuple[ColumnPath, object]:
+def column_and_type(tree: CatalystTree) -> tuple[ColumnPath, object]:
     """The path and type of a bare column, or of a field of structs. Raises Unknown for anything else.
 
     A field is found by its number: its name in the expression is as the user spelt it.

@@ -18,7 +18,7 @@ from underlay.prune.predicates.instant import DAY_NS, Instant
 from underlay.prune.predicates.operand import ColumnPath, Operand
 from underlay.prune.predicates.predicate import And, Compare, In, IsNotDistinct, Not, Op, Or, Predicate
 from underlay.schema.table_schema import LeafColumn, TableSchema
-from underlay.schema.types import Kind
+from underlay.schema.types import TypeKind
 from underlay.spark.jvm.gateway import Gateway, call, call_number, call_text
 
 SETTING = "spark.sql.datetime.java8API.enabled"
@@ -51,11 +51,11 @@ def _mistaken_values(gateway: Gateway, leaf: LeafColumn) -> Iterator[Predicate]:
     if leaf.is_repeated:
         return  # Spark skips nothing by what is in lists
     zone = _zone(gateway)
-    if leaf.type.kind is Kind.DATE:
+    if leaf.type.kind is TypeKind.DATE:
         yield _between(leaf.path, *_GAP)
         for day in _left_out_days(zone):
             yield _between(leaf.path, day - _DAY, day + _DAY)
-    elif leaf.type.kind is Kind.TIMESTAMP and leaf.type.zone is not None:
+    elif leaf.type.kind is TypeKind.TIMESTAMP and leaf.type.zone is not None:
         if zone is None:
             yield _between(leaf.path, _instant(_GAP[0]), _instant(_GAP[1]))
         else:

@@ -12,7 +12,7 @@ _MARK = "; "
 """What stands before words that make no difference."""
 
 
-class KnownByText:
+class JavaIdentity:
     """What Java asks of every object: two are equal when their identities are.
 
     `identity` says everything by which two of them differ; `remark` makes no difference.
@@ -39,7 +39,7 @@ class KnownByText:
         return other is not None and call_text(other, "toString").rpartition(_MARK)[0] == self.identity
 
 
-def find_known(found: JavaObject) -> KnownByText | None:
+def find_proxy(found: JavaObject) -> JavaIdentity | None:
     """The object of this process that the JVM shows: py4j gives its proxy only. None when it is none of them."""
     text = call_text(found, "toString")
     with _lock:
@@ -47,5 +47,5 @@ def find_known(found: JavaObject) -> KnownByText | None:
     return next((one for one in live if one.toString() == text), None)
 
 
-_live: WeakSet[KnownByText] = WeakSet()
+_live: WeakSet[JavaIdentity] = WeakSet()
 _lock = Lock()

@@ -15,21 +15,21 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from underlay.index.root import Definition
 from underlay.schema.record import from_record
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf, Type
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
 from underlay.spark.types.spark_types import spark_type
 
 _KINDS = (
-    Kind.BOOLEAN,
-    Kind.INT8,
-    Kind.INT16,
-    Kind.INT32,
-    Kind.INT64,
-    Kind.FLOAT32,
-    Kind.FLOAT64,
-    Kind.DECIMAL,
-    Kind.STRING,
-    Kind.BINARY,
-    Kind.DATE,
+    TypeKind.BOOLEAN,
+    TypeKind.INT8,
+    TypeKind.INT16,
+    TypeKind.INT32,
+    TypeKind.INT64,
+    TypeKind.FLOAT32,
+    TypeKind.FLOAT64,
+    TypeKind.DECIMAL,
+    TypeKind.STRING,
+    TypeKind.BINARY,
+    TypeKind.DATE,
 )
 _FIELD_ID = "parquet.field.id"
 
@@ -81,7 +81,7 @@ def _is_written_alike(given: Type) -> bool:
             return _is_written_alike(element.type)
         case MapOf(key, value):
             return _is_written_alike(key.type) and _is_written_alike(value.type)
-    if given.kind is Kind.TIMESTAMP:
+    if given.kind is TypeKind.TIMESTAMP:
         return given.unit == "us"
     return given.kind in _KINDS
 
@@ -114,7 +114,7 @@ def _is_given(given: DataType | None, field: Field) -> bool:
     """Whether a column has the table's type, or one that Spark widens to it; a missing one must be null."""
     if given is None:
         return field.default is None
-    if isinstance(field.type, Scalar) and field.type.kind is not Kind.STRING:
+    if isinstance(field.type, Scalar) and field.type.kind is not TypeKind.STRING:
         return True
     return _is_same(given, spark_type(field.type))
 

@@ -10,7 +10,7 @@ from underlay.parquet.write.nan_statistics import float_leaves, leaf_paths
 from underlay.parquet.write.writer import CodecName
 from underlay.schema.convert.arrow import to_arrow, to_arrow_type
 from underlay.schema.record import from_record
-from underlay.schema.types import Kind
+from underlay.schema.types import TypeKind
 from underlay.spark.jvm.gateway import JavaObject, call, call_text
 
 _CODECS: dict[CodecName, str] = {
@@ -108,5 +108,7 @@ def _said(is_so: bool) -> str:
 def _row_bytes(definition: Definition) -> int:
     """About what a row takes in memory; lists are taken to have one element."""
     types = [leaf.type for leaf in from_record(definition.schema).leaves]
-    bits = [_TEXT_BITS if one.kind in (Kind.STRING, Kind.BINARY) else to_arrow_type(one).bit_width for one in types]
+    bits = [
+        _TEXT_BITS if one.kind in (TypeKind.STRING, TypeKind.BINARY) else to_arrow_type(one).bit_width for one in types
+    ]
     return -(-sum(bits) // 8)

@@ -9,7 +9,7 @@ from underlay.plan.part import BoolArray, Part
 from underlay.table.versions.snapshot import Snapshot
 
 
-class ChosenFiles(Snapshot):
+class ChosenSnapshot(Snapshot):
     """What `is_chosen` keeps of a snapshot. It is given a part and its place: the tail's is after all segments'."""
 
     def __init__(self, of: Snapshot, is_chosen: Callable[[Part, int], BoolArray]) -> None:

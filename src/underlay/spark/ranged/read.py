@@ -20,7 +20,7 @@ from underlay.plan.part import BoolArray, Part
 from underlay.prune import TRUE, Predicate
 from underlay.scan.portion import Portion, portions, read_portion
 from underlay.scan.query import Query
-from underlay.spark.ranged.chosen_snapshot import ChosenFiles
+from underlay.spark.ranged.chosen_snapshot import ChosenSnapshot
 from underlay.spark.source.options import TASK_BYTES
 from underlay.spark.source.read import Pin, PortionPartition
 from underlay.spark.tasks.store_address import StoreAddress
@@ -88,7 +88,7 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
 
     def chosen_of(self, snapshot: Snapshot) -> Snapshot:
         """The version with the chosen files alone."""
-        return snapshot if self.chosen is None else ChosenFiles(snapshot, self._is_chosen)
+        return snapshot if self.chosen is None else ChosenSnapshot(snapshot, self._is_chosen)
 
     def _is_chosen(self, part: Part, place: int) -> BoolArray:
         count = part.segment.file_count

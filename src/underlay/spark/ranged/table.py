@@ -23,11 +23,11 @@ from underlay.prune import TRUE, Predicate
 from underlay.scan.query import Query
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.table_schema import TableSchema
-from underlay.spark.files.one_version import VersionReader
+from underlay.spark.files.one_version import VersionGuard
 from underlay.spark.filters.applicable import applied_part
 from underlay.spark.filters.catalyst import read_filters
 from underlay.spark.jvm.gateway import Gateway, JavaObject, call, close_forgotten, field_names
-from underlay.spark.jvm.proxy import KnownByText
+from underlay.spark.jvm.proxy import JavaIdentity
 from underlay.spark.ranged.read import READ_OPTION, RangedRead
 from underlay.spark.types.to_spark import source_schema
 
@@ -74,7 +74,7 @@ class PythonSource:
         return call(call(self.table(read, schema), "newScanBuilder", given), "build")
 
 
-class RangedTable(VersionReader, _Delegating):
+class RangedTable(VersionGuard, _Delegating):
     """Some files of a version."""
 
     def __init__(
@@ -108,7 +108,7 @@ class RangedTable(VersionReader, _Delegating):
         implements = (f"{_CATALOG}.SupportsRead",)
 
 
-class RangedScanBuilder(KnownByText):
+class RangedScanBuilder(JavaIdentity):
     """Collects what a query needs. None is equal to another."""
 
     def __init__(self, table: RangedTable) -> None:
@@ -150,7 +150,7 @@ class RangedScanBuilder(KnownByText):
         )
 
 
-class RangedScan(KnownByText, _Delegating):
+class RangedScan(JavaIdentity, _Delegating):
     """What one query reads. `filters` are Catalyst's conditions, of which `predicate` is what is applied."""
 
     def __init__(self, table: RangedTable, read: RangedRead, predicate: Predicate, filters: JavaObject | None) -> None:

@@ -13,14 +13,14 @@ from pyspark.sql import functions as f
 from underlay.errors import Unsupported
 from underlay.schema.convert.default import UNIT_NS, default_scalar
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf
-from underlay.spark.files.read_schema import Reading, Taken
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
+from underlay.spark.files.read_schema import ReadColumn, ReadColumns
 from underlay.spark.types.spark_types import spark_type
 
 _NS_PER_US = 1000
 
 
-def adapted_columns(reading: Reading, schema: TableSchema) -> list[Column]:
+def adapted_columns(reading: ReadColumns, schema: TableSchema) -> list[Column]:
     """The columns of the table over a frame of the reading's columns."""
     return [
         _column(f.col(_quote(taken.name)) if taken is not None else None, taken, field).alias(field.name)
@@ -28,7 +28,7 @@ def adapted_columns(reading: Reading, schema: TableSchema) -> list[Column]:
     ]
 
 
-def _column(found: Column | None, taken: Taken | None, field: Field) -> Column:
+def _column(found: Column | None, taken: ReadColumn | None, field: Field) -> Column:
     if found is None or taken is None:
         return _missing(field)
     wanted = spark_type(field.type)
@@ -47,7 +47,7 @@ def _column(found: Column | None, taken: Taken | None, field: Field) -> Column:
     raise Unsupported("a single value has no parts", place=field.name, found=field.type)
 
 
-def _struct(found: Column, taken: Taken, fields: tuple[Field, ...]) -> Column:
+def _struct(found: Column, taken: ReadColumn, fields: tuple[Field, ...]) -> Column:
     """A struct field by field; null where it is null in the file, whatever its fields default to."""
     parts = [
         _column(found.getField(part.name) if part is not None else None, part, field).alias(field.name)
@@ -63,11 +63,11 @@ def _missing(field: Field) -> Column:
     if default is None or field.default is None or not isinstance(field.type, Scalar):
         return f.lit(None).cast(wanted)
     match field.type.kind:
-        case Kind.BINARY | Kind.FIXED:
+        case TypeKind.BINARY | TypeKind.FIXED:
             return f.lit(bytearray(default.as_py()))
-        case Kind.DATE:
+        case TypeKind.DATE:
             return f.date_from_unix_date(f.lit(default.cast(pa.int32()).as_py()))
-        case Kind.TIMESTAMP:
+        case TypeKind.TIMESTAMP:
             us = default.cast(pa.int64()).as_py() * UNIT_NS[field.type.unit or "us"] // _NS_PER_US
             if field.type.zone is not None:
                 return f.timestamp_micros(f.lit(us))

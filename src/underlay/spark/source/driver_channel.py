@@ -26,25 +26,25 @@ _WAIT_SECONDS = 20.0
 _FAMILY = "AF_UNIX"
 
 
-class Ring(msgspec.Struct, frozen=True, tag="committed"):
+class Committed(msgspec.Struct, frozen=True, tag="committed"):
     """A commit to a table."""
 
     lake_url: str
     table: str
 
 
-class Question(msgspec.Struct, frozen=True, tag="replaces"):
+class ReplaceQuestion(msgspec.Struct, frozen=True, tag="replaces"):
     """May this version of the revision in `place` be replaced?"""
 
     place: str
     version: int
 
 
-_DECODER = msgspec.json.Decoder(Ring | Question)
+_DECODER = msgspec.json.Decoder(Committed | ReplaceQuestion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bell:
+class DriverLine:
     """What a worker rings. Can be pickled."""
 
     address: str
@@ -52,15 +52,15 @@ class Bell:
 
     def ring(self, lake_url: str, table: str) -> bool:
         """Tell the driver of a commit to the table of this name. Whether the driver knows; never raises."""
-        return self._send(Ring(lake_url, table), f"of a commit to {table}") is not None
+        return self._send(Committed(lake_url, table), f"of a commit to {table}") is not None
 
     def why_not_replace(self, place: str, version: int) -> str | None:
         """Why this version of the revision in `place` must not be replaced; None when the driver knows no reason, or
         does not answer."""
-        answer = self._send(Question(place, version), f"that version {version} of {place} is replaced")
+        answer = self._send(ReplaceQuestion(place, version), f"that version {version} of {place} is replaced")
         return answer.decode() if answer else None
 
-    def _send(self, message: Ring | Question, of_what: str) -> bytes | None:
+    def _send(self, message: Committed | ReplaceQuestion, of_what: str) -> bytes | None:
         """The driver's answer."""
         try:
             with Client(self.address, _FAMILY, authkey=self.key) as line:
@@ -74,7 +74,7 @@ class Bell:
         return None
 
 
-class BellTower:
+class DriverListener:
     """Where the driver hears bells, on a thread of its own until the process ends. `hear` is given lake and table of a
     commit; `judge` place and version of what is to be replaced, and says why that must not be, if so."""
 
@@ -82,7 +82,7 @@ class BellTower:
         self._hear = hear
         self._judge = judge
         self._folder = TemporaryDirectory(prefix="underlay-bell-")
-        self.bell = Bell(address=str(Path(self._folder.name) / "bell"), key=os.urandom(32))
+        self.bell = DriverLine(address=str(Path(self._folder.name) / "bell"), key=os.urandom(32))
         self._listener = Listener(self.bell.address, _FAMILY, backlog=16, authkey=self.bell.key)
         atexit.register(self.close)  # before the folder goes, which has the socket in it
         Thread(target=self._listen, daemon=True, name="underlay-bell").start()
@@ -110,8 +110,8 @@ class BellTower:
             except (EOFError, OSError, msgspec.MsgspecError) as error:
                 LOG.warning("a bell was rung and not understood: %s", error)
 
-    def _answer_to(self, message: Ring | Question) -> bytes:
-        if isinstance(message, Question):
+    def _answer_to(self, message: Committed | ReplaceQuestion) -> bytes:
+        if isinstance(message, ReplaceQuestion):
             return (self._judge(message.place, message.version) or "").encode()
         self._hear(message.lake_url, message.table)
         return b""

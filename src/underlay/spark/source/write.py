@@ -15,7 +15,7 @@ from underlay.change.rows.append import find_token
 from underlay.change.rows.staged import Staged, Staging, commit_staged, discard, staging_for
 from underlay.errors import CommitConflict, Inconsistent, Unavailable
 from underlay.spark.jvm.hadoop_path import revision_url
-from underlay.spark.source.driver_channel import Bell
+from underlay.spark.source.driver_channel import DriverLine
 from underlay.spark.source.options import SourceOptions
 from underlay.spark.source.read import Pin
 from underlay.spark.tasks.stage_rows import (
@@ -46,7 +46,7 @@ class TableWriter(DataSourceArrowWriter):
     """
 
     def __init__(
-        self, options: SourceOptions, schema: StructType, *, is_overwrite: bool, bell: Bell | None = None
+        self, options: SourceOptions, schema: StructType, *, is_overwrite: bool, bell: DriverLine | None = None
     ) -> None:
         options.check_for_writing()
         with hinting_creation():
@@ -100,7 +100,7 @@ class TableWriter(DataSourceArrowWriter):
         discard(staging, self._options.lake.open().lake, found)
 
 
-def _check_replaced(bell: Bell, head: Head) -> None:
+def _check_replaced(bell: DriverLine, head: Head) -> None:
     """Raises CommitConflict when the driver's query read a version before the one that it replaces."""
     problem = bell.why_not_replace(revision_url(head.revision), head.root.version)
     if problem is not None:

@@ -22,7 +22,7 @@ from underlay.change.rows.staged import Staged, Staging, discard, staging_for
 from underlay.errors import Inconsistent, InvalidRequest, Unavailable, Unsupported
 from underlay.ingest.exactly_once.stream import StreamKey, commit_epoch
 from underlay.runtime.threads import map_in_threads
-from underlay.spark.source.driver_channel import Bell
+from underlay.spark.source.driver_channel import DriverLine
 from underlay.spark.source.options import SourceOptions
 from underlay.spark.source.read import Pin
 from underlay.spark.stream.query import QUERY_ID, read_offsets
@@ -58,7 +58,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes epochs. Raises SchemaMismatch and InvalidRequest when it is made, before any task runs."""
 
     def __init__(
-        self, options: SourceOptions, schema: StructType, *, is_complete: bool = False, bell: Bell | None = None
+        self, options: SourceOptions, schema: StructType, *, is_complete: bool = False, bell: DriverLine | None = None
     ) -> None:
         options.check_for_streaming_out()
         if is_complete:

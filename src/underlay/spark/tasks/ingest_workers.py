@@ -20,7 +20,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from pyspark.util import inheritable_thread_target
 
 from underlay.ingest.work.execute import do_work
-from underlay.ingest.work.work_unit import Done, Work, decode_done, decode_work, encode
+from underlay.ingest.work.work_unit import WorkDone, WorkUnit, decode_done, decode_work, encode
 from underlay.spark.start.open_session import has_gateway, is_local
 from underlay.spark.tasks.map_in_arrow import BatchFunction, map_in_arrow
 from underlay.spark.tasks.store_address import StoreAddress
@@ -51,11 +51,11 @@ class SparkWorkers:
         parts = self._spark.range(_MANY_ROWS).select(spark_partition_id().alias("part"))
         return max(parts.distinct().count(), 1)
 
-    def run(self, works: Sequence[Work]) -> Generator[Done, None, None]:
+    def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
         """See Workers. Whoever stops to iterate, or is interrupted, stops the jobs. Raises Spark's error of a job."""
         tag = f"underlay-ingest-{uuid4().hex}"
         parts = [works[at::JOBS] for at in range(min(JOBS, len(works)))]
-        jobs: list[Future[list[Done]]] = []
+        jobs: list[Future[list[WorkDone]]] = []
         with ThreadPoolExecutor(max_workers=max(len(parts), 1), thread_name_prefix="underlay-ingest") as pool:
             try:
                 for part in parts:
@@ -68,13 +68,13 @@ class SparkWorkers:
                 self._stop(tag, jobs)
                 raise
 
-    def _stop(self, tag: str, jobs: Sequence[Future[list[Done]]]) -> None:
+    def _stop(self, tag: str, jobs: Sequence[Future[list[WorkDone]]]) -> None:
         """Interrupt the jobs until all have ended: one may have been about to begin."""
         left = {job for job in jobs if not job.cancel()}
         while left := wait(left, timeout=_LOOK_SECONDS).not_done:
             self._spark.interruptTag(tag)
 
-    def _run_job(self, tag: str, works: Sequence[Work]) -> list[Done]:
+    def _run_job(self, tag: str, works: Sequence[WorkUnit]) -> list[WorkDone]:
         """What comes of works, one task for each. Raises Unavailable for files that the driver does not see."""
         self._spark.addTag(tag)
         rows = self._spark.range(0, len(works), 1, len(works))
@@ -85,7 +85,7 @@ class SparkWorkers:
         return done
 
 
-def _doing(lake: StoreAddress, works: Sequence[Work]) -> BatchFunction:
+def _doing(lake: StoreAddress, works: Sequence[WorkUnit]) -> BatchFunction:
     """The function for `map_in_arrow` that does the works whose numbers a task gets."""
     plain = msgspec.msgpack.encode([encode(work) for work in works])
     size_bytes = len(plain)

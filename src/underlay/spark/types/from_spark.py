@@ -15,15 +15,15 @@ from underlay.errors import SchemaMismatch
 from underlay.schema.arrow_aliases import AnyChunks
 from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, Scalar
+from underlay.schema.types import Field, Scalar, TypeKind
 
-_STAND_INS: dict[Kind, pa.DataType] = {
-    Kind.UINT8: pa.int16(),
-    Kind.UINT16: pa.int32(),
-    Kind.UINT32: pa.int64(),
-    Kind.UINT64: pa.decimal128(20, 0),
-    Kind.FIXED: pa.binary(),
-    Kind.UUID: pa.string(),
+_STAND_INS: dict[TypeKind, pa.DataType] = {
+    TypeKind.UINT8: pa.int16(),
+    TypeKind.UINT16: pa.int32(),
+    TypeKind.UINT32: pa.int64(),
+    TypeKind.UINT64: pa.decimal128(20, 0),
+    TypeKind.FIXED: pa.binary(),
+    TypeKind.UUID: pa.string(),
 }
 
 
@@ -42,7 +42,7 @@ def _stands_in(given: pa.DataType, field: Field) -> bool:
     wanted = field.type
     if not isinstance(wanted, Scalar):
         return False
-    if wanted.kind is Kind.TIMESTAMP and wanted.unit in ("s", "ms"):
+    if wanted.kind is TypeKind.TIMESTAMP and wanted.unit in ("s", "ms"):
         # an instant comes with the zone of the session
         return isinstance(given, pa.TimestampType) and given.unit == "us" and (given.tz is None) == (not wanted.zone)
     return given == _STAND_INS.get(wanted.kind)

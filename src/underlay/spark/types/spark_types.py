@@ -7,24 +7,24 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructF
 
 from underlay.errors import Unsupported
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, ListOf, MapOf, Scalar, StructOf, Type
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
 
 _PLAIN = {
-    Kind.BOOLEAN: spark_types.BooleanType(),
-    Kind.INT8: spark_types.ByteType(),
-    Kind.INT16: spark_types.ShortType(),
-    Kind.INT32: spark_types.IntegerType(),
-    Kind.INT64: spark_types.LongType(),
-    Kind.UINT8: spark_types.ShortType(),
-    Kind.UINT16: spark_types.IntegerType(),
-    Kind.UINT32: spark_types.LongType(),
-    Kind.UINT64: DecimalType(20, 0),
-    Kind.FLOAT32: spark_types.FloatType(),
-    Kind.FLOAT64: spark_types.DoubleType(),
-    Kind.STRING: spark_types.StringType(),
-    Kind.BINARY: spark_types.BinaryType(),
-    Kind.FIXED: spark_types.BinaryType(),
-    Kind.DATE: spark_types.DateType(),
+    TypeKind.BOOLEAN: spark_types.BooleanType(),
+    TypeKind.INT8: spark_types.ByteType(),
+    TypeKind.INT16: spark_types.ShortType(),
+    TypeKind.INT32: spark_types.IntegerType(),
+    TypeKind.INT64: spark_types.LongType(),
+    TypeKind.UINT8: spark_types.ShortType(),
+    TypeKind.UINT16: spark_types.IntegerType(),
+    TypeKind.UINT32: spark_types.LongType(),
+    TypeKind.UINT64: DecimalType(20, 0),
+    TypeKind.FLOAT32: spark_types.FloatType(),
+    TypeKind.FLOAT64: spark_types.DoubleType(),
+    TypeKind.STRING: spark_types.StringType(),
+    TypeKind.BINARY: spark_types.BinaryType(),
+    TypeKind.FIXED: spark_types.BinaryType(),
+    TypeKind.DATE: spark_types.DateType(),
 }
 
 
@@ -53,9 +53,9 @@ def spark_type(given: Type) -> DataType:
 
 
 def _scalar(given: Scalar) -> DataType:
-    if given.kind is Kind.DECIMAL:
+    if given.kind is TypeKind.DECIMAL:
         return DecimalType(given.precision, given.scale)
-    if given.kind is Kind.TIMESTAMP and given.unit != "ns":
+    if given.kind is TypeKind.TIMESTAMP and given.unit != "ns":
         return spark_types.TimestampType() if given.zone else spark_types.TimestampNTZType()
     found = _PLAIN.get(given.kind)
     if found is None:

@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, FloatType, StringType, StructField, Stru
 from underlay.errors import Unsupported
 from underlay.schema.arrow_aliases import AnyArray
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, Kind, Scalar
+from underlay.schema.types import Field, Scalar, TypeKind
 from underlay.spark.types.spark_types import spark_schema
 
 
@@ -55,11 +55,11 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _other_type(column: Field) -> DataType | None:
     match column.type:
-        case Scalar(kind=Kind.UUID | Kind.TIME):
+        case Scalar(kind=TypeKind.UUID | TypeKind.TIME):
             return StringType()
-        case Scalar(kind=Kind.FLOAT16):
+        case Scalar(kind=TypeKind.FLOAT16):
             return FloatType()
-        case Scalar(kind=Kind.TIMESTAMP, unit="ns", zone=zone):
+        case Scalar(kind=TypeKind.TIMESTAMP, unit="ns", zone=zone):
             return TimestampType() if zone else TimestampNTZType()
     return None
 

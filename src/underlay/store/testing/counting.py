@@ -8,11 +8,11 @@ from threading import Lock
 from typing import TypeVar
 
 from underlay.store.store import Store
-from underlay.store.testing.wrapper import Op, Request, StoreWrapper
+from underlay.store.testing.wrapper import Request, StoreMethod, StoreWrapper
 
 T = TypeVar("T")
 
-WRITES = (Op.CREATE, Op.PUT)
+WRITES = (StoreMethod.CREATE, StoreMethod.PUT)
 """What a commit waits for."""
 
 
@@ -47,19 +47,19 @@ class CountingStore(StoreWrapper):
         with self._lock:
             self._log.clear()
 
-    def request_count(self, *ops: Op) -> int:
+    def request_count(self, *ops: StoreMethod) -> int:
         """Requests to the store, of these methods or of all."""
         return sum(served.request.request_count for served in self._of(ops))
 
-    def sent_bytes(self, *ops: Op) -> int:
+    def sent_bytes(self, *ops: StoreMethod) -> int:
         """Bytes of objects sent."""
         return sum(served.request.sent_bytes for served in self._of(ops))
 
-    def received_bytes(self, *ops: Op) -> int:
+    def received_bytes(self, *ops: StoreMethod) -> int:
         """Bytes of objects received, with the gaps between joined ranges; listings and headers do not count."""
         return sum(served.received_bytes for served in self._of(ops))
 
-    def longest_chain(self, *ops: Op) -> int:
+    def longest_chain(self, *ops: StoreMethod) -> int:
         """The most calls of which each began after the one before had ended: round trips in sequence.
 
         Of these methods, or of `WRITES`.
@@ -83,7 +83,7 @@ class CountingStore(StoreWrapper):
             with self._lock:
                 self._log.append(Served(request=request, received_bytes=received, began=began, ended=ended))
 
-    def _of(self, ops: tuple[Op, ...]) -> list[Served]:
+    def _of(self, ops: tuple[StoreMethod, ...]) -> list[Served]:
         return [served for served in self.log if not ops or served.request.op in ops]
 
     def _tick(self) -> int:

@@ -1,7 +1,7 @@
 """Make a store fail where a test wants it to.
 
 store = FaultyStore(inner, at(3, Fault.LOST_RESPONSE))       # the fourth request
-store = FaultyStore(inner, on(Op.CREATE, Fault.LATE, key=".root"))
+store = FaultyStore(inner, on(StoreMethod.CREATE, Fault.LATE, key=".root"))
 
 for store in at_every_request(make_store, [Fault.CRASH_BEFORE, Fault.CRASH_AFTER]):
     ...                                                       # once for each fault at each request, and once without
@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from underlay.errors import Unavailable
 from underlay.store.store import Data, Outcome, Store
-from underlay.store.testing.wrapper import Op, Request, StoreWrapper
+from underlay.store.testing.wrapper import Request, StoreMethod, StoreWrapper
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class Crashed(BaseException):
 Plan = Callable[[int, Request], Fault | None]
 """What goes wrong with a request, given how many were made before it."""
 
-_WRITES = {Op.CREATE, Op.PUT, Op.DELETE}
+_WRITES = {StoreMethod.CREATE, StoreMethod.PUT, StoreMethod.DELETE}
 
 
 class FaultyStore(StoreWrapper):
@@ -74,7 +74,7 @@ class FaultyStore(StoreWrapper):
     def create(self, key: str, data: Data) -> Outcome:
         """See Store and Fault."""
         held = bytes(data)
-        request = Request(op=Op.CREATE, keys=(key,), sent_bytes=len(held))
+        request = Request(op=StoreMethod.CREATE, keys=(key,), sent_bytes=len(held))
         fault = self._next_fault(request)
         if fault is None:
             return self.inner.create(key, held)
@@ -125,7 +125,7 @@ def script(faults: Mapping[int, Fault]) -> Plan:
     return lambda number, _: faults.get(number)
 
 
-def on(op: Op, fault: Fault, *, key: str = "", skip: int = 0, times: int = 1) -> Plan:
+def on(op: StoreMethod, fault: Fault, *, key: str = "", skip: int = 0, times: int = 1) -> Plan:
     """`fault` at the requests of this method whose key contains `key`: `times` of them, after the first `skip`."""
     seen = itertools.count()
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 _DELETED_AT_ONCE = 1000
 
 
-class Op(StrEnum):
+class StoreMethod(StrEnum):
     """The methods of a store."""
 
     CREATE = "create"
@@ -37,7 +37,7 @@ class Op(StrEnum):
 class Request:
     """One call of a store, before it is made."""
 
-    op: Op
+    op: StoreMethod
     keys: tuple[str, ...]
     """The object; the folder of a listing; all objects of a delete."""
     sent_bytes: int = 0
@@ -63,17 +63,17 @@ class StoreWrapper(Store):
 
     def create(self, key: str, data: Data) -> Outcome:
         """See Store."""
-        request = Request(op=Op.CREATE, keys=(key,), sent_bytes=len(data))
+        request = Request(op=StoreMethod.CREATE, keys=(key,), sent_bytes=len(data))
         return self.around(request, lambda: self.inner.create(key, data), _nothing)
 
     def put(self, key: str, data: Data) -> None:
         """See Store."""
-        request = Request(op=Op.PUT, keys=(key,), sent_bytes=len(data))
+        request = Request(op=StoreMethod.PUT, keys=(key,), sent_bytes=len(data))
         self.around(request, lambda: self.inner.put(key, data), _nothing)
 
     def get(self, key: str, *, if_match: str | None = None) -> tuple[memoryview, StoredObject]:
         """See Store."""
-        request = Request(op=Op.GET, keys=(key,))
+        request = Request(op=StoreMethod.GET, keys=(key,))
         return self.around(request, lambda: self.inner.get(key, if_match=if_match), _of_first)
 
     def get_ranges(
@@ -89,7 +89,7 @@ class StoreWrapper(Store):
         joined = join(ranges, self.gap_bytes if gap_bytes is None else gap_bytes)
         received = sum(wanted.size_bytes for wanted in joined)
         return self.around(
-            Request(op=Op.GET_RANGES, keys=(key,), request_count=len(joined)),
+            Request(op=StoreMethod.GET_RANGES, keys=(key,), request_count=len(joined)),
             lambda: self.inner.get_ranges(key, ranges, if_match=if_match, size_bytes=size_bytes, gap_bytes=gap_bytes),
             lambda _: received,
         )
@@ -99,39 +99,39 @@ class StoreWrapper(Store):
         joined = join(ranges, self.gap_bytes)
         received = sum(wanted.size_bytes for wanted in joined)
         return self.around(
-            Request(op=Op.GET_RANGES, keys=(key,), request_count=len(joined)),
+            Request(op=StoreMethod.GET_RANGES, keys=(key,), request_count=len(joined)),
             lambda: self.inner.map_ranges(key, ranges),
             lambda _: received,
         )
 
     def get_tail(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
         """See Store."""
-        request = Request(op=Op.GET_TAIL, keys=(key,))
+        request = Request(op=StoreMethod.GET_TAIL, keys=(key,))
         return self.around(request, lambda: self.inner.get_tail(key, size_bytes), _of_first)
 
     def head(self, key: str) -> StoredObject | None:
         """See Store."""
-        return self.around(Request(op=Op.HEAD, keys=(key,)), lambda: self.inner.head(key), _nothing)
+        return self.around(Request(op=StoreMethod.HEAD, keys=(key,)), lambda: self.inner.head(key), _nothing)
 
     def list_objects(self, folder: str = "", *, after: str | None = None) -> Iterator[StoredObject]:
         """See Store."""
-        request = Request(op=Op.LIST_OBJECTS, keys=(folder,))
+        request = Request(op=StoreMethod.LIST_OBJECTS, keys=(folder,))
         return self.around(request, lambda: self.inner.list_objects(folder, after=after), _nothing)
 
     def list_folders(self, folder: str = "") -> Sequence[str]:
         """See Store."""
-        request = Request(op=Op.LIST_FOLDERS, keys=(folder,))
+        request = Request(op=StoreMethod.LIST_FOLDERS, keys=(folder,))
         return self.around(request, lambda: self.inner.list_folders(folder), _nothing)
 
     def delete(self, keys: Iterable[str]) -> None:
         """See Store."""
         paths = tuple(keys)
-        request = Request(op=Op.DELETE, keys=paths, request_count=-(-len(paths) // _DELETED_AT_ONCE))
+        request = Request(op=StoreMethod.DELETE, keys=paths, request_count=-(-len(paths) // _DELETED_AT_ONCE))
         self.around(request, lambda: self.inner.delete(paths), _nothing)
 
     def now(self) -> datetime:
         """See Store."""
-        return self.around(Request(op=Op.NOW, keys=()), self.inner.now, _nothing)
+        return self.around(Request(op=StoreMethod.NOW, keys=()), self.inner.now, _nothing)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"

@@ -18,10 +18,10 @@ from underlay.table.versions.chain import NONE, Chain, ChainKeys
 from underlay.table.versions.commit_listeners import tell
 from underlay.table.versions.environment import Surroundings, uuid7
 from underlay.table.versions.publish import Lost
-from underlay.table.versions.registry_protocol import Known, Registry
+from underlay.table.versions.registry_protocol import Known, RegistryPort
 
 
-class Lake:
+class LakeCatalog:
     """The catalog of the lake in `store`. Safe for many threads."""
 
     def __init__(self, store: Store, surroundings: Surroundings | None = None) -> None:
@@ -33,7 +33,7 @@ class Lake:
         self._newest: Catalog | None = None
 
     @property
-    def registry(self) -> Registry | None:
+    def registry(self) -> RegistryPort | None:
         """The lake's metadata database, if it has one."""
         return self.surroundings.registry
 

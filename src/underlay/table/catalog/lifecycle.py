@@ -12,7 +12,7 @@ from underlay.errors import CommitUnknown, InvalidRequest, RevisionClosed, Table
 from underlay.index.catalog import check_free, find_table
 from underlay.index.root import Definition, Root, Terminal
 from underlay.table.catalog.changes import activate_revision, create_table, drop_table, free_folder
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
 from underlay.table.commit.conflicts import ReadSet
 from underlay.table.commit.transaction import Transaction
@@ -22,7 +22,7 @@ _HOPS = 100
 """Revisions that may take over from each other while a table is opened."""
 
 
-def create(lake: Lake, name: str, definition: Definition) -> Revision:
+def create(lake: LakeCatalog, name: str, definition: Definition) -> Revision:
     """A new table without rows. Raises TableExists. A crash leaves at most a revision that no catalog entry names."""
     catalog = lake.catalog()
     check_free(catalog, name)
@@ -32,13 +32,13 @@ def create(lake: Lake, name: str, definition: Definition) -> Revision:
     return revision
 
 
-def prepare_successor(lake: Lake, name: str, definition: Definition) -> Revision:
+def prepare_successor(lake: LakeCatalog, name: str, definition: Definition) -> Revision:
     """A new revision of a table, to be filled and then activated. No catalog entry names it yet."""
     folder = find_table(lake.catalog(), name).folder
     return create_revision(lake.store, folder, definition, lake.surroundings)
 
 
-def open_active(lake: Lake, name: str, max_staleness_seconds: float = 0.0) -> Revision:
+def open_active(lake: LakeCatalog, name: str, max_staleness_seconds: float = 0.0) -> Revision:
     """The active revision of a table, after ending what another process began. Raises TableNotFound."""
     for _ in range(_HOPS):
         record = find_table(lake.catalog(max_staleness_seconds), name)
@@ -51,7 +51,7 @@ def open_active(lake: Lake, name: str, max_staleness_seconds: float = 0.0) -> Re
     raise TableNotFound(f"the revisions of {name} lead nowhere")
 
 
-def activate(lake: Lake, name: str, old: Revision, base: Root, successor: Revision) -> None:
+def activate(lake: LakeCatalog, name: str, old: Revision, base: Root, successor: Revision) -> None:
     """`successor`, which was made from the version `base` of `old`, takes over.
 
     Raises CommitConflict when `old` changed since, RevisionClosed when it was closed by another.
@@ -62,7 +62,7 @@ def activate(lake: Lake, name: str, old: Revision, base: Root, successor: Revisi
     _finish_own(lake, old, commit(transaction))
 
 
-def drop(lake: Lake, name: str) -> None:
+def drop(lake: LakeCatalog, name: str) -> None:
     """The table goes; its folder stays until it is swept. Raises TableNotFound."""
     while True:
         revision = open_active(lake, name)
@@ -75,7 +75,7 @@ def drop(lake: Lake, name: str) -> None:
         return _finish_own(lake, revision, closed)
 
 
-def finish(lake: Lake, revision: Revision, closed: Root) -> None:
+def finish(lake: LakeCatalog, revision: Revision, closed: Root) -> None:
     """Write the catalog entry that the terminal root `closed` names, unless it is there."""
     terminal = closed.terminal
     if terminal is None:
@@ -87,7 +87,7 @@ def finish(lake: Lake, revision: Revision, closed: Root) -> None:
     lake.change(change, commit_id=terminal.commit_id)
 
 
-def _finish_own(lake: Lake, revision: Revision, closed: Root) -> None:
+def _finish_own(lake: LakeCatalog, revision: Revision, closed: Root) -> None:
     """Write the entry of a revision that this process closed: there is no way back."""
     try:
         finish(lake, revision, closed)
@@ -100,5 +100,5 @@ def _finish_own(lake: Lake, revision: Revision, closed: Root) -> None:
         ).of(entry_id) from error
 
 
-def _terminal(lake: Lake, name: str, reason: str, successor: str | None) -> Terminal:
+def _terminal(lake: LakeCatalog, name: str, reason: str, successor: str | None) -> Terminal:
     return Terminal(reason=reason, table=name, successor=successor, commit_id=lake.surroundings.new_commit_id())

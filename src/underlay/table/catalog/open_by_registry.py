@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from underlay.cache.pieces import is_remote
 from underlay.errors import Damaged, RegistryRefused, Unsupported
-from underlay.table.catalog.lake import Lake
+from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.versions.registry_protocol import Known
 from underlay.table.versions.revision import Revision
 
 
-def open_catalog(lake: Lake) -> None:
+def open_catalog(lake: LakeCatalog) -> None:
     """Have the lake begin with the entry of the catalog that its registry knows, if it knows nothing itself."""
     _begin(lake, None)
 
 
-def open_revision(lake: Lake, name: str) -> Revision | None:
+def open_revision(lake: LakeCatalog, name: str) -> Revision | None:
     """The active revision of a table, with its newest root; None when the registry does not help. The table may have
     got another active revision since: the catalog has the last word."""
     return _begin(lake, name)
 
 
-def _begin(lake: Lake, name: str | None) -> Revision | None:
+def _begin(lake: LakeCatalog, name: str | None) -> Revision | None:
     registry = lake.registry
     if registry is None or not is_remote(lake.store):
         return None  # to ask a near store costs less than to ask a database
@@ -53,7 +53,7 @@ def _begin(lake: Lake, name: str | None) -> Revision | None:
     return revision
 
 
-def _refused(lake: Lake, what: str, known: Known) -> RegistryRefused:
+def _refused(lake: LakeCatalog, what: str, known: Known) -> RegistryRefused:
     return RegistryRefused(
         f"the registry knows {what} {known.number} ({known.commit_id}), which the store does not have",
         place=lake.store.url,

@@ -20,7 +20,7 @@ from underlay.index.state import advance, follow
 from underlay.runtime.threads import REQUESTS
 from underlay.schema.record import from_record
 from underlay.store.store import Data, Store
-from underlay.table.commit.conflicts import Done, Mine, Redo, Refuse, Winner, conflicts, is_fenced_off
+from underlay.table.commit.conflicts import AlreadyCommitted, Mine, Redo, Refuse, Winner, conflicts, is_fenced_off
 from underlay.table.commit.tidy import tidy
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.environment import uuid7
@@ -163,7 +163,7 @@ class _Attempt:
         if brought_back is not None:
             return brought_back
         match conflicts(mine, winners):
-            case Done(version):
+            case AlreadyCommitted(version):
                 return next(root for root in roots if root.version == version)
             case Refuse() as refusal:
                 self._check_head()

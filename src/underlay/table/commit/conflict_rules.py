@@ -40,7 +40,7 @@ class When(Enum):
     SAME_JOB = "the same job"
 
 
-class Verdict(Enum):
+class ConflictVerdict(Enum):
     """What follows, the strongest last."""
 
     REDO = "do the work again on the new head"
@@ -55,31 +55,31 @@ class Rule:
     mine: Act
     theirs: Act
     when: When
-    verdict: Verdict
+    verdict: ConflictVerdict
 
 
 RULES = (
-    Rule(Act.TOKEN, Act.TOKEN, When.SAME_TOKEN, Verdict.DONE),
-    Rule(Act.INGEST, Act.INGEST, When.SAME_SOURCE, Verdict.REDO),
-    Rule(Act.INGEST, Act.RESTORE, When.ALWAYS, Verdict.REDO),
-    Rule(Act.FENCE, Act.FENCE, When.SAME_JOB, Verdict.REFUSE),
-    Rule(Act.ADD, Act.ADD, When.SAME_LOCATION, Verdict.REFUSE),
-    Rule(Act.ADD, Act.CONSTRAIN, When.ALWAYS, Verdict.REFUSE),
-    Rule(Act.CONSTRAIN, Act.ADD, When.ALWAYS, Verdict.REFUSE),
-    Rule(Act.DEFINE, Act.DEFINE, When.ALWAYS, Verdict.REFUSE),
-    Rule(Act.MATCH, Act.ADD, When.MAY_MATCH, Verdict.REDO),
-    Rule(Act.MATCH, Act.DELETE, When.READ_FILE, Verdict.REDO),
-    Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, Verdict.REDO),
-    Rule(Act.MATCH, Act.DEFINE, When.WHOLE, Verdict.REDO),
-    Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, Verdict.REDO),
-    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, Verdict.REFUSE),
-    Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, Verdict.REDO),
-    Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, Verdict.REDO),
-    Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, Verdict.REDO),
-    Rule(Act.REPLACE, Act.REPLACE, When.SAME_FILE, Verdict.REDO),
-    Rule(Act.REPLACE, Act.RESTORE, When.ALWAYS, Verdict.REDO),
+    Rule(Act.TOKEN, Act.TOKEN, When.SAME_TOKEN, ConflictVerdict.DONE),
+    Rule(Act.INGEST, Act.INGEST, When.SAME_SOURCE, ConflictVerdict.REDO),
+    Rule(Act.INGEST, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO),
+    Rule(Act.FENCE, Act.FENCE, When.SAME_JOB, ConflictVerdict.REFUSE),
+    Rule(Act.ADD, Act.ADD, When.SAME_LOCATION, ConflictVerdict.REFUSE),
+    Rule(Act.ADD, Act.CONSTRAIN, When.ALWAYS, ConflictVerdict.REFUSE),
+    Rule(Act.CONSTRAIN, Act.ADD, When.ALWAYS, ConflictVerdict.REFUSE),
+    Rule(Act.DEFINE, Act.DEFINE, When.ALWAYS, ConflictVerdict.REFUSE),
+    Rule(Act.MATCH, Act.ADD, When.MAY_MATCH, ConflictVerdict.REDO),
+    Rule(Act.MATCH, Act.DELETE, When.READ_FILE, ConflictVerdict.REDO),
+    Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, ConflictVerdict.REDO),
+    Rule(Act.MATCH, Act.DEFINE, When.WHOLE, ConflictVerdict.REDO),
+    Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO),
+    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, ConflictVerdict.REFUSE),
+    Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO),
+    Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO),
+    Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, ConflictVerdict.REDO),
+    Rule(Act.REPLACE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO),
+    Rule(Act.REPLACE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO),
     *(
-        Rule(Act.RESTORE, theirs, When.ALWAYS, Verdict.REFUSE)
+        Rule(Act.RESTORE, theirs, When.ALWAYS, ConflictVerdict.REFUSE)
         for theirs in (Act.ADD, Act.DELETE, Act.REPLACE, Act.DEFINE, Act.RESTORE, Act.INGEST)
     ),
 )

@@ -12,7 +12,7 @@ from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import TOKEN, Change
 from underlay.index.entry import FileEntry
 from underlay.index.root import Definition, Root, SourceRecord
-from underlay.table.commit.conflict_rules import RULES, Act, Rule, Verdict, When
+from underlay.table.commit.conflict_rules import RULES, Act, ConflictVerdict, Rule, When
 from underlay.table.commit.constraints import is_stricter
 
 
@@ -67,13 +67,13 @@ class Redo:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class AlreadyCommitted:
     """An earlier attempt of the same request was committed, as this version."""
 
     version: int
 
 
-Decision = Rebase | Refuse | Redo | Done
+Decision = Rebase | Refuse | Redo | AlreadyCommitted
 
 
 def conflicts(mine: Mine, theirs: Sequence[Winner]) -> Decision:
@@ -92,11 +92,11 @@ def conflicts(mine: Mine, theirs: Sequence[Winner]) -> Decision:
     rule, winner = strongest
     reason = f"this commit {rule.mine.value}, the other {rule.theirs.value} ({rule.when.value})"
     match rule.verdict:
-        case Verdict.DONE:
-            return Done(winner.root.version)
-        case Verdict.REFUSE:
+        case ConflictVerdict.DONE:
+            return AlreadyCommitted(winner.root.version)
+        case ConflictVerdict.REFUSE:
             return Refuse(reason, winner.root)
-        case Verdict.REDO:
+        case ConflictVerdict.REDO:
             return Redo(reason, winner.root)
 
 
@@ -105,7 +105,7 @@ def is_fenced_off(root: Root, held: tuple[str, int] | None) -> bool:
     return held is not None and root.fences.get(held[0], 0) != held[1]
 
 
-_RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
+_RANK = {verdict: rank for rank, verdict in enumerate(ConflictVerdict)}
 
 
 def _acts_of(mine: Mine) -> set[Act]:

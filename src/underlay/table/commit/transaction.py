@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from underlay.errors import InvalidRequest
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import TOKEN, Change
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import is_own
 from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
 from underlay.index.state import check_positions
@@ -34,7 +34,7 @@ class Transaction:
         """The job that the writer holds, and its epoch."""
         self._files: list[FileEntry] = []
         self._segments: list[SegmentRef] = []
-        self._layouts: dict[str, Layout] = {}
+        self._layouts: dict[str, FileLayout] = {}
         self._removed: list[str] = []
         self._deletes: dict[str, bytes] = {}
         self._definition: Definition | None = None
@@ -50,13 +50,13 @@ class Transaction:
         """The version that the change is made for."""
         return self.snapshot.root
 
-    def add_file(self, file: FileEntry, layout: Layout | None = None) -> None:
+    def add_file(self, file: FileEntry, layout: FileLayout | None = None) -> None:
         """A new file, and the schema that it was written with unless the table has it."""
         self._files.append(file)
         if layout is not None:
             self._layouts[layout.id] = layout
 
-    def add_segment(self, segment: SegmentRef, data: bytes, layouts: Iterable[Layout] = ()) -> None:
+    def add_segment(self, segment: SegmentRef, data: bytes, layouts: Iterable[FileLayout] = ()) -> None:
         """A new segment of new files."""
         self._segments.append(segment)
         self.objects[self.revision.keys.segment(segment.id)] = data

@@ -13,7 +13,7 @@ from underlay.errors import UnderlayError
 from underlay.table.coordination.heartbeat import Heartbeat
 
 
-class Kept(ABC):
+class HeldObject(ABC):
     """A job or a lease that is held. Safe for many threads; in a forked child it is neither renewed nor released."""
 
     def __init__(self, ttl_us: int, heartbeat: Heartbeat) -> None:

@@ -12,7 +12,7 @@ from underlay.errors import InvalidRequest, Malformed, Unsupported
 from underlay.index.keys import RevisionKeys
 from underlay.index.sealed_json import seal, unseal
 from underlay.store.store import Store
-from underlay.table.coordination.liveness import FORMAT, Seen, check_name, list_kept
+from underlay.table.coordination.liveness import FORMAT, SeenBeacon, check_name, list_kept
 
 EXCLUSIVE = "revision"
 """What exclusive jobs lock, whatever they are called."""
@@ -74,6 +74,6 @@ def check_job(job: str, *, is_exclusive: bool) -> str:
     return job
 
 
-def list_intents(store: Store, keys: RevisionKeys) -> list[Seen[Intent]]:
+def list_intents(store: Store, keys: RevisionKeys) -> list[SeenBeacon[Intent]]:
     """The intents of a revision, by lock, whether their owners live or not and whether they can be read or not."""
     return list_kept(store, keys.intents, decode_intent)

@@ -42,9 +42,9 @@ from underlay.store.store import Store
 from underlay.table.commit.commit import commit
 from underlay.table.commit.conflicts import is_fenced_off
 from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
-from underlay.table.coordination.held import Kept
+from underlay.table.coordination.held import HeldObject
 from underlay.table.coordination.intent import Intent, check_job, decode_intent, encode_intent
-from underlay.table.coordination.liveness import Found, Seen, find_kept, read_ttl, to_us
+from underlay.table.coordination.liveness import Beacon, SeenBeacon, find_kept, read_ttl, to_us
 from underlay.table.open_table import Head, OpenTable
 from underlay.table.versions.environment import Surroundings
 from underlay.table.versions.publish import Published, publish
@@ -55,7 +55,7 @@ _ATTEMPTS = 100
 """How often a job may be found free, and be gone when it is taken."""
 
 
-class HeldJob(Kept):
+class HeldJob(HeldObject):
     """A job that this process holds. What is committed through `table` is refused once another took the job over, and
     nothing is begun there after the release."""
 
@@ -90,7 +90,7 @@ class HeldJob(Kept):
                 store.delete([self._key])
             self._tell()
 
-    def _is_mine_to_delete(self, found: Found[Intent]) -> bool:
+    def _is_mine_to_delete(self, found: Beacon[Intent]) -> bool:
         if found.record is not None:
             return found.record.epoch <= self.intent.epoch
         return not is_fenced_off(self._revision.head(), self.table.held)
@@ -171,13 +171,13 @@ def _is_free(store: Store, key: str, wanted: Intent) -> bool:
     found = find_kept(store, key, decode_intent)
     if found is None:
         return True
-    seen = Seen(found=found, now=store.now())
+    seen = SeenBeacon(found=found, now=store.now())
     if seen.is_alive:
         raise _held(store, key, wanted, seen)
     return False
 
 
-def _held(store: Store, key: str, wanted: Intent, seen: Seen[Intent]) -> LeaseHeld:
+def _held(store: Store, key: str, wanted: Intent, seen: SeenBeacon[Intent]) -> LeaseHeld:
     record = seen.record
     if record is None:
         problem = "the intent cannot be read, and who put it may be alive; it was put"
@@ -235,5 +235,5 @@ def _withdraw(store: Store, key: str, intent: Intent) -> None:
             store.delete([key])
 
 
-def _is_of(intent: Intent, found: Found[Intent]) -> bool:
+def _is_of(intent: Intent, found: Beacon[Intent]) -> bool:
     return found.record is not None and found.record.owner == intent.owner

@@ -14,15 +14,15 @@ from underlay.index.keys import RevisionKeys
 from underlay.index.sealed_json import seal, unseal
 from underlay.store.store import Store
 from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
-from underlay.table.coordination.held import Kept
-from underlay.table.coordination.liveness import FORMAT, Seen, check_name, list_kept, name_of, read_ttl
+from underlay.table.coordination.held import HeldObject
+from underlay.table.coordination.liveness import FORMAT, SeenBeacon, check_name, list_kept, name_of, read_ttl
 from underlay.table.open_table import Head
 
 TTL_SECONDS = 600.0
 _CHANCE_DIGITS = 16
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A reader of a version."""
 
     format: int = FORMAT
@@ -40,15 +40,15 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         return self.reader
 
 
-_DECODER = msgspec.json.Decoder(Lease)
+_DECODER = msgspec.json.Decoder(LeaseRecord)
 
 
-def encode_lease(lease: Lease) -> bytes:
+def encode_lease(lease: LeaseRecord) -> bytes:
     """The bytes of a lease."""
     return seal(msgspec.json.encode(lease))
 
 
-def decode_lease(data: memoryview) -> Lease:
+def decode_lease(data: memoryview) -> LeaseRecord:
     """The lease in `data`. Raises Damaged, or Unsupported when a newer Underlay wrote it."""
     try:
         lease = _DECODER.decode(unseal(data))
@@ -59,10 +59,10 @@ def decode_lease(data: memoryview) -> Lease:
     return lease
 
 
-class HeldLease(Kept):
+class HeldLease(HeldObject):
     """A version that this process keeps from being expired."""
 
-    def __init__(self, head: Head, lease: Lease, heartbeat: Heartbeat) -> None:
+    def __init__(self, head: Head, lease: LeaseRecord, heartbeat: Heartbeat) -> None:
         self.head = head
         self.lease = lease
         self._store = head.revision.store
@@ -99,7 +99,7 @@ def take_lease(
     chance = surroundings.new_commit_id()[:_CHANCE_DIGITS]
     beginning = name_of(surroundings.writer) if name is None else check_name(name, "reader")
     now_us = surroundings.now_us()
-    lease = Lease(
+    lease = LeaseRecord(
         reader=f"{beginning}-{chance}",
         owner=f"{surroundings.writer}:{chance}",
         version=head.root.version,
@@ -110,6 +110,6 @@ def take_lease(
     return HeldLease(head, lease, heartbeat)
 
 
-def list_leases(store: Store, keys: RevisionKeys) -> list[Seen[Lease]]:
+def list_leases(store: Store, keys: RevisionKeys) -> list[SeenBeacon[LeaseRecord]]:
     """The leases of a revision, by reader, whether their owners live or not and whether they can be read or not."""
     return list_kept(store, keys.leases, decode_lease)

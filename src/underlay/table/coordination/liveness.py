@@ -52,7 +52,7 @@ T = TypeVar("T", bound=KeptAlive)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found(Generic[T]):
+class Beacon(Generic[T]):
     """Such an object."""
 
     name: str
@@ -65,10 +65,10 @@ class Found(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen(Generic[T]):
+class SeenBeacon(Generic[T]):
     """Such an object as it was when the store's clock was `now`."""
 
-    found: Found[T]
+    found: Beacon[T]
     now: datetime
 
     @property
@@ -98,7 +98,7 @@ class Seen(Generic[T]):
         return self.left > timedelta(0)
 
 
-def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Found[T] | None:
+def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Beacon[T] | None:
     """The object as it is, readable or not; None when there is none. One request."""
     try:
         data, stored = store.get(key)
@@ -110,11 +110,11 @@ def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Foun
         if record.name != name:
             raise Inconsistent("the object is another one's", expected=name, found=record.name)
     except (Damaged, Unsupported) as error:
-        return Found(name=name, record=None, problem=error.at(store.place_of(key)), modified=stored.modified)
-    return Found(name=name, record=record, problem=None, modified=stored.modified)
+        return Beacon(name=name, record=None, problem=error.at(store.place_of(key)), modified=stored.modified)
+    return Beacon(name=name, record=record, problem=None, modified=stored.modified)
 
 
-def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> list[Seen[T]]:
+def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> list[SeenBeacon[T]]:
     """All such objects in a folder, by key, readable or not. One request when there are none; else one for each, side
     by side, and the clock's."""
     keys = [found.key for found in store.list_objects(folder)]
@@ -123,7 +123,7 @@ def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> l
     found = map_in_threads(lambda key: find_kept(store, key, decode), keys, _READERS)
     # The clock is asked last, so that no object is younger than now.
     now = store.now()
-    return [Seen(found=one, now=now) for one in found if one is not None]
+    return [SeenBeacon(found=one, now=now) for one in found if one is not None]
 
 
 def check_name(name: str, what: str) -> str:

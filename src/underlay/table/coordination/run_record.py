@@ -15,7 +15,7 @@ from underlay.index.keys import RevisionKeys
 from underlay.index.sealed_json import seal, unseal
 from underlay.runtime.threads import map_in_threads
 from underlay.store.store import Store
-from underlay.table.coordination.liveness import FORMAT, Seen, find_kept
+from underlay.table.coordination.liveness import FORMAT, SeenBeacon, find_kept
 
 State = Literal["done", "nothing", "failed", "stopped", "watching"]
 """How it ended: `nothing` when all was done before, `stopped` by a person, `watching` when it did not end yet."""
@@ -88,7 +88,7 @@ def decode_record(data: memoryview) -> RunRecord:
     return record
 
 
-def list_records(store: Store, keys: RevisionKeys, most: int) -> list[Seen[RunRecord]]:
+def list_records(store: Store, keys: RevisionKeys, most: int) -> list[SeenBeacon[RunRecord]]:
     """The newest records of a revision, the newest first, readable or not. One listing, and one request for each.
 
     Names end with the time when a run began, so that none of the others is read.
@@ -98,7 +98,7 @@ def list_records(store: Store, keys: RevisionKeys, most: int) -> list[Seen[RunRe
         return []
     records = map_in_threads(lambda key: find_kept(store, key, decode_record), found, _READERS)
     now = store.now()  # asked last, so that no record is younger
-    return [Seen(found=one, now=now) for one in records if one is not None]
+    return [SeenBeacon(found=one, now=now) for one in records if one is not None]
 
 
 def _moment_of(key: str) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from underlay.runtime.process import own_process
 from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
-from underlay.table.coordination.held import Kept
+from underlay.table.coordination.held import HeldObject
 from underlay.table.coordination.intent import Intent, decode_intent, encode_intent
 from underlay.table.coordination.liveness import find_kept, read_ttl, to_us
 from underlay.table.versions.environment import uuid7
@@ -20,7 +20,7 @@ TTL_SECONDS = 60.0
 _NAME = "write"
 
 
-class Upload(Kept):
+class Upload(HeldObject):
     """Files that this process, or processes that it waits for, put into a revision. A thread renews it."""
 
     def __init__(self, revision: Revision, intent: Intent, heartbeat: Heartbeat) -> None:

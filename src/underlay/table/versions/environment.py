@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 if TYPE_CHECKING:
-    from underlay.table.versions.registry_protocol import Registry
+    from underlay.table.versions.registry_protocol import RegistryPort
 
 _EXIT_WAIT_SECONDS = 0.5
 _running: WeakSet[Thread] = WeakSet()
@@ -75,7 +75,7 @@ class Surroundings:
     """How often one object is tried to be created before its fate is called unknown."""
     rebase_attempts: int = 1000
     """How many races a commit may lose."""
-    registry: Registry | None = None
+    registry: RegistryPort | None = None
     """The lake's metadata database, if it has one."""
 
     def back_off(self, attempt: int) -> None:

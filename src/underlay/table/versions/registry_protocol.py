@@ -37,7 +37,7 @@ class Opening:
     table: KnownTable | None
 
 
-class Registry(Protocol):
+class RegistryPort(Protocol):
     """The metadata database as this layer knows it."""
 
     def opening(self, name: str | None) -> Opening | None:

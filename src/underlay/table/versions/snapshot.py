@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from underlay.errors import Inconsistent, NotFound
 from underlay.index import deletion_vectors as bitmaps
-from underlay.index.entry import FileEntry, Layout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition, PageRef, Root, SegmentRef, SourceRecord
 from underlay.index.segment.segment import Segment
@@ -75,10 +75,10 @@ class Snapshot:
         return self._load_segment(self.store, self.keys, self.root.segments[place])
 
     @cached_property
-    def _layouts(self) -> dict[str, Layout]:
+    def _layouts(self) -> dict[str, FileLayout]:
         return {layout.id: layout for layout in self.root.layouts}
 
-    def layout(self, layout_id: str) -> Layout:
+    def layout(self, layout_id: str) -> FileLayout:
         """A schema that files were written with. Raises Inconsistent when the root does not have it."""
         found = self._layouts.get(layout_id)
         if found is None:
