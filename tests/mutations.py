@@ -16,8 +16,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parent.parent
 SOURCE = REPOSITORY / "src" / "underlay"
-TRAPS = "tests/tables/test_traps.py"
-TRAPS_OF_SHAPE = "tests/tables/test_traps_of_shape.py"
+TRAPS = "tests/contract/test_traps.py"
+TRAPS_OF_SHAPE = "tests/contract/test_traps_of_shape.py"
 FAILED, PASSED = 1, 0
 """Exit codes of pytest: tests ran and some failed; all passed. Others say that it could not run."""
 
@@ -43,7 +43,7 @@ MUTATIONS: dict[str, Mutation] = {
         file="index/intake/stored_bounds.py",
         rule='np.where(values == 0.0, -0.0 if side == "low" else 0.0, values)',
         without="values",
-        test="tests/index/test_statistics.py::test_t5_zero_bounds_are_of_both_zeros",
+        test="tests/index/intake/test_statistics.py::test_t5_zero_bounds_are_of_both_zeros",
     ),
     "T9 a cut upper bound is rounded up": Mutation(
         file="index/segment/packed.py",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tests.leases.owners import no_thread
+from tests.table.coordination.owners import no_thread
 from tests.table.entries import surroundings
 from underlay.change.define.define import define
 from underlay.change.rows.append import Appended

@@ -13,9 +13,9 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from tests.contract.worlds import World, add_column, change, delete_positions, drop_column, rename_column, widen_column
 from tests.end_to_end.lakes import memory, rows
 from tests.table.checker import Checker
-from tests.tables.worlds import World, add_column, change, delete_positions, drop_column, rename_column, widen_column
 from underlay.index.root import SourceRecord
 from underlay.maintain.verify.finding import Report, RevisionReport
 from underlay.maintain.verify_lake import RegistryCheck, verify

@@ -9,10 +9,10 @@ import pytest
 
 import underlay
 from tests.cli.command import underlay as command
+from tests.contract.worlds import World
 from tests.end_to_end.lakes import memory, rows
 from tests.maintain.healthy import OTHER, SALES, Truth, active, build_tiny, objects, run
 from tests.registry.far import far_store
-from tests.tables.worlds import World
 from underlay.errors import Damaged, Inconsistent, VersionNotFound
 from underlay.store import Store, open_store
 from underlay.table.versions.environment import Surroundings

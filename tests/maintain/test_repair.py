@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.contract.worlds import World
 from tests.end_to_end.lakes import memory
 from tests.maintain.healthy import SALES, Truth, active, broken, build_small, build_tiny, built, objects, run
-from tests.tables.worlds import World
 from underlay.maintain.verify.finding import FindingKind, Severity
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.command import installed, underlay
+from tests.contract.worlds import World
 from tests.maintain.healthy import OTHER, SALES, Truth, build_tiny
-from tests.tables.worlds import World
 from underlay.store import open_store
 
 

@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
+from tests.contract.worlds import World, change
 from tests.end_to_end.lakes import rows
 from tests.maintain.healthy import SALES, Truth, active, broken, built, run
-from tests.tables.worlds import World, change
 from underlay.errors import Damaged, NotFound
 from underlay.index.root import SourceRecord
 from underlay.index.sources.tree import scan_all

@@ -6,7 +6,7 @@ import pytest
 
 from tests.genuine import sidecars
 from tests.pm.examples import INLINE_EXACT, TEXT, TIMESTAMP, block, patched, version
-from tests.pm.test_sidecar import FULL_HEADER, full_sidecar
+from tests.pm.format.test_sidecar import FULL_HEADER, full_sidecar
 from underlay.pm.dump import Line, dump
 from underlay.pm.format.blocks import empty_chunks
 from underlay.pm.format.encode import append, create

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import underlay
+from tests.contract.worlds import add_column, delete_positions
 from tests.end_to_end.lakes import NAME, SCHEMA, memory, quick, rows
-from tests.tables.worlds import add_column, delete_positions
 from underlay.errors import NotFound, Replaced
 from underlay.prune import TRUE, col
 from underlay.scan.portion import Portion, portions, read_portion

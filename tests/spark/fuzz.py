@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import underlay as ul
-from tests.tables.kinds import KINDS
-from tests.tables.worlds import delete_positions
+from tests.contract.kinds import KINDS
+from tests.contract.worlds import delete_positions
 from underlay.prune import Instant
 from underlay.spark.ranged.frame import ranged_frame
 from underlay.spark.relation.relation import pin, read_table

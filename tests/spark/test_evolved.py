@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 
 import underlay as ul
-from tests.spark.test_relation import found_by, handed_over, planned
-from tests.tables.worlds import add_column, change, delete_positions, drop_column, rename_column, widen_column
+from tests.contract.worlds import add_column, change, delete_positions, drop_column, rename_column, widen_column
+from tests.spark.relation.test_relation import found_by, handed_over, planned
 from underlay.api.table import Table
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.spark.relation.relation import read_table

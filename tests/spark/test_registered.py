@@ -16,11 +16,11 @@ from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 
 import underlay as ul
+from tests.contract.traps import by_duckdb, numbered, patched
+from tests.contract.worlds import delete_positions, rename_column
 from tests.index import patching
 from tests.parquet.footers import written
-from tests.spark.test_relation import found_by, planned
-from tests.tables.traps import by_duckdb, numbered, patched
-from tests.tables.worlds import delete_positions, rename_column
+from tests.spark.relation.test_relation import found_by, planned
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.parquet.thrift.encode import ThriftBinary

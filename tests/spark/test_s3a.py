@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import underlay as ul
+from tests.contract.worlds import delete_positions
 from tests.spark.conftest import FILES, ROWS, SCHEMA, rows_of
+from tests.spark.relation.test_relation import planned
 from tests.spark.sql_suite import FAMILIES, answers
-from tests.spark.test_relation import planned
 from tests.store.servers import S3Server
-from tests.tables.worlds import delete_positions
 from underlay.api.lake import Lake
 from underlay.spark.api.explain import explain
 from underlay.spark.api.session import forget, refresh, session

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import underlay as ul
 from tests.spark.streams import Feed, forget_commit, ids, run, sink_of
-from tests.spark.test_cluster import _executor, _is_first
+from tests.spark.tasks.test_clustering import _executor, _is_first
 from underlay.spark.api.data_source import register_source
 from underlay.spark.tasks.map_in_arrow import map_in_arrow
 

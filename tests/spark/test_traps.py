@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import underlay as ul
+from tests.contract.test_traps import with_bounds
+from tests.contract.test_traps_of_shape import PARTITION_VALUES, without_bounds
+from tests.contract.traps import by_duckdb, numbered, patched
+from tests.contract.worlds import add_column, delete_positions, drop_column, widen_column
 from tests.index import patching
 from tests.parquet.footers import written
 from tests.spark.fuzz import asked, in_memory, matching
 from tests.spark.trap_rows import COUNT, NAN, VALUES, conditions, wide_rows
-from tests.tables.test_traps import with_bounds
-from tests.tables.test_traps_of_shape import PARTITION_VALUES, without_bounds
-from tests.tables.traps import by_duckdb, numbered, patched
-from tests.tables.worlds import add_column, delete_positions, drop_column, widen_column
 from underlay.api.lake import Lake
 from underlay.parquet.footer.footer import KeyValue
 from underlay.parquet.thrift.encode import I64, ThriftBinary

@@ -17,7 +17,7 @@ from underlay.ingest.source.file_format import FileFormat
 def read_source(file: BufferedIOBase, kind: FileFormat, reading: RowRules, *, name: str) -> Iterator[TakenRows]:
     """The rows of a source in its order, some at a time, and what is rejected. `file` is seekable, at its beginning.
 
-    A source without rows gives one `TakenRows` without rows, or none. Raises SourceUnreadable for one that is cut short,
+    A source without rows gives one empty `TakenRows`, or none. Raises SourceUnreadable for one that is cut short,
     damaged or not what `kind` says, SchemaMismatch for columns that are not let through, Unsupported for a column that
     this kind of source cannot hold; what reading `file` raises passes, such as Replaced. Memory is bounded by
     `block_bytes` and `record_bytes`; of Parquet, by a row group's pages.

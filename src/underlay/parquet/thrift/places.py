@@ -2,8 +2,8 @@
 
 Without a schema, the place of a value is its kind and the chain of field ids that leads to it; all items of a list
 share one place. A footer has a few hundred places, however many row groups it describes. `Places` hands out the
-numbers while a tree is scanned. `HeaderMeanings` is the scanner's memory of a field header: after a given field of a given
-struct, a header byte always means the same field, so its meaning is worked out once.
+numbers while a tree is scanned. `HeaderMeanings` remembers field headers: after a given field of a given struct, a
+header byte always means the same field, so its meaning is worked out once.
 """
 
 from __future__ import annotations

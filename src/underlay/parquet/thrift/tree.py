@@ -1,8 +1,7 @@
 """A lossless reader of Thrift's compact protocol that needs no schema and makes no object for a value.
 
-`parse` checks every byte once and returns a `ThriftTree`: numpy arrays with one entry for each value, in the order of the
-input. Entry 0 is the root struct. A list of plain values is one entry, and so is a map; `numbers_in` reads a list's
-numbers.
+`parse` checks every byte once and returns a `ThriftTree`: numpy arrays with one entry for each value, in input order.
+Entry 0 is the root struct. A list of plain values is one entry, and so is a map; `numbers_in` reads a list's numbers.
 
 | array | dtype | what it holds |
 |---|---|---|

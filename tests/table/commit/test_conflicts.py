@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.table.entries import DEFINITION, entry, source
+from underlay.index import deletion_vectors as bitmaps
+from underlay.index.change import Change
+from underlay.index.root import Definition, Delta, Root, SortFieldRecord
+from underlay.index.state import advance, first_root
+from underlay.schema.record import FieldRecord, SchemaRecord
+from underlay.table.commit.conflict_rules import RULES, Act, ConflictVerdict, Rule, When, markdown
+from underlay.table.commit.conflicts import (
+    AlreadyCommitted,
+    Decision,
+    Mine,
+    ReadSet,
+    Rebase,
+    Redo,
+    Refuse,
+    Winner,
+    conflicts,
+)
+from underlay.table.commit.constraints import is_stricter
+
+BASE = advance(
+    first_root(DEFINITION, commit_id="0", now_us=1, writer="w"),
+    Change(operation="append", files=(entry("a"), entry("b"))),
+    commit_id="1",
+    now_us=2,
+    writer="w",
+)
+COMMENTED = msgspec.structs.replace(DEFINITION, comment="trips")
+KEYLESS = msgspec.structs.replace(DEFINITION, key=())
+TOUCHED = {"a": entry("a"), "b": entry("b")}
+
+
+def bits(*positions: int) -> bytes:
+    return bitmaps.pack(positions)
+
+
+APPEND = Change(operation="append", files=(entry("new"),))
+OTHER_APPEND = Change(operation="append", files=(entry("other"),))
+DELETE = Change(operation="delete", deletes={"a": bits(1)}, touched=TOUCHED)
+UPDATE = Change(operation="update", deletes={"a": bits(1)}, touched=TOUCHED, files=(entry("new"),))
+COMPACT = Change(operation="compact", removed=("a",), touched=TOUCHED, files=(entry("packed"),))
+DROP_FILE = Change(operation="delete", removed=("a",), touched=TOUCHED)
+COMMENT = Change(operation="evolve", definition=COMMENTED)
+CONSTRAIN = Change(operation="evolve", definition=KEYLESS)
+ROLLBACK = Change(operation="rollback", restored=first_root(DEFINITION, commit_id="0", now_us=1, writer="w"))
+INGEST = Change(operation="ingest", sources=(source("s3://in/1"),), files=(entry("new"),))
+CLAIM = Change(operation="claim", sources=(source("s3://in/1"),))
+TOKEN = Change(operation="append", sources=(source("token:t"),), files=(entry("new"),))
+FENCE = Change(operation="take over", fences={"job": 1})
+NOTHING = Change(operation="touch")
+
+WHOLE = ReadSet(is_whole=True)
+MATCHING = ReadSet(may_match=lambda file: True)
+READ_A = ReadSet(locations=frozenset({"a"}))
+
+EXAMPLES: dict[Rule, tuple[Change, ReadSet, Change]] = {
+    Rule(Act.TOKEN, Act.TOKEN, When.SAME_TOKEN, ConflictVerdict.DONE): (TOKEN, ReadSet(), TOKEN),
+    Rule(Act.INGEST, Act.INGEST, When.SAME_SOURCE, ConflictVerdict.REDO): (INGEST, ReadSet(), CLAIM),
+    Rule(Act.INGEST, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (INGEST, ReadSet(), ROLLBACK),
+    Rule(Act.FENCE, Act.FENCE, When.SAME_JOB, ConflictVerdict.REFUSE): (FENCE, ReadSet(), FENCE),
+    Rule(Act.ADD, Act.ADD, When.SAME_LOCATION, ConflictVerdict.REFUSE): (APPEND, ReadSet(), APPEND),
+    Rule(Act.ADD, Act.CONSTRAIN, When.ALWAYS, ConflictVerdict.REFUSE): (APPEND, ReadSet(), CONSTRAIN),
+    Rule(Act.CONSTRAIN, Act.ADD, When.ALWAYS, ConflictVerdict.REFUSE): (CONSTRAIN, ReadSet(), APPEND),
+    Rule(Act.DEFINE, Act.DEFINE, When.ALWAYS, ConflictVerdict.REFUSE): (COMMENT, ReadSet(), COMMENT),
+    Rule(Act.MATCH, Act.ADD, When.MAY_MATCH, ConflictVerdict.REDO): (DELETE, MATCHING, OTHER_APPEND),
+    Rule(Act.MATCH, Act.DELETE, When.READ_FILE, ConflictVerdict.REDO): (APPEND, READ_A, DELETE),
+    Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, ConflictVerdict.REDO): (APPEND, READ_A, COMPACT),
+    Rule(Act.MATCH, Act.DEFINE, When.WHOLE, ConflictVerdict.REDO): (NOTHING, WHOLE, COMMENT),
+    Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (NOTHING, READ_A, ROLLBACK),
+    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, ConflictVerdict.REFUSE): (DELETE, ReadSet(), UPDATE),
+    Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO): (DELETE, ReadSet(), COMPACT),
+    Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (DELETE, ReadSet(), ROLLBACK),
+    Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, ConflictVerdict.REDO): (COMPACT, ReadSet(), DELETE),
+    Rule(Act.REPLACE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO): (COMPACT, ReadSet(), DROP_FILE),
+    Rule(Act.REPLACE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (COMPACT, ReadSet(), ROLLBACK),
+    Rule(Act.RESTORE, Act.ADD, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), APPEND),
+    Rule(Act.RESTORE, Act.DELETE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), DELETE),
+    Rule(Act.RESTORE, Act.REPLACE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), DROP_FILE),
+    Rule(Act.RESTORE, Act.DEFINE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), COMMENT),
+    Rule(Act.RESTORE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), ROLLBACK),
+    Rule(Act.RESTORE, Act.INGEST, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), CLAIM),
+}
+"""For each rule two commits to which it applies."""
+
+
+def won(change: Change, parent: Root = BASE) -> Winner:
+    root = advance(parent, change, commit_id="theirs", now_us=3, writer="w")
+    return Winner(root=root, added=change.files)
+
+
+def decide(mine: Change, reads: ReadSet, *theirs: Winner) -> Decision:
+    return conflicts(Mine(change=mine, reads=reads, definition=DEFINITION), theirs)
+
+
+def test_the_page_shows_the_rules():
+    page = Path(__file__).parents[3] / "docs" / "conflicts.md"
+    assert markdown() in page.read_text()
+
+
+def test_every_rule_has_an_example():
+    assert set(EXAMPLES) == set(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.mine.name}-{rule.theirs.name}-{rule.when.name}")
+def test_a_rule_decides(rule: Rule):
+    mine, reads, theirs = EXAMPLES[rule]
+    expected = {ConflictVerdict.DONE: AlreadyCommitted, ConflictVerdict.REFUSE: Refuse, ConflictVerdict.REDO: Redo}[
+        rule.verdict
+    ]
+    assert isinstance(decide(mine, reads, won(theirs)), expected)
+
+
+@pytest.mark.parametrize(
+    ("mine", "reads", "theirs"),
+    [
+        (APPEND, ReadSet(), OTHER_APPEND),
+        (APPEND, ReadSet(), DELETE),
+        (APPEND, ReadSet(), COMPACT),
+        (APPEND, ReadSet(), COMMENT),
+        (APPEND, ReadSet(), ROLLBACK),
+        (TOKEN, ReadSet(), ROLLBACK),
+        (DELETE, ReadSet(), OTHER_APPEND),
+        (DELETE, ReadSet(may_match=lambda file: False), OTHER_APPEND),
+        (DELETE, ReadSet(), DELETE),
+        (DROP_FILE, ReadSet(), DELETE),
+        (UPDATE, ReadSet(), Change(operation="update", deletes={"a": bits(2)}, touched=TOUCHED)),
+        (UPDATE, ReadSet(), Change(operation="compact", removed=("b",), touched=TOUCHED)),
+        (COMPACT, ReadSet(), Change(operation="delete", deletes={"b": bits(1)}, touched=TOUCHED)),
+        (COMMENT, ReadSet(), APPEND),
+        (INGEST, ReadSet(), Change(operation="ingest", sources=(source("s3://in/2"),))),
+        (TOKEN, ReadSet(), Change(operation="append", sources=(source("token:u"),))),
+        (FENCE, ReadSet(), Change(operation="take over", fences={"another": 1})),
+        (ROLLBACK, ReadSet(), FENCE),
+    ],
+)
+def test_commits_that_go_together(mine: Change, reads: ReadSet, theirs: Change):
+    assert decide(mine, reads, won(theirs)) == Rebase()
+
+
+def test_every_winner_counts_and_the_strongest_reason_is_given():
+    first = won(Change(operation="ingest", sources=(source("s3://in/1"),)))
+    second = won(CONSTRAIN, first.root)
+    decision = decide(INGEST, ReadSet(), first, second)
+    assert isinstance(decision, Refuse)
+    assert decision.winner is second.root
+
+
+def test_a_committed_token_is_stronger_than_any_conflict():
+    first = won(TOKEN)
+    second = won(CONSTRAIN, first.root)
+    assert decide(TOKEN, ReadSet(), first, second) == AlreadyCommitted(2)
+
+
+def field(**given: object) -> Definition:
+    record = FieldRecord(**({"id": 1, "name": "id", "type": "int64"} | given))  # type: ignore[arg-type]  # many types
+    return Definition(schema=SchemaRecord(fields=(record,), last_id=9), key=(1,))
+
+
+@pytest.mark.parametrize(
+    ("after", "is_strict"),
+    [
+        (field(), False),
+        (field(name="number", comment="x"), False),
+        (field(required=True), True),
+        (field(type="decimal(20, 0)"), True),
+        (field(default="3"), True),
+        (field(id=2), False),
+        (field(id=2, required=True), True),
+        (field(id=2, required=True, default="1"), False),
+        (msgspec.structs.replace(field(), key=()), True),
+        (msgspec.structs.replace(field(), sort_by=(SortFieldRecord(field=1),)), False),
+    ],
+)
+def test_which_definitions_ask_more_of_rows(after: Definition, is_strict: bool):
+    assert is_stricter(field(), after) is is_strict
+
+
+def test_a_delta_says_all_that_a_rebase_needs():
+    assert won(COMPACT).root.delta == Delta(added_in_tail=1, removed=("a",))
