@@ -131,7 +131,7 @@ def forget_nulls(monkeypatch):
 
     def choose(leaf, domain):
         choice = true_choose(leaf, domain)
-        return choice_module.Choice(choice.hits, choice.find_misses, null_hits=False, null_misses=False)
+        return choice_module.LeafSelection(choice.hits, choice.find_misses, null_hits=False, null_misses=False)
 
     monkeypatch.setattr(judge_module, "choose", choose)
 

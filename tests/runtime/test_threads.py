@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 
 AT_EXIT = """
 import atexit
@@ -16,8 +16,8 @@ atexit.register(lambda: print(map_in_threads(lambda n: n * n, range(5), 3)))
 
 @pytest.mark.parametrize("count", [1, 3, 50])
 def test_results_come_in_order(count: int):
-    assert map_in_threads(lambda number: number * number, range(20), count) == [n * n for n in range(20)]
-    assert map_in_threads(lambda number: number, [], count) == []
+    assert side_by_side(lambda number: number * number, range(20), count) == [n * n for n in range(20)]
+    assert side_by_side(lambda number: number, [], count) == []
 
 
 def test_an_error_of_the_work_is_raised():
@@ -25,7 +25,7 @@ def test_an_error_of_the_work_is_raised():
         raise RuntimeError(f"no {number}")
 
     with pytest.raises(RuntimeError, match="no 0"):
-        map_in_threads(work, [0, 1], 2)
+        side_by_side(work, [0, 1], 2)
 
 
 def test_work_goes_on_in_the_caller_while_the_interpreter_ends():

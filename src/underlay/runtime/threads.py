@@ -31,7 +31,7 @@ class Threads:
         return self._pool.submit(work, *args, **kwargs)
 
 
-def map_in_threads(work: Callable[[A], T], items: Sequence[A], count: int) -> list[T]:
+def side_by_side(work: Callable[[A], T], items: Sequence[A], count: int) -> list[T]:
     """What `work` makes of each item, in order, by `count` threads at most.
 
     By this thread alone when one is enough, and while the interpreter ends: it starts no more threads then.

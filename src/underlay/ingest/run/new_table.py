@@ -16,7 +16,7 @@ from underlay.ingest.source.source import Source
 from underlay.ingest.work.execute import FAULTS
 from underlay.ingest.work.infer_schema import combine, infer_one
 from underlay.ingest.work.settings import Settings
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, Scalar, TypeKind
 from underlay.table.catalog.lake import LakeCatalog
@@ -88,7 +88,7 @@ def look_into_some(found: Sequence[Source], settings: Settings) -> list[Looked |
         except FAULTS as error:
             return error
 
-    return map_in_threads(look, spread(found, SAMPLES), _READERS)
+    return side_by_side(look, spread(found, SAMPLES), _READERS)
 
 
 def look_into(found: Source, settings: Settings) -> Looked:

@@ -22,7 +22,7 @@ from underlay.registry.database.schema import JOBS, LEASES, REVISIONS, RUNS
 from underlay.registry.mirror.apply import upsert_rows
 from underlay.registry.mirror.fold import Row
 from underlay.registry.mirror.read_versions import ahead, readers
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.coordination.intent import Intent, decode_intent
 from underlay.table.coordination.lease import LeaseRecord, decode_lease
@@ -47,7 +47,7 @@ def read_leases(store: Store, revision: str, keys: Iterable[str]) -> list[Row]:
 
 def read_runs(store: Store, revision: str, keys: Sequence[str]) -> list[Row]:
     """The rows of these records, as far as they are there and can be read. One request for each, side by side."""
-    found = map_in_threads(lambda key: find_kept(store, key, decode_record), keys, readers(store)) if keys else []
+    found = side_by_side(lambda key: find_kept(store, key, decode_record), keys, readers(store)) if keys else []
     return [run_row(revision, one.record) for one in found if one is not None and one.record is not None]
 
 

@@ -16,7 +16,7 @@ from underlay.index.outline import FileFacts, Outline, decode_outline, facts_of
 from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import scan_all
 from underlay.registry.mirror.fold import Everything, VersionStep
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.versions.chain import missing_object
 from underlay.table.versions.snapshot import Snapshot
@@ -132,7 +132,7 @@ def ahead(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Itera
 
 
 def _read_together(store: Store, keys: RevisionKeys, versions: Sequence[int]) -> list[VersionStep | None]:
-    return map_in_threads(partial(read_step, store, keys), versions, readers(store))
+    return side_by_side(partial(read_step, store, keys), versions, readers(store))
 
 
 def _everything(snapshot: Snapshot) -> Everything:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from underlay.errors import Inconsistent, InvalidRequest, Unsupported, VersionNotFound
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.root import Definition, Root
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 from underlay.scan.changes.numbered_files import NumberedFiles
 from underlay.table.open_table import Head
 from underlay.table.versions.revision import Revision
@@ -155,7 +155,7 @@ class Appends:
     def _fetch(self, versions: Sequence[int]) -> list[Root]:
         missing = [version for version in versions if version not in self._roots]
         try:
-            found = map_in_threads(self._revision.root, missing, _FETCHERS)
+            found = side_by_side(self._revision.root, missing, _FETCHERS)
         except VersionNotFound as error:
             error.hint = "What it added cannot be known any more. Begin anew, with another checkpoint."
             raise

@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 
 from underlay.change.rows.adopt import Prepared
 from underlay.errors import NotFound, UnderlayError
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 
 _COMMITTED = "_temporary/*/task_*/*.parquet"
 _LOOK_SECONDS = 0.1
@@ -73,7 +73,7 @@ class EarlyFiles:
 
         To be called after this was left: no thread prepares anything then.
         """
-        found = map_in_threads(self._prepare_now, paths, _THREADS)
+        found = side_by_side(self._prepare_now, paths, _THREADS)
         return {path: one for path, one in zip(paths, found, strict=True) if one is not None}
 
     def _prepare_now(self, path: Path) -> Prepared | None:

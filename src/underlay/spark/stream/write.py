@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from underlay.change.rows.staged import Staged, Staging, discard, staging_for
 from underlay.errors import Inconsistent, InvalidRequest, Unavailable, Unsupported
 from underlay.ingest.exactly_once.stream import StreamKey, commit_epoch
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 from underlay.spark.source.driver_channel import DriverLine
 from underlay.spark.source.options import SourceOptions
 from underlay.spark.source.read import Pin
@@ -143,4 +143,4 @@ def _withdraw(found: Sequence[EpochFiles], store: Store) -> None:
             with suppress(Unavailable):  # it expires anyway
                 withdraw(_revision(message.pin, store), message.job)
 
-    map_in_threads(take_back, found, _THREADS)
+    side_by_side(take_back, found, _THREADS)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from underlay.errors import Damaged, Inconsistent, InvalidRequest, NotFound, UnderlayError, Unsupported
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 
 FORMAT = 1
@@ -120,7 +120,7 @@ def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> l
     keys = [found.key for found in store.list_objects(folder)]
     if not keys:
         return []
-    found = map_in_threads(lambda key: find_kept(store, key, decode), keys, _READERS)
+    found = side_by_side(lambda key: find_kept(store, key, decode), keys, _READERS)
     # The clock is asked last, so that no object is younger than now.
     now = store.now()
     return [SeenBeacon(found=one, now=now) for one in found if one is not None]

@@ -13,7 +13,7 @@ import msgspec
 from underlay.errors import Malformed, Unsupported
 from underlay.index.keys import RevisionKeys
 from underlay.index.sealed_json import seal, unseal
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.coordination.liveness import FORMAT, SeenBeacon, find_kept
 
@@ -96,7 +96,7 @@ def list_records(store: Store, keys: RevisionKeys, most: int) -> list[SeenBeacon
     found = sorted((found.key for found in store.list_objects(keys.records)), key=_moment_of, reverse=True)[:most]
     if not found:
         return []
-    records = map_in_threads(lambda key: find_kept(store, key, decode_record), found, _READERS)
+    records = side_by_side(lambda key: find_kept(store, key, decode_record), found, _READERS)
     now = store.now()  # asked last, so that no record is younger
     return [SeenBeacon(found=one, now=now) for one in records if one is not None]
 

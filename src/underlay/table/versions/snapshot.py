@@ -18,7 +18,7 @@ from underlay.index.root import Definition, PageRef, Root, SegmentRef, SourceRec
 from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import lookup
 from underlay.plan.part import Part
-from underlay.runtime.threads import map_in_threads
+from underlay.runtime.threads import side_by_side
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 from underlay.store.store import Store
@@ -158,7 +158,7 @@ class Snapshot:
 
     def fetch_pages(self, pages: Sequence[PageRef]) -> Sequence[memoryview]:
         """The bytes of pages of the source tree, fetched side by side."""
-        return map_in_threads(lambda page: self.store.get(self.keys.source_page(page.id))[0], pages, _FETCHERS)
+        return side_by_side(lambda page: self.store.get(self.keys.source_page(page.id))[0], pages, _FETCHERS)
 
     def current(self, file: FileEntry) -> FileEntry:
         """A file of a segment as it is in this version."""
