@@ -14,6 +14,7 @@ from bench.systems.ours import TABLE, Underlay
 from bench.trips import BLOCKS, ROWS, START_US, STEP_US, write_files
 from underlay.change.files.add_files import add_files
 from underlay.index.entry import FileEntry, FileLayout
+from underlay.index.operation import Operation
 from underlay.store import Store
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
@@ -27,7 +28,7 @@ def make_synthetic(store: Store, file_count: int) -> None:
     Underlay(Path(), store).create()
     entry, layouts = _example()
     head = OpenTable(LakeCatalog(store), TABLE).head()
-    transaction = Transaction(head.revision, head.root, "register")
+    transaction = Transaction(head.revision, head.root, Operation.REGISTER)
     add_files(transaction, list(_entries(entry, file_count)), layouts)
     commit(transaction)
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from underlay.index.catalog import ACTIVE, RevisionRecord, TableRecord, encode_catalog
 from underlay.index.entry import ColumnEntry, FileEntry, FileLayout, Flag
 from underlay.index.keys import catalog_key, file_name, table_folder
+from underlay.index.operation import Operation
 from underlay.index.root import Definition
 from underlay.index.sealed_json import seal, unseal
 from underlay.schema.record import FieldRecord, SchemaRecord
@@ -67,7 +68,7 @@ def _definition() -> Definition:
 
 
 def _append(revision: Revision, number: int) -> None:
-    transaction = Transaction(revision, revision.head(), "append")
+    transaction = Transaction(revision, revision.head(), Operation.APPEND)
     transaction.add_file(_entry(file_name(number, number), number), _LAYOUT)
     commit(transaction)
 

@@ -16,6 +16,7 @@ from underlay.cache.disk import DiskCache
 from underlay.cache.memory import MemoryCache
 from underlay.cache.objects import DecodedCache
 from underlay.errors import ChecksumMismatch, Malformed, NotFound
+from underlay.index.operation import Operation
 from underlay.index.root import FORMAT, Definition, Delta, Root, SegmentRef, encode_root
 from underlay.index.segment.write import write_segment
 from underlay.parquet.footer.tail import load_footer
@@ -124,7 +125,7 @@ def test_a_root_is_read_once(store: CountingStore, cache: DecodedCache) -> None:
         commit_id="c",
         parent_id=None,
         committed_us=1,
-        operation="create",
+        operation=Operation.CREATE,
         counts={},
         writer="w",
         definition=Definition(schema=to_record(SCHEMA)),

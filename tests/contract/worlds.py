@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 import underlay
 from underlay.errors import Damaged, NotFound
+from underlay.index.operation import Operation
 from underlay.index.root import Definition
 from underlay.schema.record import FieldRecord
 from underlay.store import Store
@@ -78,7 +79,7 @@ class World:
 def change(table: underlay.Table, make: Callable[[Transaction], None], operation: str = "change") -> None:
     """Commit what `make` collects."""
     head = table._opened.head()
-    transaction = Transaction(head.revision, head.root, operation, load_segment=table._opened.load_segment)
+    transaction = Transaction(head.revision, head.root, Operation(operation), load_segment=table._opened.load_segment)
     make(transaction)
     commit(transaction)
 

@@ -8,6 +8,7 @@ from underlay.errors import InvalidRequest
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Attachments, Change, Flush, Merge
 from underlay.index.entry import FileEntry
+from underlay.index.operation import Operation
 from underlay.index.root import Root, SegmentRef, Sources, Terminal, decode_root, encode_root
 from underlay.index.state import advance, attach, first_root, follow
 
@@ -17,7 +18,7 @@ FIRST = first_root(DEFINITION, commit_id="0", now_us=10, writer="w")
 def after(parent: Root, now_us: int = 0, attachments: Attachments | None = None, **change: object) -> Root:
     return advance(
         parent,
-        Change(operation="change", **change),  # type: ignore[arg-type]  # fields of many types
+        Change(operation=Operation("change"), **change),  # type: ignore[arg-type]  # fields of many types
         commit_id=f"{parent.version + 1}",
         now_us=now_us,
         writer="w",
@@ -103,7 +104,7 @@ def test_deleted_rows_are_counted_once():
 
 
 def test_a_change_follows_what_others_deleted():
-    mine = Change(operation="delete", deletes={"a": bits(2)}, touched={"a": entry("a")})
+    mine = Change(operation=Operation.DELETE, deletes={"a": bits(2)}, touched={"a": entry("a")})
     winner = after(flushed("a"), deletes={"a": bits(1, 2)}, touched={"a": entry("a")})
     assert follow(mine, winner).touched["a"].deleted_rows == 2
     assert follow(mine, with_files("b")) is mine
@@ -225,7 +226,7 @@ def test_layouts_stay_when_a_version_is_restored():
 
 def test_sources_are_those_that_are_given():
     sources = Sources(journal=(source("x"),))
-    change = Change(operation="ingest", sources=(source("x"),))
+    change = Change(operation=Operation.INGEST, sources=(source("x"),))
     root = advance(FIRST, change, commit_id="1", now_us=1, writer="w", sources=sources)
     assert (root.sources, root.delta.sources) == (sources, (source("x"),))
     assert after(root).sources == sources

@@ -8,6 +8,7 @@ from random import Random
 from msgspec.structs import replace
 
 from tests.table.entries import DEFINITION, LAYOUT, entry, memory, name, new_lake, source
+from underlay.index.operation import Operation
 from underlay.index.root import Root
 from underlay.index.segment.write import write_segment
 from underlay.schema.record import from_record
@@ -68,7 +69,7 @@ class Workload:
     def append_twice(self) -> None:
         """A writer that is refused and rebases."""
         revision = self.revision()
-        first, second = (Transaction(revision, revision.head(), "append") for _ in range(2))
+        first, second = (Transaction(revision, revision.head(), Operation.APPEND) for _ in range(2))
         for transaction in (first, second):
             transaction.add_file(entry(name()), LAYOUT)
         commit(first)
@@ -138,7 +139,7 @@ class Workload:
 
     def _begin(self, operation: str) -> Transaction:
         revision = self.revision()
-        return Transaction(revision, revision.head(), operation)
+        return Transaction(revision, revision.head(), Operation(operation))
 
     def _add_foreign(self, transaction: Transaction) -> None:
         """A registered file; perhaps one that was in the table before, and has other bytes since."""

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import underlay
+from underlay.index.operation import Operation
 from underlay.prune import TRUE, Predicate, col
 from underlay.scan.positions import file_may_match, row_positions
 from underlay.scan.query import Query
@@ -27,7 +28,7 @@ def table() -> OpenTable:
         made.append(pa.table({"id": ids, "name": [NAMES[number // 250 % 4] for number in ids]}))
     opened = made.writable()
     head = opened.head()
-    transaction = opened.begin(head, "delete")
+    transaction = opened.begin(head, Operation.DELETE)
     transaction.delete_rows(head.root.tail[0].location, range(0, 1000, 7))
     commit(transaction)
     return opened

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from underlay.index.entry import ColumnEntry, FileEntry, FileLayout, Flag
 from underlay.index.keys import RevisionKeys
+from underlay.index.operation import Operation
 from underlay.index.root import Definition, Root, SourceRecord
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.open import open_store
@@ -93,7 +94,7 @@ def appending(
     revision: Revision, *locations: str, token: str | None = None, low: int = 0, base: Root | None = None
 ) -> Transaction:
     """An append that is not committed yet."""
-    transaction = Transaction(revision, base or revision.head(), "append")
+    transaction = Transaction(revision, base or revision.head(), Operation.APPEND)
     for location in locations:
         transaction.add_file(entry(location, low), LAYOUT)
         transaction.objects[key_of(revision.keys, location)] = location.encode()
@@ -102,7 +103,9 @@ def appending(
     return transaction
 
 
-def deleting(revision: Revision, location: str, positions: Sequence[int], operation: str = "delete") -> Transaction:
+def deleting(
+    revision: Revision, location: str, positions: Sequence[int], operation: Operation = Operation.DELETE
+) -> Transaction:
     """A deletion of rows that is not committed yet."""
     transaction = Transaction(revision, revision.head(), operation)
     transaction.delete_rows(location, positions)
@@ -111,7 +114,7 @@ def deleting(revision: Revision, location: str, positions: Sequence[int], operat
 
 def replacing(revision: Revision, old: Sequence[str], new: str) -> Transaction:
     """A compaction that is not committed yet."""
-    transaction = Transaction(revision, revision.head(), "compact")
+    transaction = Transaction(revision, revision.head(), Operation.COMPACT)
     for location in old:
         transaction.remove_file(location)
     transaction.add_file(entry(new), LAYOUT)

@@ -18,6 +18,7 @@ from tests.table.checker import Checker
 from tests.table.entries import LAYOUT, ROWS, entry, key_of, memory, new_table, other_client
 from underlay.errors import CommitConflict, CommitUnknown, Unavailable
 from underlay.index import deletion_vectors as bitmaps
+from underlay.index.operation import Operation
 from underlay.index.root import Root
 from underlay.store.local import LocalStore
 from underlay.store.store import Store
@@ -50,7 +51,7 @@ class TwoClients(RuleBasedStateMachine):
         self.seen = [0, 0]
         self.pending: list[tuple[int, Transaction, dict[str, Any]]] = []
         self.names = 0
-        first = Transaction(self.plain, self.plain.head(), "append")
+        first = Transaction(self.plain, self.plain.head(), Operation.APPEND)
         added = [self.new_file(first) for _ in range(4)]
         self.follow({commit(first).commit_id: {"added": added}})
 
@@ -61,7 +62,7 @@ class TwoClients(RuleBasedStateMachine):
         transaction.objects[key_of(self.plain.keys, location)] = location.encode()
         return location
 
-    def begin(self, client: int, operation: str) -> Transaction | None:
+    def begin(self, client: int, operation: Operation) -> Transaction | None:
         revision = self.clients[client]
         try:
             base = revision.head()
@@ -80,7 +81,7 @@ class TwoClients(RuleBasedStateMachine):
 
     @rule(client=clients, is_now=st.booleans(), count=st.integers(1, 3), token=st.sampled_from([None, None, "t", "u"]))
     def append(self, client: int, is_now: bool, count: int, token: str | None) -> None:
-        if (transaction := self.begin(client, "append")) is None:
+        if (transaction := self.begin(client, Operation.APPEND)) is None:
             return
         if token is not None:
             transaction.set_token(token)
@@ -91,7 +92,7 @@ class TwoClients(RuleBasedStateMachine):
 
     @rule(client=clients, is_now=st.booleans(), data=st.data(), is_update=st.booleans())
     def change_rows(self, client: int, is_now: bool, data: st.DataObject, is_update: bool) -> None:
-        transaction = self.begin(client, "update" if is_update else "delete")
+        transaction = self.begin(client, Operation.UPDATE if is_update else Operation.DELETE)
         if transaction is None or not (content := self.versions[transaction.base.version]):
             return
         location = data.draw(st.sampled_from(sorted(content)))
@@ -102,7 +103,7 @@ class TwoClients(RuleBasedStateMachine):
 
     @rule(client=clients, is_now=st.booleans(), data=st.data())
     def compact(self, client: int, is_now: bool, data: st.DataObject) -> None:
-        transaction = self.begin(client, "compact")
+        transaction = self.begin(client, Operation.COMPACT)
         if transaction is None or not (content := self.versions[transaction.base.version]):
             return
         removed = data.draw(st.lists(st.sampled_from(sorted(content)), min_size=1, max_size=3, unique=True))
@@ -112,13 +113,13 @@ class TwoClients(RuleBasedStateMachine):
 
     @rule(client=clients, is_now=st.booleans(), text=st.sampled_from(["x", "y", "z"]))
     def comment(self, client: int, is_now: bool, text: str) -> None:
-        if (transaction := self.begin(client, "evolve")) is not None:
+        if (transaction := self.begin(client, Operation.EVOLVE)) is not None:
             transaction.set_definition(replace(transaction.base.definition, comment=text))
             self.keep(client, transaction, is_now)
 
     @rule(client=clients, is_now=st.booleans(), data=st.data())
     def roll_back(self, client: int, is_now: bool, data: st.DataObject) -> None:
-        if (transaction := self.begin(client, "rollback")) is not None:
+        if (transaction := self.begin(client, Operation.ROLLBACK)) is not None:
             version = data.draw(st.integers(0, transaction.base.version))
             transaction.restore(self.plain.root(version))
             self.keep(client, transaction, is_now, restored=version)

@@ -5,6 +5,7 @@ import pytest
 from tests.table.checker import Checker
 from tests.table.entries import DEFINITION, append, appending, deleting, new_table, other_client, replacing, source
 from underlay.errors import CommitConflict, InvalidRequest, VersionNotFound
+from underlay.index.operation import Operation
 from underlay.index.root import Definition
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.testing.counting import CountingStore
@@ -105,7 +106,7 @@ def test_a_rollback_takes_sources_back_and_keeps_fences_and_field_ids():
 
 def test_a_rollback_does_not_take_back_what_came_meanwhile():
     revision = grown(2)
-    mine = Transaction(revision, revision.head(), "rollback")
+    mine = Transaction(revision, revision.head(), Operation.ROLLBACK)
     mine.restore(revision.root(0))
     append(other_client(revision), "late")
     with pytest.raises(CommitConflict, match="rolls back"):

@@ -32,7 +32,7 @@ def describe(root: Root) -> Version:
     return Version(
         version=root.version,
         committed=show_moment(root.committed_us),
-        operation=root.operation,
+        operation=root.operation.value,
         counts=dict(root.counts),
         row_count=root.row_count,
         file_count=root.file_count,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from underlay.index.entry import FileEntry, FileLayout
+from underlay.index.operation import Operation
 from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
 
 TOKEN = "token:"
@@ -24,7 +25,7 @@ class Change:
     made for, with all of its deletion bits.
     """
 
-    operation: str
+    operation: Operation
     files: tuple[FileEntry, ...] = ()
     """New files, each in no version before."""
     segments: tuple[SegmentRef, ...] = ()

@@ -14,6 +14,7 @@ import msgspec
 
 from underlay.errors import Malformed, Unsupported
 from underlay.index.entry import FileEntry
+from underlay.index.operation import Operation
 from underlay.index.root import FORMAT, Root, SourceRecord, Terminal, decode_root
 from underlay.index.sealed_json import unseal
 
@@ -50,7 +51,7 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     commit_id: str
     parent_id: str | None
     committed_us: int
-    operation: str
+    operation: Operation
     counts: dict[str, int]
     writer: str
     row_count: int
@@ -85,7 +86,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
     commit_id: str
     parent_id: str | None
     committed_us: int
-    operation: str
+    operation: Operation
     counts: dict[str, int]
     writer: str
     delta: _Delta

@@ -11,6 +11,7 @@ import msgspec
 
 from underlay.errors import Malformed, Unsupported
 from underlay.index.entry import FileEntry, FileLayout
+from underlay.index.operation import Operation
 from underlay.index.sealed_json import seal, unseal
 from underlay.schema.record import SchemaRecord
 
@@ -150,7 +151,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     commit_id: str
     parent_id: str | None
     committed_us: int
-    operation: str
+    operation: Operation
     counts: dict[str, int]
     """What the operation did: `files_added`, `rows_added`, …"""
     writer: str

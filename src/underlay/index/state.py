@@ -15,6 +15,7 @@ from underlay.errors import InvalidRequest, Malformed
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Attachments, Change, Flush, Merge
 from underlay.index.entry import FileEntry, FileLayout
+from underlay.index.operation import Operation
 from underlay.index.root import FORMAT, Definition, Delta, Root, Sources
 from underlay.schema.record import SchemaRecord
 
@@ -32,7 +33,7 @@ def first_root(definition: Definition, *, commit_id: str, now_us: int, writer: s
         commit_id=commit_id,
         parent_id=None,
         committed_us=now_us,
-        operation="create",
+        operation=Operation.CREATE,
         counts={},
         writer=writer,
         definition=definition,

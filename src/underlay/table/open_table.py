@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from underlay.errors import Damaged, InvalidRequest, RevisionClosed, Unsupported
 from underlay.index.catalog import find_table
+from underlay.index.operation import Operation
 from underlay.index.root import Root, Terminal
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import finish, open_active
@@ -111,7 +112,7 @@ class OpenTable:
             )
         return self.held
 
-    def begin(self, head: Head, operation: str) -> Transaction:
+    def begin(self, head: Head, operation: Operation) -> Transaction:
         """A transaction on this version, which can be committed only while the job is held, if there is one.
 
         Raises InvalidRequest when that was released.

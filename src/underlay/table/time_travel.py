@@ -10,6 +10,7 @@ from math import inf
 
 from underlay.errors import Damaged, InvalidRequest, Unsupported, VersionNotFound
 from underlay.index.catalog import find_table, find_tag
+from underlay.index.operation import Operation
 from underlay.index.root import Root
 from underlay.table.catalog.changes import tag_version
 from underlay.table.catalog.lake import LakeCatalog
@@ -102,7 +103,7 @@ def rollback(revision: Revision, version: int, held: tuple[str, int] | None = No
     """A new version with all that an older one consisted of. Raises CommitConflict when others changed the table, or
     took over the job that is held."""
     old = at_version(revision, version)
-    transaction = Transaction(revision, revision.head(), "rollback")
+    transaction = Transaction(revision, revision.head(), Operation.ROLLBACK)
     transaction.restore(old)
     if held is not None:
         transaction.hold(*held)

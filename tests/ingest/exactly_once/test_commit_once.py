@@ -16,6 +16,7 @@ from tests.table.coordination.owners import LaterStore
 from underlay.change.rows.append import append
 from underlay.change.rows.staged import stage, staging_for
 from underlay.errors import ClaimLost, CommitConflict, CommitUnknown, InvalidRequest, SourceChanged
+from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
 from underlay.ingest.exactly_once.claim import claim
 from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed, run_of
@@ -170,7 +171,7 @@ class Overtaken(OpenTable):
         super().__init__(table.lake, table.name)
         self._overtake: Callable[[], object] | None = overtake
 
-    def begin(self, head: Head, operation: str) -> Transaction:
+    def begin(self, head: Head, operation: Operation) -> Transaction:
         overtake, self._overtake = self._overtake, None
         if overtake is not None:
             overtake()
@@ -270,7 +271,7 @@ def test_rows_that_do_not_fit_the_table_any_more_are_refused(folder: Path):
         claims = claim(begin(table), find_sources([f"{folder}/*"]))
         staged, outcomes = work(claims)
         head = table.head()
-        transaction = table.begin(head, "evolve")
+        transaction = table.begin(head, Operation.EVOLVE)
         transaction.set_definition(replace(head.root.definition, **changes))
         commit(transaction)
         with pytest.raises(CommitConflict, match="changes key") if is_refused else nullcontext():

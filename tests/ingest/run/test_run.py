@@ -28,6 +28,7 @@ from tests.table.coordination.owners import LaterStore, no_thread
 from underlay.change.define.define import define
 from underlay.change.define.evolve import add_columns
 from underlay.errors import InvalidRequest, NotFound, SourceChanged, TooManyRejected, Unavailable
+from underlay.index.operation import Operation
 from underlay.index.root import Definition, SourceRecord
 from underlay.ingest.exactly_once.claim import claim
 from underlay.ingest.exactly_once.run import begin_run
@@ -102,7 +103,7 @@ def test_known_sources_cost_their_pages_and_no_run(lake: LakeCatalog, tmp_path: 
         (tmp_path / f"{number:05}.csv").touch()
     run(lake, write_csv(tmp_path, "00000.csv", [1]))
     table = OpenTable(lake, NAME)
-    transaction = table.begin(table.head(), "test")
+    transaction = table.begin(table.head(), Operation("test"))
     for found in find_sources([f"{tmp_path}/*"]):
         transaction.add_source(SourceRecord(uri=found.uri, identity=found.identity, version=0))
     commit(transaction)
@@ -175,7 +176,7 @@ def ids_after_text_fare(lake: LakeCatalog, folder: Path) -> list[int]:
     """What the table holds once the column that did not fit is one of text."""
     table = OpenTable(lake, NAME)
     head = table.head()
-    transaction = table.begin(head, "test")
+    transaction = table.begin(head, Operation("test"))
     transaction.set_definition(define("id bigint not null, fare string, day date, note string"))
     commit(transaction)
     run(lake, folder / "a.csv", max_rejected=0)
@@ -227,7 +228,7 @@ def test_a_batch_is_read_again_when_the_table_is_stricter_meanwhile(lake: LakeCa
 
     def require_fares() -> None:
         table = OpenTable(lake_at(lake.store), NAME)
-        transaction = table.begin(table.head(), "test")
+        transaction = table.begin(table.head(), Operation("test"))
         transaction.set_definition(define(COLUMNS.replace("fare double", "fare double not null")))
         commit(transaction)
 

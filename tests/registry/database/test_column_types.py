@@ -11,6 +11,7 @@ from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
 from tests.table.entries import LAYOUT, append, entry, new_table
 from underlay.errors import Inconsistent, Malformed
+from underlay.index.operation import Operation
 from underlay.registry.database.column_types import MOST_KEY_BYTES, key_text, plain_text
 from underlay.registry.database.database import Database
 from underlay.registry.database.schema import FILE_METADATA, LAKE, REVISIONS, SOURCES
@@ -39,7 +40,7 @@ def test_keys_that_differ_are_stored_as_ones_that_differ() -> None:
 def test_any_token_and_location_is_followed_restored_and_rolled_back(registry: Database) -> None:
     _, revision = new_table()
     for number, hard in enumerate(HARD):
-        transaction = Transaction(revision, revision.head(), "append")
+        transaction = Transaction(revision, revision.head(), Operation.APPEND)
         transaction.add_file(entry(f"./raw/{hard}{number}.parquet"), LAYOUT)
         transaction.set_token(hard)
         commit(transaction)

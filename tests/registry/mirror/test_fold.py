@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from underlay.errors import Inconsistent, RegistryRefused
+from underlay.index.operation import Operation
 from underlay.index.outline import FileFacts, Outline, SegmentFacts
 from underlay.index.root import SourceRecord
 from underlay.registry.mirror.fold import Everything, Mirrored, RegistryDelta, Row, VersionStep, fold
@@ -50,7 +51,7 @@ class Told:
             commit_id=f"commit{number}",
             parent_id=f"commit{number - 1}" if number else None,
             committed_us=number,
-            operation="change",
+            operation=Operation("change"),
             counts={"b": 1, "a": 2},
             writer="tests",
             row_count=100 * len(files),

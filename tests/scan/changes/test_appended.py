@@ -127,7 +127,7 @@ def test_versions_that_changed_rows_are_refused_or_passed_over(table: Table):
     append(table, 1, 2)
     delete_positions(table, {0: [0]})
     append(table, 3)
-    with pytest.raises(Unsupported, match="version 2 removed or changed rows"):
+    with pytest.raises(Unsupported, match="version 2 deleted or changed rows"):
         ids(table, begin, end_of(table))
     assert list(batches(table, begin, Limit(), skips_changes=True)) == [[1, 2, 3]]
     table.rollback(1)
@@ -149,6 +149,18 @@ def test_rewritten_files_are_no_new_rows_if_the_version_says_so(table: Table):
     append(table, 4)
     assert ids(table, begin, end_of(table)) == [1, 2, 3, 4]
     assert ids(table, whole_table(table.read_head()), end_of(table)) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("skips_changes", [False, True])
+def test_rows_that_an_operation_of_a_newer_version_touched_are_refused(table: Table, skips_changes: bool):
+    begin = end_of(table)
+    append(table, 1)
+    change(table, lambda transaction: transaction.count("properties_set", 1), "set property")
+    append(table, 2)
+    assert ids(table, begin, end_of(table), skips_changes=skips_changes) == [1, 2]
+    change(table, lambda transaction: add_rows(transaction, read_rows(table.to_arrow())), "teleport")
+    with pytest.raises(Unsupported, match=r"version 4 is a teleport.* does not know .*Update Underlay"):
+        ids(table, begin, end_of(table), skips_changes=skips_changes)
 
 
 def test_another_history_is_refused(lake: ul.Lake, table: Table):

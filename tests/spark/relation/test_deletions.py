@@ -11,6 +11,7 @@ from tests.spark.relation.test_relation import planned
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.index.deletion_vectors import pack
+from underlay.index.operation import Operation
 from underlay.spark.api.session import refresh
 from underlay.spark.relation.deletions import deleted_keys
 from underlay.spark.relation.relation import read_table
@@ -29,7 +30,7 @@ def lake(tmp_path: Path) -> Lake:
 def delete(table: Table, file: int, positions: list[int]) -> None:
     opened = table._opened
     head = opened.head()
-    transaction = opened.begin(head, "delete")
+    transaction = opened.begin(head, Operation.DELETE)
     transaction.delete_rows([file.location for file in table.snapshot().files()][file], positions)
     commit(transaction)
 

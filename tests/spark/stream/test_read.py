@@ -85,7 +85,7 @@ def test_a_table_is_streamed_into_another_exactly_once(
     assert copy.version == 3
     assert copy.to_arrow().sort_by("id").equals(table.to_arrow().sort_by("id"))
     delete_positions(table, {0: [0]})
-    with pytest.raises(StreamingQueryException, match="version 4 removed or changed rows"):
+    with pytest.raises(StreamingQueryException, match="version 4 deleted or changed rows"):
         run(sink_of(stream, copy, checkpoint))
 
 

@@ -31,6 +31,7 @@ from underlay.errors import (
     Unavailable,
 )
 from underlay.index import deletion_vectors as bitmaps
+from underlay.index.operation import Operation
 from underlay.index.root import Definition, PartitionFieldRecord, Root, encode_root
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.local import LocalStore
@@ -281,7 +282,7 @@ def test_a_root_of_another_history_is_refused(version: int):
 def test_updates_of_the_same_rows_conflict_and_both_are_named():
     _, revision = new_table()
     append(revision, "a")
-    transactions = [deleting(client, "a", [1, 2], "update") for client in (revision, other_client(revision))]
+    transactions = [deleting(client, "a", [1, 2], Operation.UPDATE) for client in (revision, other_client(revision))]
     for number, transaction in enumerate(transactions):
         transaction.add_file(entry(f"new{number}"))
         transaction.objects[f"{revision.keys.folder}/new{number}"] = b"new0"
@@ -299,7 +300,7 @@ def test_rows_that_came_meanwhile_are_matched_again():
     append(revision, "a")
 
     def work(base: Root) -> Transaction:
-        transaction = Transaction(revision, base, "delete")
+        transaction = Transaction(revision, base, Operation.DELETE)
         for file in Snapshot(revision.store, revision.keys, base).files():
             transaction.delete_rows(file.location, [0])
         transaction.rely_on(ReadSet(may_match=lambda file: True))
@@ -343,13 +344,15 @@ def test_a_compaction_does_not_bring_deleted_rows_back():
 
 def test_two_changes_of_the_definition_conflict():
     _, revision = new_table()
-    transactions = [Transaction(client, client.head(), "evolve") for client in (revision, other_client(revision))]
+    transactions = [
+        Transaction(client, client.head(), Operation.EVOLVE) for client in (revision, other_client(revision))
+    ]
     for transaction in transactions:
         transaction.set_definition(DEFINITION)
     commit(transactions[0])
     # The first one changed nothing in fact, so the second may follow.
     commit(transactions[1])
-    changed = [Transaction(client, client.head(), "evolve") for client in (revision, other_client(revision))]
+    changed = [Transaction(client, client.head(), Operation.EVOLVE) for client in (revision, other_client(revision))]
     for number, transaction in enumerate(changed):
         transaction.set_definition(with_column(f"c{number}"))
     commit(changed[0])
@@ -369,7 +372,7 @@ def with_schema(schema: SchemaRecord) -> Definition:
 def test_a_new_column_does_not_disturb_an_append():
     _, revision = new_table()
     mine = appending(revision, "a")
-    evolve = Transaction(other_client(revision), revision.head(), "evolve")
+    evolve = Transaction(other_client(revision), revision.head(), Operation.EVOLVE)
     evolve.set_definition(with_column("c"))
     commit(evolve)
     assert commit(mine).definition == with_column("c")
@@ -379,7 +382,7 @@ def test_a_new_column_does_not_disturb_an_append():
 def test_a_stricter_definition_conflicts_with_an_append(is_append_first: bool):
     _, revision = new_table()
     mine = appending(revision, "a")
-    evolve = Transaction(other_client(revision), revision.head(), "evolve")
+    evolve = Transaction(other_client(revision), revision.head(), Operation.EVOLVE)
     evolve.set_definition(with_column("c", required=True))
     first, second = (mine, evolve) if is_append_first else (evolve, mine)
     commit(first)
@@ -390,7 +393,7 @@ def test_a_stricter_definition_conflicts_with_an_append(is_append_first: bool):
 def test_a_change_of_a_type_leaves_no_tail_behind():
     _, revision = new_table()
     append(revision, "a")
-    evolve = Transaction(revision, revision.head(), "evolve")
+    evolve = Transaction(revision, revision.head(), Operation.EVOLVE)
     wider = FieldRecord(id=1, name="id", type="decimal(38, 0)")
     evolve.set_definition(with_schema(SchemaRecord(fields=(wider,), last_id=1)))
     root = commit(evolve)
@@ -403,7 +406,7 @@ def test_a_taken_over_job_cannot_commit():
     _, revision = new_table()
     mine = appending(revision, "a")
     mine.hold("ingest", 0)
-    takeover = Transaction(other_client(revision), revision.head(), "take over")
+    takeover = Transaction(other_client(revision), revision.head(), Operation.JOB)
     assert takeover.take_over("ingest") == 1
     commit(takeover)
     with pytest.raises(JobTakenOver, match="took over the job ingest"):
@@ -416,7 +419,7 @@ def test_a_taken_over_job_cannot_commit():
 
 def test_two_takeovers_of_one_job_are_not_both_committed():
     _, revision = new_table()
-    transactions = [Transaction(client, client.head(), "take over") for client in (revision, other_client(revision))]
+    transactions = [Transaction(client, client.head(), Operation.JOB) for client in (revision, other_client(revision))]
     for transaction in transactions:
         transaction.take_over("ingest")
     commit(transactions[0])
@@ -488,7 +491,7 @@ def test_partitions_change_only_with_all_files():
     append(revision, "a")
     spec = (PartitionFieldRecord(field=1, transform="bucket", width=4),)
     definition = replace(DEFINITION, partition_by=spec)
-    evolve = Transaction(revision, revision.head(), "evolve")
+    evolve = Transaction(revision, revision.head(), Operation.EVOLVE)
     evolve.set_definition(definition)
     with pytest.raises(InvalidRequest, match="all files"):
         commit(evolve)

@@ -8,6 +8,7 @@ import pytest
 from tests.table.entries import DEFINITION, entry, source
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Change
+from underlay.index.operation import Operation
 from underlay.index.root import Definition, Delta, Root, SortFieldRecord
 from underlay.index.state import advance, first_root
 from underlay.schema.record import FieldRecord, SchemaRecord
@@ -27,7 +28,7 @@ from underlay.table.commit.constraints import is_stricter
 
 BASE = advance(
     first_root(DEFINITION, commit_id="0", now_us=1, writer="w"),
-    Change(operation="append", files=(entry("a"), entry("b"))),
+    Change(operation=Operation.APPEND, files=(entry("a"), entry("b"))),
     commit_id="1",
     now_us=2,
     writer="w",
@@ -41,20 +42,20 @@ def bits(*positions: int) -> bytes:
     return bitmaps.pack(positions)
 
 
-APPEND = Change(operation="append", files=(entry("new"),))
-OTHER_APPEND = Change(operation="append", files=(entry("other"),))
-DELETE = Change(operation="delete", deletes={"a": bits(1)}, touched=TOUCHED)
-UPDATE = Change(operation="update", deletes={"a": bits(1)}, touched=TOUCHED, files=(entry("new"),))
-COMPACT = Change(operation="compact", removed=("a",), touched=TOUCHED, files=(entry("packed"),))
-DROP_FILE = Change(operation="delete", removed=("a",), touched=TOUCHED)
-COMMENT = Change(operation="evolve", definition=COMMENTED)
-CONSTRAIN = Change(operation="evolve", definition=KEYLESS)
-ROLLBACK = Change(operation="rollback", restored=first_root(DEFINITION, commit_id="0", now_us=1, writer="w"))
-INGEST = Change(operation="ingest", sources=(source("s3://in/1"),), files=(entry("new"),))
-CLAIM = Change(operation="claim", sources=(source("s3://in/1"),))
-TOKEN = Change(operation="append", sources=(source("token:t"),), files=(entry("new"),))
-FENCE = Change(operation="take over", fences={"job": 1})
-NOTHING = Change(operation="touch")
+APPEND = Change(operation=Operation.APPEND, files=(entry("new"),))
+OTHER_APPEND = Change(operation=Operation.APPEND, files=(entry("other"),))
+DELETE = Change(operation=Operation.DELETE, deletes={"a": bits(1)}, touched=TOUCHED)
+UPDATE = Change(operation=Operation.UPDATE, deletes={"a": bits(1)}, touched=TOUCHED, files=(entry("new"),))
+COMPACT = Change(operation=Operation.COMPACT, removed=("a",), touched=TOUCHED, files=(entry("packed"),))
+DROP_FILE = Change(operation=Operation.DELETE, removed=("a",), touched=TOUCHED)
+COMMENT = Change(operation=Operation.EVOLVE, definition=COMMENTED)
+CONSTRAIN = Change(operation=Operation.EVOLVE, definition=KEYLESS)
+ROLLBACK = Change(operation=Operation.ROLLBACK, restored=first_root(DEFINITION, commit_id="0", now_us=1, writer="w"))
+INGEST = Change(operation=Operation.INGEST, sources=(source("s3://in/1"),), files=(entry("new"),))
+CLAIM = Change(operation=Operation.CLAIM, sources=(source("s3://in/1"),))
+TOKEN = Change(operation=Operation.APPEND, sources=(source("token:t"),), files=(entry("new"),))
+FENCE = Change(operation=Operation.JOB, fences={"job": 1})
+NOTHING = Change(operation=Operation.COMMENT)
 
 WHOLE = ReadSet(is_whole=True)
 MATCHING = ReadSet(may_match=lambda file: True)
@@ -130,13 +131,13 @@ def test_a_rule_decides(rule: Rule):
         (DELETE, ReadSet(may_match=lambda file: False), OTHER_APPEND),
         (DELETE, ReadSet(), DELETE),
         (DROP_FILE, ReadSet(), DELETE),
-        (UPDATE, ReadSet(), Change(operation="update", deletes={"a": bits(2)}, touched=TOUCHED)),
-        (UPDATE, ReadSet(), Change(operation="compact", removed=("b",), touched=TOUCHED)),
-        (COMPACT, ReadSet(), Change(operation="delete", deletes={"b": bits(1)}, touched=TOUCHED)),
+        (UPDATE, ReadSet(), Change(operation=Operation.UPDATE, deletes={"a": bits(2)}, touched=TOUCHED)),
+        (UPDATE, ReadSet(), Change(operation=Operation.COMPACT, removed=("b",), touched=TOUCHED)),
+        (COMPACT, ReadSet(), Change(operation=Operation.DELETE, deletes={"b": bits(1)}, touched=TOUCHED)),
         (COMMENT, ReadSet(), APPEND),
-        (INGEST, ReadSet(), Change(operation="ingest", sources=(source("s3://in/2"),))),
-        (TOKEN, ReadSet(), Change(operation="append", sources=(source("token:u"),))),
-        (FENCE, ReadSet(), Change(operation="take over", fences={"another": 1})),
+        (INGEST, ReadSet(), Change(operation=Operation.INGEST, sources=(source("s3://in/2"),))),
+        (TOKEN, ReadSet(), Change(operation=Operation.APPEND, sources=(source("token:u"),))),
+        (FENCE, ReadSet(), Change(operation=Operation.JOB, fences={"another": 1})),
         (ROLLBACK, ReadSet(), FENCE),
     ],
 )
@@ -145,7 +146,7 @@ def test_commits_that_go_together(mine: Change, reads: ReadSet, theirs: Change):
 
 
 def test_every_winner_counts_and_the_strongest_reason_is_given():
-    first = won(Change(operation="ingest", sources=(source("s3://in/1"),)))
+    first = won(Change(operation=Operation.INGEST, sources=(source("s3://in/1"),)))
     second = won(CONSTRAIN, first.root)
     decision = decide(INGEST, ReadSet(), first, second)
     assert isinstance(decision, Refuse)

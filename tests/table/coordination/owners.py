@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from tests.table.entries import LAYOUT, entry, key_of, surroundings
+from underlay.index.operation import Operation
 from underlay.index.root import Root
 from underlay.store.store import Store, StoredObject
 from underlay.store.testing.wrapper import Request, StoreWrapper
@@ -87,7 +88,7 @@ def write(held: HeldJob | OpenTable, location: str) -> Root:
     """Commit a made-up file under the job."""
     table = held.table if isinstance(held, HeldJob) else held
     head = table.head()
-    transaction = table.begin(head, "append")
+    transaction = table.begin(head, Operation.APPEND)
     transaction.add_file(entry(location), LAYOUT)
     transaction.objects[key_of(head.revision.keys, location)] = location.encode()
     return commit(transaction)

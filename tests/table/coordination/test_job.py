@@ -30,6 +30,7 @@ from tests.table.coordination.owners import (
 from tests.table.entries import DEFINITION, memory, new_table
 from underlay.errors import InvalidRequest, JobTakenOver, LeaseHeld, RevisionClosed, UnderlayError
 from underlay.index.keys import RevisionKeys
+from underlay.index.operation import Operation
 from underlay.index.sealed_json import seal
 from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
@@ -336,7 +337,7 @@ def test_a_released_job_begins_nothing_more(store: Store):
     head = held.table.head()
     held.release()
     with pytest.raises(InvalidRequest, match="the job nightly was released"):
-        held.table.begin(head, "append")
+        held.table.begin(head, Operation.APPEND)
     assert opened(store).head().root.version == head.root.version
 
 
@@ -346,7 +347,7 @@ def test_a_lost_job_commits_until_it_is_taken_over_or_released(store: Store):
     write(held, "a-1-x")  # nobody took it
     held.release()
     with pytest.raises(InvalidRequest, match="was released"):
-        held.table.begin(held.table.head(), "append")
+        held.table.begin(held.table.head(), Operation.APPEND)
 
 
 def test_epochs_never_decrease_over_takeovers_and_rollbacks(store: Store):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 from msgspec.structs import replace
 
+from underlay.index.operation import Operation
 from underlay.index.root import Definition, Root
 from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.record import from_record, to_record
@@ -24,7 +25,7 @@ def add_columns(table: OpenTable, columns: pa.Schema) -> Head:
     revision, root = table.head()
 
     def prepare(base: Root) -> Transaction:
-        transaction = table.begin(Head(revision, base), "add columns")
+        transaction = table.begin(Head(revision, base), Operation.ADD_COLUMNS)
         transaction.set_definition(_with_columns(base.definition, columns))
         return transaction
 
@@ -57,7 +58,7 @@ def set_comment(table: OpenTable, text: str | None, column: str | None = None) -
                 replace(field, comment=text) if field.name == column else field for field in definition.schema.fields
             )
             definition = replace(definition, schema=replace(definition.schema, fields=fields))
-        transaction = table.begin(Head(revision, base), "comment")
+        transaction = table.begin(Head(revision, base), Operation.COMMENT)
         transaction.set_definition(definition)
         return transaction
 

@@ -19,6 +19,7 @@ from underlay.index.intake.entries import FilesAlike, ManyFiles, read_files
 from underlay.index.intake.schema_match import Misfit
 from underlay.index.intake.stack_arrays import FilePlace
 from underlay.index.keys import RevisionKeys
+from underlay.index.operation import Operation
 from underlay.index.root import Root
 from underlay.index.segment.merge import MergedArrays, MergeInput
 from underlay.index.segment.segment import Segment
@@ -189,7 +190,7 @@ def _prepare(table: OpenTable, head: Head, reads: Sequence[_Read], ignore_surplu
         reasons = [f"{reads[index].place.location}: {' '.join(problems[index].reasons)}" for index in sorted(problems)]
         raise _refused(reasons, len(reads))
     _check_new(table, head, reads)
-    transaction = table.begin(head, "register")
+    transaction = table.begin(head, Operation.REGISTER)
     add_segment_files(transaction, files, read.layouts)
     return transaction
 

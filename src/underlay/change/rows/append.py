@@ -9,6 +9,7 @@ from underlay.change.files.rows import Rows, read_rows
 from underlay.change.files.writer import FileWriter, NewFile, next_block
 from underlay.errors import InvalidRequest, RevisionClosed
 from underlay.index.change import TOKEN
+from underlay.index.operation import Operation
 from underlay.index.root import Root
 from underlay.table.commit.commit import commit, put_all
 from underlay.table.commit.transaction import Transaction
@@ -50,7 +51,7 @@ def _append(table: OpenTable, head: Head, rows: Rows, token: str | None) -> Appe
     prepared: list[Transaction] = []
 
     def prepare(base: Root) -> Transaction:
-        prepared.append(begin_with_token(table, Head(head.revision, base), "append", token))
+        prepared.append(begin_with_token(table, Head(head.revision, base), Operation.APPEND, token))
         add_rows(prepared[-1], rows)
         return prepared[-1]
 
@@ -69,7 +70,7 @@ def find_token(table: OpenTable, head: Head, token: str | None) -> Appended | No
     return None if known is None else Appended(version=known.version, row_count=0, file_count=0, is_repeat=True)
 
 
-def begin_with_token(table: OpenTable, head: Head, operation: str, token: str | None) -> Transaction:
+def begin_with_token(table: OpenTable, head: Head, operation: Operation, token: str | None) -> Transaction:
     """A transaction that is committed once with this token."""
     transaction = table.begin(head, operation)
     if token is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from underlay.change.files.rows import read_rows
 from underlay.change.rows.append import Appended, add_rows, begin_with_token, committed, find_token
+from underlay.index.operation import Operation
 from underlay.plan.part import Part
 from underlay.table.commit.commit import commit
 from underlay.table.commit.conflicts import ReadSet
@@ -47,7 +48,7 @@ def overwrite(table: OpenTable, data: object, *, token: str | None = None) -> Ap
     known = find_token(table, head, token)
     if known is not None:
         return known
-    transaction = begin_with_token(table, head, "overwrite", token)
+    transaction = begin_with_token(table, head, Operation.OVERWRITE, token)
     add_rows(transaction, rows)
     if not replace_all(transaction) and transaction.is_empty:
         return Appended(version=head.root.version, row_count=0, file_count=0)

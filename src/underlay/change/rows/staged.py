@@ -14,6 +14,7 @@ from underlay.change.rows.overwrite import replace_all
 from underlay.errors import RevisionClosed
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
+from underlay.index.operation import Operation
 from underlay.index.root import Definition
 from underlay.store.store import Store
 from underlay.table.commit.commit import commit, put_all
@@ -63,7 +64,7 @@ def commit_staged(
     this one (an overwrite: any that touched rows), RevisionClosed, and CommitUnknown, after which the files may be
     part of the table. Nothing is deleted.
     """
-    transaction = begin_with_token(table, head, "overwrite" if is_overwrite else "append", token)
+    transaction = begin_with_token(table, head, Operation.OVERWRITE if is_overwrite else Operation.APPEND, token)
     _add(transaction, staged)
     is_changed = replace_all(transaction) if is_overwrite else False
     if transaction.is_empty and not is_changed:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from underlay.errors import Busy, CommitConflict, InvalidRequest, JobTakenOver
+from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
 from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, Policy, sort_out
 from underlay.ingest.exactly_once.replaced import check_replaceable
@@ -98,7 +99,7 @@ def _choose(free: Sequence[LedgerEntry], most: int, run: str | None) -> Sequence
 
 
 def _commit(run: Run, head: Head, entries: Sequence[LedgerEntry]) -> Head:
-    transaction = run.table.begin(head, "claim")
+    transaction = run.table.begin(head, Operation.CLAIM)
     for entry in entries:
         transaction.add_source(claimed(entry, run.id))
     transaction.count("sources_claimed", len(entries))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged
 from underlay.errors import ClaimLost, InvalidRequest
+from underlay.index.operation import Operation
 from underlay.index.root import Root, SourceRecord
 from underlay.ingest.exactly_once.claim import Claims
 from underlay.ingest.exactly_once.commit_once import Repeated, add_staged, commit_once, newest_base, rows_of
@@ -23,7 +24,6 @@ from underlay.scan.read.file_stores import FileStores
 from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head
 
-OPERATION = "ingest"
 ERROR_CHARACTERS = 500
 """What is kept of the reason why a source could not be read: the root holds it."""
 _SHOWN = 3
@@ -95,7 +95,7 @@ def check_claims(claims: Claims) -> None:
 
 def run_of(root: Root) -> str | None:
     """The run that committed this version, None for a version that is no run's."""
-    owners = {record.owner for record in root.delta.sources} if root.operation == OPERATION else set()
+    owners = {record.owner for record in root.delta.sources} if root.operation is Operation.INGEST else set()
     return min((owner for owner in owners if owner is not None), default=None)
 
 
@@ -117,7 +117,7 @@ def _prepare(batch: _Batch, head: Head) -> Transaction:
     table = batch.claims.run.table
     records = table.snapshot(head).find_sources(list(batch.outcomes))
     _check_claims(batch, records)
-    transaction = table.begin(head, OPERATION)
+    transaction = table.begin(head, Operation.INGEST)
     add_staged(transaction, batch.staged)
     for uri, outcome in batch.outcomes.items():
         transaction.add_source(_record(batch.found[uri], outcome, records[uri]))

@@ -20,6 +20,7 @@ from underlay.change.files.rows import read_rows
 from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged, stage, staging_for
 from underlay.errors import CommitConflict, InvalidRequest, TableExists
+from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
 from underlay.ingest.exactly_once.claim import Claims
 from underlay.ingest.exactly_once.commit_claimed import check_claims
@@ -109,7 +110,7 @@ def commit_rejected(
     def prepare(base: Head) -> Transaction:
         records = rejected.snapshot(base).find_sources([found.uri for found in counts])
         _check_recorded(rejected, run, counts, records)
-        transaction = rejected.begin(base, "reject")
+        transaction = rejected.begin(base, Operation.REJECT)
         add_staged(transaction, every)
         gone = [found.uri for found in counts if found.uri in records and records[found.uri].row_count]
         delete_rows_of(transaction, "source", gone, elsewhere)

@@ -25,6 +25,7 @@ from underlay.change.files.rows import read_rows
 from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged, stage, staging_for
 from underlay.errors import InvalidRequest, Malformed, ReplayDiffers
+from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
 from underlay.ingest.exactly_once.commit_once import Repeated, add_staged, commit_once, newest_base, rows_of
 from underlay.table.commit.transaction import Transaction
@@ -97,7 +98,7 @@ def commit_epoch(
         version = _done_version(table, base, key, remembered, mine)
         if version is not None:
             raise Repeated(version)
-        transaction = table.begin(base, "stream")
+        transaction = table.begin(base, Operation.STREAM)
         add_staged(transaction, every)
         kept = (*remembered[1 - REMEMBERED :], mine)
         identity = msgspec.json.encode(kept).decode()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 
 from underlay.errors import UnderlayError
-from underlay.ingest.exactly_once.commit_claimed import OPERATION
+from underlay.index.operation import Operation
 from underlay.ingest.run.summary import SourceFailure, Summary
 from underlay.ingest.work.settings import Settings
 from underlay.table.coordination.run_record import MOST_VERSIONS, REASON_CHARACTERS, RunRecord, State, encode_record
@@ -66,7 +66,7 @@ def make_record(ending: Ending, surroundings: Surroundings) -> RunRecord:
     return RunRecord(
         job=summary.run or new_job(),
         owner=ending.owner or new_owner(surroundings),
-        operation=OPERATION,
+        operation=Operation.INGEST.value,
         state=state,
         started_us=summary.started_us,
         ended_us=surroundings.now_us(),
@@ -117,7 +117,7 @@ def asked_for(settings: Settings) -> str:
 
 def new_job() -> str:
     """A name as runs have it, for one that needed no intent."""
-    return f"{OPERATION}-{uuid7()}"
+    return f"{Operation.INGEST}-{uuid7()}"
 
 
 def new_owner(surroundings: Surroundings) -> str:

@@ -252,7 +252,7 @@ def _version_row(revision: str, outline: Outline) -> Row:
         "commit_id": outline.commit_id,
         "parent_id": outline.parent_id,
         "committed_us": outline.committed_us,
-        "operation": outline.operation,
+        "operation": outline.operation.value,
         "writer": outline.writer,
         "counts": _COUNTS.encode(outline.counts).decode(),
         "restored": outline.restored,

@@ -22,10 +22,6 @@ from underlay.table.open_table import Head
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import SegmentLoader, Snapshot
 
-ADDING = ("append", "ingest", "register", "stream")
-"""Operations whose new files hold new rows, whatever else they did."""
-KEEPING = ("compact",)
-"""Operations that rewrite files, and change no row."""
 _FETCHERS = 8
 
 
@@ -75,8 +71,9 @@ def at_version(revision: Revision, version: int) -> Position:
 class Appends:
     """The history of one revision as a reader of what is added sees it.
 
-    With `skips_changes` versions that removed or changed rows are passed over, but for rows that they added as appends
-    do; without, they raise Unsupported.
+    With `skips_changes`, versions that deleted or changed rows are skipped, except for rows that they added as an
+    append does; without it they raise Unsupported. So does, always, a version that touched rows by an operation that
+    only a newer Underlay knows.
     """
 
     def __init__(self, revision: Revision, load_segment: SegmentLoader, *, skips_changes: bool = False) -> None:
@@ -185,18 +182,26 @@ class Appends:
 
     def _is_read(self, root: Root) -> bool:
         """Whether the files that a version added hold new rows. Raises Unsupported."""
-        delta = root.delta
-        if root.operation in KEEPING:
+        operation, delta = root.operation, root.delta
+        if operation.keeps_rows:
             return False
         is_change = bool(delta.removed or delta.deletes) or delta.restored is not None
+        if not operation.is_known and (is_change or delta.added_in_tail or delta.added_segments):
+            # Its files may hold new rows, or old ones written anew: the delta alone does not tell which.
+            raise Unsupported(
+                f"version {root.version} is a {operation!s}, an operation that this version of Underlay does not know",
+                place=self._revision.place,
+                found=operation.value,
+                hint="Update Underlay, or begin anew with another checkpoint.",
+            )
         if is_change and not self._skips_changes:
             raise Unsupported(
-                f"version {root.version} removed or changed rows, which a stream of appends cannot tell",
+                f"version {root.version} deleted or changed rows; an append-only stream cannot represent that",
                 place=self._revision.place,
-                found=root.operation,
-                hint="Set the option skipChanges to true to pass over it, or begin anew with another checkpoint.",
+                found=operation.value,
+                hint="Set the option skipChanges to true to skip such versions, or begin anew with another checkpoint.",
             )
-        return root.operation in ADDING if is_change else True
+        return operation.adds_rows if is_change else True
 
 
 def _cut(files: NumberedFiles, begin: int, left: Limit, *, is_first: bool) -> tuple[int, Limit]:

@@ -10,6 +10,7 @@ import os
 
 from underlay.errors import CommitUnknown, InvalidRequest, RevisionClosed, TableNotFound, Unavailable
 from underlay.index.catalog import check_free, find_table
+from underlay.index.operation import Operation
 from underlay.index.root import Definition, Root, Terminal
 from underlay.table.catalog.changes import activate_revision, create_table, drop_table, free_folder
 from underlay.table.catalog.lake import LakeCatalog
@@ -56,7 +57,7 @@ def activate(lake: LakeCatalog, name: str, old: Revision, base: Root, successor:
 
     Raises CommitConflict when `old` changed since, RevisionClosed when it was closed by another.
     """
-    transaction = Transaction(old, base, "activate")
+    transaction = Transaction(old, base, Operation.ACTIVATE)
     transaction.rely_on(ReadSet(is_whole=True))
     transaction.close(_terminal(lake, name, "activate", successor.id))
     _finish_own(lake, old, commit(transaction))
@@ -66,7 +67,7 @@ def drop(lake: LakeCatalog, name: str) -> None:
     """The table goes; its folder stays until it is swept. Raises TableNotFound."""
     while True:
         revision = open_active(lake, name)
-        transaction = Transaction(revision, revision.head(), "drop")
+        transaction = Transaction(revision, revision.head(), Operation.DROP)
         transaction.close(_terminal(lake, name, "drop", None))
         try:
             closed = commit(transaction)

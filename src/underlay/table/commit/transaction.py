@@ -9,6 +9,7 @@ from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import TOKEN, Change
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import is_own
+from underlay.index.operation import Operation
 from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
 from underlay.index.state import check_positions
 from underlay.store.store import Data
@@ -21,7 +22,7 @@ class Transaction:
     """Collects a change on top of `base`. For one thread; committed once, by `commit`."""
 
     def __init__(
-        self, revision: Revision, base: Root, operation: str, *, load_segment: SegmentLoader = open_segment
+        self, revision: Revision, base: Root, operation: Operation, *, load_segment: SegmentLoader = open_segment
     ) -> None:
         self.revision = revision
         self.snapshot = Snapshot(revision.store, revision.keys, base, load_segment)

@@ -38,6 +38,7 @@ from underlay.errors import (
     UnderlayError,
     Unsupported,
 )
+from underlay.index.operation import Operation
 from underlay.store.store import Store
 from underlay.table.commit.commit import commit
 from underlay.table.commit.conflicts import is_fenced_off
@@ -213,7 +214,7 @@ def _read_owner(data: memoryview) -> str:
 
 def _fence(table: OpenTable, head: Head, intent: Intent) -> None:
     """Commit the takeover."""
-    transaction = table.begin(head, "job")
+    transaction = table.begin(head, Operation.JOB)
     transaction.take_over(intent.lock)
     commit(transaction)
 
