@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
-from math import inf
-from threading import Event, Lock
+from threading import Event
 from typing import TYPE_CHECKING, Unpack
 
+from underlay.api.context import LakeContext
+from underlay.api.info import RevisionInfo, TableInfo
 from underlay.api.ingest import Ingests
-from underlay.api.job import JobInfo, list_jobs
-from underlay.api.lease import LeaseInfo, list_leases
+from underlay.api.jobs_and_leases import JobInfo, LeaseInfo, list_jobs, list_leases
 from underlay.api.moment import show_moment
 from underlay.api.run_info import RunInfo, list_runs
 from underlay.api.table import Table
-from underlay.api.table_info import RevisionInfo, TableInfo
-from underlay.cache.objects import DecodedCache
-from underlay.cache.settings import disk_cache, memory_cache
 from underlay.change.define.define import define
 from underlay.errors import InvalidRequest, NotFound
-from underlay.index.catalog import Catalog, find_table
-from underlay.index.keys import RevisionKeys
-from underlay.index.root import SegmentRef
-from underlay.index.segment.segment import Segment
+from underlay.index.catalog import find_table
 from underlay.ingest.run.dry_run import DryRun
 from underlay.ingest.run.record import Keep, keep_record
 from underlay.ingest.run.summary import Summary
@@ -33,15 +26,10 @@ from underlay.ingest.work.options import Options, Sources, read_options
 from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.workers import MakeWorkers
 from underlay.registry.registry import Registry, open_registry
-from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store, open_store
 from underlay.table.catalog import lifecycle as succession
 from underlay.table.catalog.changes import rename_table
-from underlay.table.catalog.lake import LakeCatalog
-from underlay.table.catalog.open_by_registry import open_catalog, open_revision
-from underlay.table.open_table import OpenTable
 from underlay.table.versions.environment import Surroundings
-from underlay.table.versions.revision import Revision
 
 if TYPE_CHECKING:
     from underlay.local.dataset.dataset import TableDataset
@@ -81,17 +69,20 @@ class Lake:
         surroundings: Surroundings | None = None,
         registry: Registry | None = None,
     ) -> None:
-        self.registry = registry
-        """The metadata database, None without one."""
-        self._lake = LakeCatalog(store, replace(surroundings or Surroundings(), registry=registry))
-        self._cache = DecodedCache(
-            memory=memory_cache(), disk=disk_cache(), shared=registry.pieces if registry is not None else None
+        self._context = LakeContext(
+            store,
+            options=options,
+            max_staleness_seconds=max_staleness_seconds,
+            surroundings=surroundings,
+            registry=registry,
         )
-        self._stores = FileStores(store, options)
-        self._max_staleness_seconds = max_staleness_seconds
-        self._lock = Lock()
-        self._opened: dict[str, tuple[str, OpenTable]] = {}
-        self._ingests = Ingests(lake=self._lake, stores=self._stores, open_table=self._open)
+        self._lake = self._context.catalog
+        self._ingests = Ingests(lake=self._lake, stores=self._context.stores, open_table=self._context.open_table)
+
+    @property
+    def registry(self) -> Registry | None:
+        """The metadata database, None without one."""
+        return self._context.registry
 
     @property
     def url(self) -> str:
@@ -101,12 +92,12 @@ class Lake:
     @property
     def options(self) -> Mapping[str, str]:
         """What the store was opened with, credentials included."""
-        return self._stores.options
+        return self._context.stores.options
 
     def exists(self) -> bool:
         """Whether the lake is there. One request."""
         try:
-            self._catalog()
+            self._context.newest_catalog()
         except NotFound:
             return False
         return True
@@ -138,10 +129,7 @@ class Lake:
         self.initialise()
         revision = succession.create(self._lake, name, definition)
         # From here on nothing may fail: the table is there.
-        opened = OpenTable(self._lake, name, self._load_segment, revision)
-        with self._lock:
-            self._opened[name] = (revision.id, opened)
-        return Table(opened, self._stores, self._cache, self._max_staleness_seconds)
+        return Table(self._context.open_new_table(name, revision), self._context)
 
     def table(
         self,
@@ -152,7 +140,7 @@ class Lake:
         tag: str | None = None,
     ) -> Table:
         """The table of this name, newest or at one version. Raises TableNotFound, VersionNotFound."""
-        table = Table(self._open(name), self._stores, self._cache, self._max_staleness_seconds)
+        table = Table(self._context.open_table(name), self._context)
         if version is None and as_of is None and tag is None:
             return table
         return table.at(version=version, as_of=as_of, tag=tag)
@@ -160,7 +148,7 @@ class Lake:
     def tables(self) -> list[TableInfo]:
         """All tables by name. One request. A lake that is not there has none."""
         try:
-            catalog = self._catalog()
+            catalog = self._context.newest_catalog()
         except NotFound:
             return []
         return [
@@ -244,36 +232,10 @@ class Lake:
 
         return run_sql(text, self._dataset, lambda: [table.name for table in self.tables()], parameters)
 
-    def _catalog(self) -> Catalog:
-        """The newest entry of the catalog. Raises NotFound without a lake."""
-        if self._lake.is_open:
-            return self._lake.catalog(self._max_staleness_seconds)
-        open_catalog(self._lake)
-        return self._lake.catalog(inf)  # it was looked for just now, or nothing is known
-
-    def _open(self, name: str) -> OpenTable:
-        """The table that has this name now; what this process knows of it is kept as long as it is the same one."""
-        with self._lock:
-            known = self._opened.get(name)
-        staleness = self._max_staleness_seconds if self._lake.is_open else inf
-        revision = open_revision(self._lake, name) if known is None else None
-        record = find_table(self._lake.catalog(staleness), name)
-        if known is None or known[0] != record.active:
-            if revision is None or revision.id != record.active:
-                revision = Revision(self._lake.store, record.folder, record.active, self._lake.surroundings)
-            opened = OpenTable(self._lake, name, self._load_segment, revision)
-            known = (opened.active(inf).id, opened)
-            with self._lock:
-                self._opened[name] = known
-        return known[1]
-
     def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> TableDataset:
         """A table as a query names it. Raises TableNotFound."""
         table = self.table(name, version=version, as_of=as_of)
         return table.dataset()
-
-    def _load_segment(self, store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
-        return self._cache.segment(store, keys.segment(ref.id), ref)
 
     def __repr__(self) -> str:
         return f"Lake({self.url!r})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from underlay.api.held import look_at_tables
+from underlay.api.info import look_at_tables
 from underlay.api.moment import show_moment
 from underlay.errors import InvalidRequest
 from underlay.index.catalog import TableRecord

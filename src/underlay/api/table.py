@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from underlay.api.job import Job
-from underlay.api.lease import Lease
+from underlay.api.context import LakeContext
+from underlay.api.info import Version, describe
 from underlay.api.moment import read_moment
 from underlay.api.plan import Plan
 from underlay.api.scan import Scan
-from underlay.api.version import Version, describe
-from underlay.cache.objects import DecodedCache
 from underlay.change.define.evolve import set_comment
 from underlay.change.register import register as registering
 from underlay.change.rows import append as appending
@@ -32,8 +30,10 @@ from underlay.scan.read.file_stores import FileStores
 from underlay.schema.convert.arrow import to_arrow
 from underlay.table import time_travel as travel
 from underlay.table.catalog.changes import untag_version
-from underlay.table.coordination import job as jobs
-from underlay.table.coordination import lease as leases
+from underlay.table.coordination.job import TTL_SECONDS as JOB_TTL_SECONDS
+from underlay.table.coordination.job import Job, acquire
+from underlay.table.coordination.lease import TTL_SECONDS as LEASE_TTL_SECONDS
+from underlay.table.coordination.lease import Lease, take_lease
 from underlay.table.open_table import Head, OpenTable
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
@@ -54,15 +54,11 @@ class Table:
     def __init__(
         self,
         opened: OpenTable,
-        stores: FileStores,
-        cache: DecodedCache,
-        max_staleness_seconds: float = 0.0,
+        context: LakeContext,
         pinned: Head | None = None,
     ) -> None:
         self._opened = opened
-        self._stores = stores
-        self._cache = cache
-        self._max_staleness_seconds = max_staleness_seconds
+        self._context = context
         self._pinned = pinned
 
     @property
@@ -108,7 +104,7 @@ class Table:
         They must not change any more. `ignore_surplus` allows columns that the table does not have.
         """
         return registering.register(
-            self.writable(), files, self._stores, ignore_surplus=ignore_surplus, progress=progress
+            self.writable(), files, self._context.stores, ignore_surplus=ignore_surplus, progress=progress
         )
 
     def scan(self, columns: Sequence[str] | None = None, where: Where = None) -> Scan:
@@ -131,7 +127,7 @@ class Table:
         """This version as a `pyarrow.dataset.Dataset`, for DuckDB, Polars, DataFusion and pandas."""
         from underlay.local.dataset.dataset import TableDataset  # loads pyarrow.dataset and DuckDB's rules
 
-        return TableDataset(self.snapshot(), self._stores, cache=self._cache, name=self.name)
+        return TableDataset(self.snapshot(), self._context.stores, cache=self._context.cache, name=self.name)
 
     def history(self, limit: int | None = None) -> Iterator[Version]:
         """Versions, the newest first."""
@@ -173,25 +169,30 @@ class Table:
         self,
         name: str,
         *,
-        ttl_seconds: float = jobs.TTL_SECONDS,
+        ttl_seconds: float = JOB_TTL_SECONDS,
         exclusive: bool = False,
         take_over: bool = False,
         note: str = "",
-    ) -> Job:
+    ) -> Job[Table]:
         """Take a job, so that no other process does it too: `with trips.job("nightly") as job: job.table.append(rows)`.
 
         Raises LeaseHeld while its holder counts as alive, which is until `ttl_seconds` after it was last heard of,
         unless `take_over`, which shuts that one out. Of `exclusive` jobs a table has one at a time.
         """
-        opened = self.writable()
-        held = jobs.acquire(opened, name, ttl_seconds=ttl_seconds, exclusive=exclusive, take_over=take_over, note=note)
-        return Job(held, Table(held.table, self._stores, self._cache, self._max_staleness_seconds))
+        return acquire(
+            self.writable(),
+            name,
+            lambda held: Table(held, self._context),
+            ttl_seconds=ttl_seconds,
+            exclusive=exclusive,
+            take_over=take_over,
+            note=note,
+        )
 
-    def lease(self, name: str | None = None, *, ttl_seconds: float = leases.TTL_SECONDS) -> Lease:
+    def lease(self, name: str | None = None, *, ttl_seconds: float = LEASE_TTL_SECONDS) -> Lease[Table]:
         """Keep the version that is read from being expired: `with trips.lease() as held: held.table.to_arrow()`."""
         head = self.read_head()
-        held = leases.take_lease(head, name=name, ttl_seconds=ttl_seconds)
-        return Lease(held, Table(self._opened, self._stores, self._cache, self._max_staleness_seconds, head))
+        return take_lease(head, Table(self._opened, self._context, head), name=name, ttl_seconds=ttl_seconds)
 
     def at(
         self, *, version: int | None = None, as_of: str | date | datetime | None = None, tag: str | None = None
@@ -212,7 +213,7 @@ class Table:
             except VersionNotFound as error:
                 error.place = self.name
                 raise
-        return Table(self._opened, self._stores, self._cache, self._max_staleness_seconds, Head(revision, root))
+        return Table(self._opened, self._context, Head(revision, root))
 
     def snapshot(self) -> Snapshot:
         """The version that is read, as the layers below know it."""
@@ -221,7 +222,7 @@ class Table:
     @property
     def stores(self) -> FileStores:
         """The store of the lake, and those of registered files."""
-        return self._stores
+        return self._context.stores
 
     def query(self, columns: Sequence[str] | None, where: Where) -> Query:
         """A query of the version that is read."""
@@ -233,8 +234,8 @@ class Table:
         return Query(
             snapshot=snapshot,
             columns=names,
-            stores=self._stores,
-            cache=self._cache,
+            stores=self._context.stores,
+            cache=self._context.cache,
             predicate=predicate,
             rest=rest,
             rest_columns=() if rest is None else tuple(named_columns(rest, to_arrow(snapshot.schema))),
@@ -242,11 +243,11 @@ class Table:
 
     def read_head(self) -> Head:
         """The version that is read and its revision, as the layers below know them."""
-        return self._pinned or self._opened.head(self._max_staleness_seconds)
+        return self._pinned or self._opened.head(self._context.max_staleness_seconds)
 
     def _read_revision(self) -> Revision:
         """The revision that is read, also when its newest root cannot be."""
-        return self._pinned.revision if self._pinned else self._opened.active(self._max_staleness_seconds)
+        return self._pinned.revision if self._pinned else self._opened.active(self._context.max_staleness_seconds)
 
     def writable(self) -> OpenTable:
         """The table as the layers below change it. Raises InvalidRequest when it is opened at one version."""

@@ -16,7 +16,7 @@ from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
 from underlay.table.coordination.heartbeat import Heartbeat
 from underlay.table.coordination.intent import decode_intent
-from underlay.table.coordination.job import HeldJob, acquire
+from underlay.table.coordination.job import Job, acquire
 from underlay.table.open_table import OpenTable
 
 T = TypeVar("T")
@@ -72,21 +72,21 @@ def opened(store: Store, writer: str = "a", **given: object) -> OpenTable:
     return OpenTable(LakeCatalog(store, surroundings(writer, **given)), "taxi.trips")
 
 
-def take(table: OpenTable, job: str = JOB, **given: object) -> HeldJob:
+def take(table: OpenTable, job: str = JOB, **given: object) -> Job:
     """Take the job, with no thread that renews it."""
     given = {"ttl_seconds": TTL, "heartbeat": no_thread()} | given
-    return acquire(table, job, **given)  # type: ignore[arg-type]  # of many types
+    return acquire(table, job, lambda held: held, **given)  # type: ignore[arg-type]  # of many types
 
 
-def forgetful(held: HeldJob) -> OpenTable:
+def forgetful(held: Job) -> OpenTable:
     """The table of the job's holder, who does not know that it released it."""
     assert held.table.held is not None
     return held.table.holding(held.table.head().revision, *held.table.held)
 
 
-def write(held: HeldJob | OpenTable, location: str) -> Root:
+def write(held: Job | OpenTable, location: str) -> Root:
     """Commit a made-up file under the job."""
-    table = held.table if isinstance(held, HeldJob) else held
+    table = held.table if isinstance(held, Job) else held
     head = table.head()
     transaction = table.begin(head, Operation.APPEND)
     transaction.add_file(entry(location), LAYOUT)

@@ -12,8 +12,7 @@ import pytest
 
 import underlay
 from tests.table.coordination.owners import LaterStore
-from underlay.api.job import list_jobs
-from underlay.api.lease import list_leases
+from underlay.api.jobs_and_leases import list_jobs, list_leases
 from underlay.errors import InvalidRequest, JobTakenOver, LeaseHeld, RevisionClosed, TableNotFound
 from underlay.store import Store, open_store
 from underlay.table.catalog.lake import LakeCatalog

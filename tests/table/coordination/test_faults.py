@@ -25,7 +25,7 @@ from underlay.errors import JobTakenOver, LeaseHeld, Unavailable, UnderlayError
 from underlay.store.store import Store
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at_every_request
 from underlay.table.coordination.intent import list_intents
-from underlay.table.coordination.job import HeldJob
+from underlay.table.coordination.job import Job
 
 
 def free() -> Store:
@@ -38,7 +38,7 @@ def expired() -> Store:
     return store
 
 
-def work(store: Store, taken: list[HeldJob]) -> None:
+def work(store: Store, taken: list[Job]) -> None:
     """Take the job, write, renew, release."""
     held = take(opened(AheadStore(store), "a"))
     taken.append(held)
@@ -51,7 +51,7 @@ def work(store: Store, taken: list[HeldJob]) -> None:
 @pytest.mark.parametrize("make", [free, expired], ids=lambda make: make.__name__)
 def test_a_fault_at_any_request(make: Callable[[], Store], fault: Fault):
     for store in at_every_request(make, [fault]):
-        taken: list[HeldJob] = []
+        taken: list[Job] = []
         outcome = attempt(store, taken)
         inner = store.inner
         Checker(inner).check()
@@ -98,7 +98,7 @@ def test_a_release_that_fails_is_no_failure_of_the_job():
     assert [seen.record.job for seen in list_intents(store, opened(store).head().revision.keys)] == [JOB]
 
 
-def attempt(store: FaultyStore, taken: list[HeldJob]) -> BaseException | None:
+def attempt(store: FaultyStore, taken: list[Job]) -> BaseException | None:
     """What ended the work early."""
     try:
         work(store, taken)

@@ -20,7 +20,7 @@ from tests.table.entries import new_table
 from underlay.errors import JobTakenOver, LeaseHeld
 from underlay.store.store import Store
 from underlay.table.coordination.intent import list_intents
-from underlay.table.coordination.job import HeldJob
+from underlay.table.coordination.job import Job
 from underlay.table.open_table import OpenTable
 
 REQUESTS = range(1, 14)
@@ -45,7 +45,7 @@ START = {"free": (free, False), "expired": (expired, False), "taken over": (free
 """What there is at first, and whether the second owner takes the job over in any case."""
 
 
-def work(table: OpenTable, writer: str, take_over: bool, taken: list[HeldJob]) -> str:
+def work(table: OpenTable, writer: str, take_over: bool, taken: list[Job]) -> str:
     """Take the job, write, renew, release; how far that went."""
     try:
         held = take(table, take_over=take_over)
@@ -67,7 +67,7 @@ def run(start: str, first: int, counts: tuple[int, ...]) -> list[object]:
     make, second_takes_over = START[start]
     store = make()
     turns = Turns(first, counts)
-    taken: list[HeldJob] = []
+    taken: list[Job] = []
     programs: list[Callable[[], str]] = []
     for owner, writer in enumerate("ab"):
         table = opened(AheadStore(TurnStore(store, turns, owner)), writer)
@@ -108,7 +108,7 @@ def both_take(counts: tuple[int, ...]) -> tuple[Store, list[object]]:
 
 def test_who_took_a_job_puts_its_intent_again_after_another_replaced_it():
     store, (winner, loser) = both_take((_BEFORE_PUT, _BEFORE_PUT, 1, 1))
-    assert isinstance(winner, HeldJob)
+    assert isinstance(winner, Job)
     assert isinstance(loser, LeaseHeld)
     [seen] = list_intents(store, opened(store).head().revision.keys)
     assert seen.record.owner == winner.intent.owner
@@ -116,7 +116,7 @@ def test_who_took_a_job_puts_its_intent_again_after_another_replaced_it():
 
 def test_who_replaced_the_intent_of_a_holder_leaves_its_own_so_that_the_job_does_not_look_free():
     store, (loser, winner) = both_take((_BEFORE_PUT, 100))
-    assert isinstance(winner, HeldJob)
+    assert isinstance(winner, Job)
     assert isinstance(loser, LeaseHeld)
     with pytest.raises(LeaseHeld):
         take(opened(AheadStore(store), "c"))

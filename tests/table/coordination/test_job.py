@@ -36,7 +36,7 @@ from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
 from underlay.table.catalog.lifecycle import activate, drop, prepare_successor
 from underlay.table.coordination.intent import Intent, decode_intent, encode_intent, list_intents
-from underlay.table.coordination.job import HeldJob
+from underlay.table.coordination.job import Job
 from underlay.table.coordination.liveness import UNREADABLE_TTL
 from underlay.table.time_travel import rollback
 
@@ -196,7 +196,7 @@ def test_release_leaves_the_intent_of_who_is_about_to_take_over(store: Store):
 def test_of_sixteen_threads_one_gets_the_job(store: Store):
     at_once = Barrier(16)
 
-    def try_it(number: int) -> HeldJob | None:
+    def try_it(number: int) -> Job | None:
         table = opened(store, f"t{number}")
         at_once.wait()
         try:
@@ -215,7 +215,7 @@ def test_of_sixteen_threads_one_gets_an_expired_job(store: Store):
     take(opened(store, GONE))
     at_once = Barrier(16)
 
-    def try_it(number: int) -> HeldJob | None:
+    def try_it(number: int) -> Job | None:
         table = opened(AheadStore(store), f"t{number}")
         at_once.wait()
         try:

@@ -10,7 +10,7 @@ from underlay.errors import InvalidRequest
 from underlay.index.keys import RevisionKeys
 from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
-from underlay.table.coordination.lease import HeldLease, list_leases, take_lease
+from underlay.table.coordination.lease import Lease, list_leases, take_lease
 from underlay.table.coordination.liveness import UNREADABLE_TTL
 from underlay.table.open_table import OpenTable
 
@@ -27,8 +27,8 @@ def keys(store: Store) -> RevisionKeys:
     return opened(store).head().revision.keys
 
 
-def lease(table: OpenTable, name: str | None = None, ttl_seconds: float = 60) -> HeldLease:
-    return take_lease(table.head(), name=name, ttl_seconds=ttl_seconds, heartbeat=no_thread())
+def lease(table: OpenTable, name: str | None = None, ttl_seconds: float = 60) -> Lease:
+    return take_lease(table.head(), table, name=name, ttl_seconds=ttl_seconds, heartbeat=no_thread())
 
 
 def test_a_lease_names_the_version_and_goes_with_its_release(store: Store):

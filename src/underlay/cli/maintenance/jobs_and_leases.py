@@ -6,9 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from underlay.api.job import JobInfo
+from underlay.api.jobs_and_leases import JobInfo, LeaseInfo
 from underlay.api.lake import Lake
-from underlay.api.lease import LeaseInfo
 from underlay.cli.common.lake_choice import show_place
 from underlay.cli.common.output import print_json, print_table, say
 from underlay.cli.common.table_choice import with_near_names

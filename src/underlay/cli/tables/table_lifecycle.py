@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from underlay.api.info import describe
 from underlay.api.lake import Lake
-from underlay.api.version import describe
 from underlay.cli.common.output import need_yes, print_json, say, show_bytes
 from underlay.cli.common.table_choice import open_newest, with_near_names
 from underlay.cli.tables.table_show import show_size, version_json

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from underlay.api.info import Version, describe
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.api.version import Version, describe
 from underlay.cli.common.lake_choice import show_place
 from underlay.cli.common.output import print_json, print_table, printable, say, show_bytes, show_count
 from underlay.errors import Damaged

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from underlay.api.info import Version, describe
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.api.version import Version, describe
 from underlay.cli.common.output import need_yes, print_json, print_table, say, show_bytes, show_count
 from underlay.cli.common.table_choice import version_missing, with_near_names
 from underlay.cli.tables.table_show import show_size, version_json

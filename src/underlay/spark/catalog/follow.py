@@ -10,8 +10,8 @@ from threading import Lock, local
 
 from pyspark.sql import SparkSession
 
+from underlay.api.info import TableInfo
 from underlay.api.lake import Lake
-from underlay.api.table_info import TableInfo
 from underlay.errors import Damaged, InvalidRequest, NotFound, UnderlayError, Unsupported
 from underlay.index.keys import CATALOG
 from underlay.spark.catalog.refusals import hint_refusals

@@ -21,8 +21,10 @@ Intents only tell whom to wait for, and that at most for their time to live:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -51,32 +53,51 @@ from underlay.table.versions.environment import Surroundings
 from underlay.table.versions.publish import Published, publish
 from underlay.table.versions.revision import Revision
 
+T = TypeVar("T")
+
 TTL_SECONDS = 60.0
 _ATTEMPTS = 100
 """How often a job may be found free, and be gone when it is taken."""
 
 
-class HeldJob(HeldObject):
-    """A job that this process holds. What is committed through `table` is refused once another took the job over, and
-    nothing is begun there after the release."""
+class Job(HeldObject, Generic[T]):
+    """A job that this process holds until it is released, which a `with` does. A thread renews it.
 
-    def __init__(self, table: OpenTable, revision: Revision, intent: Intent, heartbeat: Heartbeat) -> None:
+    `table` is the table to write to: its commits raise JobTakenOver once another process has the job, and after the
+    release it refuses to change anything.
+    """
+
+    def __init__(self, opened: OpenTable, table: T, revision: Revision, intent: Intent, heartbeat: Heartbeat) -> None:
         self.table = table
         self.intent = intent
+        self._opened = opened
         self._revision = revision
         self._surroundings = revision.surroundings
         self._key = revision.keys.intent(intent.lock)
         self._tell()
         super().__init__(intent.ttl_us, heartbeat)
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.intent.job
+
+    @property
+    def epoch(self) -> int:
+        """How often the job was taken until now. Each holder has another one."""
+        return self.intent.epoch
+
+    def __repr__(self) -> str:
+        return f"Job({self._opened.name!r}, {self.name!r}, epoch={self.epoch})"
+
     def release(self) -> None:
-        """Let others have it at once, and begin nothing more. Nothing happens the second time."""
-        self.table.end()
+        """Let others have it at once. A second call does nothing."""
+        self._opened.end()
         super().release()
 
     def _put_again(self) -> bool:
         root = self._revision.head()
-        if root.terminal is not None or is_fenced_off(root, self.table.held):
+        if root.terminal is not None or is_fenced_off(root, self._opened.held):
             return False
         self.intent = replace(self.intent, renewed_us=self._surroundings.now_us())
         self._revision.store.put(self._key, encode_intent(self.intent))
@@ -94,7 +115,7 @@ class HeldJob(HeldObject):
     def _is_mine_to_delete(self, found: Beacon[Intent]) -> bool:
         if found.record is not None:
             return found.record.epoch <= self.intent.epoch
-        return not is_fenced_off(self._revision.head(), self.table.held)
+        return not is_fenced_off(self._revision.head(), self._opened.held)
 
     def _tell(self) -> None:
         if self._surroundings.registry is not None:
@@ -104,14 +125,17 @@ class HeldJob(HeldObject):
 def acquire(
     table: OpenTable,
     job: str,
+    show: Callable[[OpenTable], T],
     *,
     ttl_seconds: float = TTL_SECONDS,
     exclusive: bool = False,
     take_over: bool = False,
     note: str = "",
     heartbeat: Heartbeat = HEARTBEAT,
-) -> HeldJob:
-    """Take the job, and shut out whoever had it. Five requests when it is free, more to learn that it expired.
+) -> Job[T]:
+    """Take the job, and shut out its last holder. Five requests when it is free, more to learn that it expired.
+
+    `show` makes of the table that commits under this job what `Job.table` is.
 
     Raises LeaseHeld while its holder counts as alive, unless `take_over`; `exclusive` jobs wait for each other
     whatever they are called. CommitUnknown and Unavailable leave nothing that lasts longer than the time to live.
@@ -129,15 +153,17 @@ def acquire(
         note=note,
     )
     for attempt in range(_ATTEMPTS):
-        held = _try_once(table, wanted, take_over, heartbeat)
-        if held is not None:
-            return held
+        taken = _try_once(table, wanted, take_over)
+        if taken is not None:
+            revision, intent = taken
+            opened = table.holding(revision, intent.lock, intent.epoch)
+            return Job(opened, show(opened), revision, intent, heartbeat)
         surroundings.back_off(min(attempt, 4))
     raise Busy(f"others take the job {job} all the time", place=table.name, hint="Try again later.")
 
 
-def _try_once(table: OpenTable, wanted: Intent, take_over: bool, heartbeat: Heartbeat) -> HeldJob | None:
-    """The job; None when it has to be looked at again."""
+def _try_once(table: OpenTable, wanted: Intent, take_over: bool) -> tuple[Revision, Intent] | None:
+    """Where the job was taken, and by which intent; None when it must be tried again."""
     head = table.head()
     store, key = head.revision.store, head.revision.keys.intent(wanted.lock)
     intent = replace(wanted, epoch=head.root.fences.get(wanted.lock, 0) + 1)
@@ -163,8 +189,7 @@ def _try_once(table: OpenTable, wanted: Intent, take_over: bool, heartbeat: Hear
     except UnderlayError:
         _withdraw(store, key, intent)
         raise
-    intent = replace(intent, started_us=to_us(began))
-    return HeldJob(table.holding(head.revision, intent.lock, intent.epoch), head.revision, intent, heartbeat)
+    return head.revision, replace(intent, started_us=to_us(began))
 
 
 def _is_free(store: Store, key: str, wanted: Intent) -> bool:

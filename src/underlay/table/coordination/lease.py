@@ -6,6 +6,8 @@ its reader then learns that it lost it, and reads of the version may fail as Sna
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 import msgspec
 from msgspec.structs import replace
 
@@ -17,6 +19,8 @@ from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
 from underlay.table.coordination.held import HeldObject
 from underlay.table.coordination.liveness import FORMAT, SeenBeacon, check_name, list_kept, name_of, read_ttl
 from underlay.table.open_table import Head
+
+T = TypeVar("T")
 
 TTL_SECONDS = 600.0
 _CHANCE_DIGITS = 16
@@ -59,18 +63,36 @@ def decode_lease(data: memoryview) -> LeaseRecord:
     return lease
 
 
-class HeldLease(HeldObject):
-    """A version that this process keeps from being expired."""
+class Lease(HeldObject, Generic[T]):
+    """A version that this process keeps from being expired, until it is released, which a `with` does. A thread renews
+    it.
 
-    def __init__(self, head: Head, lease: LeaseRecord, heartbeat: Heartbeat) -> None:
-        self.head = head
+    `table` is the table at that version, which may be expired once the lease is lost.
+    """
+
+    def __init__(self, head: Head, table: T, lease: LeaseRecord, heartbeat: Heartbeat) -> None:
+        self.table = table
         self.lease = lease
+        self._revision = head.revision
         self._store = head.revision.store
         self._surroundings = head.revision.surroundings
         self._key = head.revision.keys.lease(lease.reader)
         self._store.put(self._key, encode_lease(lease))
         self._tell()
         super().__init__(lease.ttl_us, heartbeat)
+
+    @property
+    def reader(self) -> str:
+        """The name of the lease in the store."""
+        return self.lease.reader
+
+    @property
+    def version(self) -> int:
+        """The version that is kept."""
+        return self.lease.version
+
+    def __repr__(self) -> str:
+        return f"Lease({self.table!r}, reader={self.reader!r})"
 
     def _put_again(self) -> bool:
         if self._store.head(self._key) is None:
@@ -86,15 +108,16 @@ class HeldLease(HeldObject):
 
     def _tell(self) -> None:
         if self._surroundings.registry is not None:
-            revision = self.head.revision
-            self._surroundings.registry.saw_reader(revision.keys, revision.id, self.lease.reader)
+            self._surroundings.registry.saw_reader(self._revision.keys, self._revision.id, self.lease.reader)
 
 
 def take_lease(
-    head: Head, *, name: str | None = None, ttl_seconds: float = TTL_SECONDS, heartbeat: Heartbeat = HEARTBEAT
-) -> HeldLease:
-    """Keep the version from being expired. One request. `name` is the beginning of the reader's; the writer's
-    otherwise."""
+    head: Head, table: T, *, name: str | None = None, ttl_seconds: float = TTL_SECONDS, heartbeat: Heartbeat = HEARTBEAT
+) -> Lease[T]:
+    """Keep the version from being expired. One request.
+
+    `table` is what `Lease.table` is. The reader's name begins with `name`, or with the writer's.
+    """
     surroundings = head.revision.surroundings
     chance = surroundings.new_commit_id()[:_CHANCE_DIGITS]
     beginning = name_of(surroundings.writer) if name is None else check_name(name, "reader")
@@ -107,7 +130,7 @@ def take_lease(
         renewed_us=now_us,
         ttl_us=read_ttl(ttl_seconds),
     )
-    return HeldLease(head, lease, heartbeat)
+    return Lease(head, table, lease, heartbeat)
 
 
 def list_leases(store: Store, keys: RevisionKeys) -> list[SeenBeacon[LeaseRecord]]:

@@ -1,49 +1,22 @@
-"""Jobs that write a table: one holder at a time, whose commits are refused once another took over."""
+"""Jobs that write and leases of readers, as the store has them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-from underlay.api.held import Held, look_at_tables
+from underlay.api.info import look_at_tables
 from underlay.api.moment import show_moment
 from underlay.errors import Damaged, Unsupported
 from underlay.index.catalog import TableRecord
+from underlay.index.keys import RevisionKeys
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.coordination.intent import EXCLUSIVE, Intent, list_intents
-from underlay.table.coordination.job import HeldJob
+from underlay.table.coordination.lease import LeaseRecord
+from underlay.table.coordination.lease import list_leases as list_of_revision
 from underlay.table.coordination.liveness import SeenBeacon
 from underlay.table.versions.revision import Revision
-
-if TYPE_CHECKING:
-    from underlay.api.table import Table
-
-
-class Job(Held):
-    """A job that is held until it is released, which a `with` does. Made by `Table.job`.
-
-    A thread renews it. `table` is the table to write to: its commits raise JobTakenOver once another has the job.
-    """
-
-    def __init__(self, held: HeldJob, table: Table) -> None:
-        super().__init__(held)
-        self._held = held
-        self.table = table
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self._held.intent.job
-
-    @property
-    def epoch(self) -> int:
-        """How often the job was taken until now. Each holder has another one."""
-        return self._held.intent.epoch
-
-    def __repr__(self) -> str:
-        return f"Job({self.table.name!r}, {self.name!r}, epoch={self.epoch})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +53,7 @@ def _jobs_of(lake: LakeCatalog, name: str, record: TableRecord) -> list[JobInfo]
     revision = Revision(lake.store, record.folder, record.active, lake.surroundings)
     seen = list_intents(lake.store, revision.keys)
     fences = _fences(revision) if seen else None
-    return [_describe(name, one, fences) for one in seen]
+    return [_job_info(name, one, fences) for one in seen]
 
 
 def _fences(revision: Revision) -> Mapping[str, int] | None:
@@ -91,7 +64,7 @@ def _fences(revision: Revision) -> Mapping[str, int] | None:
         return None
 
 
-def _describe(table: str, seen: SeenBeacon[Intent], fences: Mapping[str, int] | None) -> JobInfo:
+def _job_info(table: str, seen: SeenBeacon[Intent], fences: Mapping[str, int] | None) -> JobInfo:
     intent, found = seen.record, seen.found
     if intent is None:
         return JobInfo(
@@ -120,4 +93,54 @@ def _describe(table: str, seen: SeenBeacon[Intent], fences: Mapping[str, int] | 
         is_exclusive=intent.is_exclusive,
         is_alive=seen.is_alive,
         is_fenced=None if fences is None else fences.get(intent.lock, 0) > intent.epoch,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseInfo:
+    """A lease as the store has it. `renewed` is by the store's clock, `started` by the reader's.
+
+    One that cannot be read is listed by its key: `problem` says why, and what only it tells is None.
+    """
+
+    table: str
+    revision: str
+    reader: str
+    owner: str | None
+    version: int | None
+    started: datetime | None
+    renewed: datetime
+    ttl: timedelta
+    is_alive: bool
+    """Whether it was renewed within its time to live."""
+    problem: str | None = None
+
+
+def list_leases(lake: LakeCatalog, name: str | None = None) -> list[LeaseInfo]:
+    """The leases on a table's versions, or on those of all tables, older revisions included. One request for a revision
+    without any, tables side by side. Raises TableNotFound."""
+    return look_at_tables(lake, name, lambda table, record: _leases_of(lake, table, record))
+
+
+def _leases_of(lake: LakeCatalog, name: str, record: TableRecord) -> list[LeaseInfo]:
+    return [
+        _lease_info(name, revision, one)
+        for revision in record.revisions
+        for one in list_of_revision(lake.store, RevisionKeys.of(record.folder, revision))
+    ]
+
+
+def _lease_info(table: str, revision: str, seen: SeenBeacon[LeaseRecord]) -> LeaseInfo:
+    lease, found = seen.record, seen.found
+    return LeaseInfo(
+        table=table,
+        revision=revision,
+        reader=found.name,
+        owner=lease.owner if lease else None,
+        version=lease.version if lease else None,
+        started=show_moment(lease.started_us) if lease else None,
+        renewed=found.modified,
+        ttl=seen.ttl,
+        is_alive=seen.is_alive,
+        problem=str(found.problem) if found.problem else None,
     )

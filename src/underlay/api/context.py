@@ -1,0 +1,85 @@
+"""What one process has open of a lake, in one value that its tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+from threading import Lock
+
+from underlay.cache.objects import DecodedCache
+from underlay.cache.settings import disk_cache, memory_cache
+from underlay.index.catalog import Catalog, find_table
+from underlay.index.keys import RevisionKeys
+from underlay.index.root import SegmentRef
+from underlay.index.segment.segment import Segment
+from underlay.registry.registry import Registry
+from underlay.scan.read.file_stores import FileStores
+from underlay.store.store import Store
+from underlay.table.catalog.lake import LakeCatalog
+from underlay.table.catalog.open_by_registry import open_catalog, open_revision
+from underlay.table.open_table import OpenTable
+from underlay.table.versions.environment import Surroundings
+from underlay.table.versions.revision import Revision
+
+
+class LakeContext:
+    """The open resources of a lake: its catalog and store, stores of registered files, caches, the registry.
+
+    Made once for each `Lake`, and handed to every table and scan of it. Safe for many threads.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        options: Mapping[str, str] | None = None,
+        max_staleness_seconds: float = 0.0,
+        surroundings: Surroundings | None = None,
+        registry: Registry | None = None,
+    ) -> None:
+        self.registry = registry
+        self.catalog = LakeCatalog(store, replace(surroundings or Surroundings(), registry=registry))
+        self.stores = FileStores(store, options)
+        self.cache = DecodedCache(
+            memory=memory_cache(), disk=disk_cache(), shared=registry.pieces if registry is not None else None
+        )
+        self.max_staleness_seconds = max_staleness_seconds
+        self._lock = Lock()
+        self._opened: dict[str, tuple[str, OpenTable]] = {}
+
+    def newest_catalog(self) -> Catalog:
+        """The newest entry of the catalog, within the staleness. Raises NotFound without a lake."""
+        if self.catalog.is_open:
+            return self.catalog.catalog(self.max_staleness_seconds)
+        open_catalog(self.catalog)
+        return self.catalog.catalog(inf)  # it was looked for just now, or nothing is known
+
+    def open_table(self, name: str) -> OpenTable:
+        """The table that has this name now. What is known of it is kept for as long as it is the same table.
+
+        Raises TableNotFound.
+        """
+        with self._lock:
+            known = self._opened.get(name)
+        staleness = self.max_staleness_seconds if self.catalog.is_open else inf
+        revision = open_revision(self.catalog, name) if known is None else None
+        record = find_table(self.catalog.catalog(staleness), name)
+        if known is not None and known[0] == record.active:
+            return known[1]
+        if revision is None or revision.id != record.active:
+            revision = Revision(self.catalog.store, record.folder, record.active, self.catalog.surroundings)
+        opened = OpenTable(self.catalog, name, self._load_segment, revision)
+        return self._keep(opened.active(inf), opened)
+
+    def open_new_table(self, name: str, revision: Revision) -> OpenTable:
+        """A table that was just created with this revision. Makes no request: it must not fail, the table is there."""
+        return self._keep(revision, OpenTable(self.catalog, name, self._load_segment, revision))
+
+    def _keep(self, revision: Revision, opened: OpenTable) -> OpenTable:
+        with self._lock:
+            self._opened[opened.name] = (revision.id, opened)
+        return opened
+
+    def _load_segment(self, store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
+        return self.cache.segment(store, keys.segment(ref.id), ref)

@@ -1,0 +1,79 @@
+"""What users are told about the tables of a lake, their revisions and their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import TypeVar
+
+from underlay.api.moment import show_moment
+from underlay.index.catalog import TableRecord, find_table
+from underlay.index.root import Root
+from underlay.ingest.exactly_once.commit_claimed import run_of
+from underlay.runtime.threads import side_by_side
+from underlay.table.catalog.lake import LakeCatalog
+
+T = TypeVar("T")
+
+_TABLES_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInfo:
+    """A table of a lake. `folder` is where its revisions lie, `revision` the active one."""
+
+    name: str
+    folder: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionInfo:
+    """One physical incarnation of a table."""
+
+    id: str
+    is_active: bool
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One commit. `counts` says what it did, the other numbers what the table then had."""
+
+    version: int
+    committed: datetime
+    operation: str
+    counts: dict[str, int]
+    row_count: int
+    file_count: int
+    data_bytes: int
+    writer: str
+    commit_id: str
+    run: str | None = None
+    """The run of an ingest that committed it."""
+
+
+def describe(root: Root) -> Version:
+    """The version of a root."""
+    return Version(
+        version=root.version,
+        committed=show_moment(root.committed_us),
+        operation=root.operation.value,
+        counts=dict(root.counts),
+        row_count=root.row_count,
+        file_count=root.file_count,
+        data_bytes=root.data_bytes,
+        writer=root.writer,
+        commit_id=root.commit_id,
+        run=run_of(root),
+    )
+
+
+def look_at_tables(lake: LakeCatalog, name: str | None, look: Callable[[str, TableRecord], list[T]]) -> list[T]:
+    """What `look` finds at a table, or at all, side by side and in the order of names. Raises TableNotFound."""
+    catalog = lake.catalog()
+    records = catalog.tables if name is None else {name: find_table(catalog, name)}
+    found = side_by_side(lambda table: look(*table), sorted(records.items()), _TABLES_AT_ONCE)
+    return list(chain.from_iterable(found))
