@@ -18,8 +18,9 @@ from bench.trips import trips
 from underlay.api.lake import Lake, connect
 from underlay.api.plan import Plan
 from underlay.cache.settings import memory_cache
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
 from underlay.store.store import Store
+from underlay.store.testing import CountingStore
 from underlay.table.versions.environment import Surroundings, wait_for_background
 
 APPENDED_ROWS = 1000

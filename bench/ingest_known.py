@@ -20,7 +20,8 @@ from underlay.api.lake import connect
 from underlay.index.root import PageRef, SourceRecord
 from underlay.index.root import Sources as Tree
 from underlay.index.sources.tree import JOURNAL_RECORDS, insert
-from underlay.store import CountingStore, Store, open_store
+from underlay.store import Store, open_store
+from underlay.store.testing import CountingStore
 from underlay.store.testing.wrapper import Request, StoreMethod
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.open_table import OpenTable

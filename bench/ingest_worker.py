@@ -18,7 +18,8 @@ from bench.spark_systems import Underlay
 from bench.spark_worker import Reply, Request, Requests, Worker, serve
 from underlay.api.lake import Lake, connect
 from underlay.spark import ingest
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
+from underlay.store.testing import CountingStore
 
 _HASHES = 1 << 20
 """Hashes of rows are below, so that a float holds their sum."""

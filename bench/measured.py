@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.systems.known import OURS
 from bench.timing import medians
-from underlay.store import CountingStore
+from underlay.store.testing import CountingStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

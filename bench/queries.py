@@ -14,7 +14,8 @@ from bench.systems.known import OURS, load_system
 from bench.systems.ours import Underlay
 from bench.systems.system import System
 from bench.timing import sample
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
+from underlay.store.testing import CountingStore
 
 TIME_TARGET = 0.25
 PLAN_TARGET = 0.1

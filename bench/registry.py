@@ -39,7 +39,8 @@ from bench.systems.world import World
 from bench.timing import save
 from bench.trips import write_files
 from underlay.api.lake import connect
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
+from underlay.store.testing import CountingStore
 
 CASES = ("local", "s3", "restore")
 SECONDS_TO_RESTORE = 60.0

@@ -19,7 +19,8 @@ from bench.spark_rows import SCHEMA, Dataset
 from underlay.api.lake import Lake, connect
 from underlay.spark import append, read_table, session
 from underlay.spark.start.open_session import driver_settings, start_on
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
+from underlay.store.testing import CountingStore
 
 _MACHINE_MB = 12 << 10
 """What the machine is taken to have, so that all get the same memory: a quarter of it."""

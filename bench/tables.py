@@ -33,7 +33,8 @@ from bench.systems.known import OURS, SLOW_TO_IMPORT, SYSTEMS
 from bench.systems.ours import TABLE, Underlay
 from bench.timing import sample, save
 from bench.trips import write_files
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
+from underlay.store.testing import CountingStore
 
 CASES = ("import", "time", "point", "sum", "count", "plan", "cold", "growth", "append", "opens")
 _LIBRARIES = ("deltalake", "duckdb", "pyiceberg", "pyarrow")

@@ -9,7 +9,7 @@ from typing import ClassVar
 from bench.systems.ours import Underlay
 from bench.systems.world import World
 from underlay.api.lake import Lake, connect
-from underlay.store import CountingStore
+from underlay.store.testing import CountingStore
 
 NONE = "none"
 

@@ -15,7 +15,8 @@ from underlay.ingest.exactly_once.commit_claimed import commit_claimed
 from underlay.ingest.exactly_once.ledger import sort_out
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.source import Source
-from underlay.store import CountingStore, Store
+from underlay.store import Store
+from underlay.store.testing import CountingStore
 from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.versions.environment import uuid7
 

@@ -8,6 +8,8 @@ import pytest
 from underlay.store.open import open_store
 from underlay.store.store import Store
 
+pytest.register_assert_rewrite("underlay.store.testing.contract")
+
 KINDS = ["local", "memory", "seaweedfs", "moto"]
 
 

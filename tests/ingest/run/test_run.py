@@ -41,8 +41,8 @@ from underlay.ingest.work.options import read_options
 from underlay.ingest.work.progress import NoProgress
 from underlay.ingest.work.work_unit import WorkDone, WorkUnit
 from underlay.ingest.work.workers import LocalWorkers, Workers
-from underlay.store import CountingStore
 from underlay.store.store import Store
+from underlay.store.testing import CountingStore
 from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create

@@ -16,7 +16,8 @@ from underlay.errors import Damaged, InvalidRequest, NotFound, TableNotFound, Un
 from underlay.local.dataset.dataset import TableDataset
 from underlay.local.sql.run import run_sql
 from underlay.scan.query import Query
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
+from underlay.store.testing import CountingStore
 
 TRIPS = pa.table(
     {"id": [1, 2, 3, 4, 5], "zone": ["JFK", "LGA", None, "JFK", "EWR"], "fare": [10.0, 20.0, 30.0, 4.0, 5.0]}

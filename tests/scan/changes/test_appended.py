@@ -15,7 +15,8 @@ from underlay.change.rows.append import add_rows
 from underlay.errors import Inconsistent, InvalidRequest, Unsupported, VersionNotFound
 from underlay.scan.changes.appended import Appends, Limit, Position, after, at_version, whole_table
 from underlay.scan.query import Query
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
+from underlay.store.testing import CountingStore
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.environment import Surroundings, wait_for_background
 from underlay.table.versions.revision import Revision

@@ -14,7 +14,8 @@ from underlay.prune.parse.sql import parse_where
 from underlay.scan.query import Query, row_filter_of
 from underlay.scan.read.footer_places import REQUEST_BYTES, is_cheaper_by_footers
 from underlay.scan.slabs import slab_reads
-from underlay.store import CountingStore, open_store
+from underlay.store import open_store
+from underlay.store.testing import CountingStore
 
 FILES = 300
 SCHEMA = pa.schema(
