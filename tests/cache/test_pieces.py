@@ -9,7 +9,7 @@ from deflate import crc32
 
 from tests.cache.remote import remote_store
 from underlay.cache.disk import DiskCache
-from underlay.cache.pieces import is_remote, piece_fetcher
+from underlay.cache.pieces import piece_fetcher
 from underlay.errors import ChecksumMismatch, Replaced
 from underlay.store.open import open_store
 from underlay.store.store import Store
@@ -42,7 +42,7 @@ def test_every_store_gives_the_same_bytes(store: Store, disk: DiskCache, has_dis
 
 def test_only_remote_stores_go_through_the_disk_cache(store: Store, disk: DiskCache) -> None:
     piece_fetcher(store, "object", "v", disk)(RANGES)
-    assert (disk.stats().misses > 0) == is_remote(store)
+    assert (disk.stats().misses > 0) == store.is_remote
 
 
 def test_a_remote_object_is_fetched_once(disk: DiskCache) -> None:

@@ -17,6 +17,8 @@ T = TypeVar("T")
 class FarStore(StoreWrapper):
     """Says that it is elsewhere."""
 
+    is_remote = True
+
     @property
     def url(self) -> str:
         return "far://" + self.inner.url.partition("://")[2]

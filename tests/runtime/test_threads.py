@@ -9,8 +9,8 @@ from underlay.runtime.threads import side_by_side
 
 AT_EXIT = """
 import atexit
-from underlay.runtime.threads import map_in_threads
-atexit.register(lambda: print(map_in_threads(lambda n: n * n, range(5), 3)))
+from underlay.runtime.threads import side_by_side
+atexit.register(lambda: print(side_by_side(lambda n: n * n, range(5), 3)))
 """
 
 

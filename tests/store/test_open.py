@@ -9,6 +9,7 @@ from underlay.errors import InvalidRequest
 from underlay.store.local import LocalStore
 from underlay.store.open import Option, open_store
 from underlay.store.remote import RemoteStore
+from underlay.store.testing import CountingStore
 
 
 def test_paths_and_file_urls_are_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -80,3 +81,12 @@ def test_what_is_not_understood_is_refused_without_showing_values(url: str, opti
         open_store(url, options)
     assert "hunter2" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_a_store_knows_whether_it_is_remote_and_how_much_to_ask_of_it_at_once(tmp_path: Path):
+    local, memory = open_store(tmp_path), open_store("memory://x")
+    remote = open_store("s3://bucket/lake", {"region": "us-east-1"})
+    assert [store.is_remote for store in (local, memory, remote)] == [False, False, True]
+    assert local.parallel_requests < remote.parallel_requests
+    counting = CountingStore(remote)
+    assert (counting.is_remote, counting.parallel_requests) == (True, remote.parallel_requests)

@@ -17,8 +17,6 @@ from underlay.table.catalog.lake import LakeCatalog
 
 T = TypeVar("T")
 
-_TABLES_AT_ONCE = 16
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableInfo:
@@ -75,5 +73,5 @@ def look_at_tables(lake: LakeCatalog, name: str | None, look: Callable[[str, Tab
     """What `look` finds at a table, or at all, side by side and in the order of names. Raises TableNotFound."""
     catalog = lake.catalog()
     records = catalog.tables if name is None else {name: find_table(catalog, name)}
-    found = side_by_side(lambda table: look(*table), sorted(records.items()), _TABLES_AT_ONCE)
+    found = side_by_side(lambda table: look(*table), sorted(records.items()), lake.store.parallel_requests)
     return list(chain.from_iterable(found))

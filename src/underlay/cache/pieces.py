@@ -11,14 +11,6 @@ from underlay.cache.disk import DiskCache, Fetch
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
-_NEAR = ("file:", "memory:")
-"""How the URLs of stores begin from which a read costs less than from the disk cache."""
-
-
-def is_remote(store: Store) -> bool:
-    """Whether a read from the store goes over a network."""
-    return not store.url.startswith(_NEAR)
-
 
 class SharedPieces(Protocol):
     """Bytes that other machines fetched before. It gives the right ones or none, and never raises."""
@@ -46,7 +38,7 @@ def piece_fetcher(
     With `crcs`, of all ranges that are asked for, no damaged bytes enter or leave a cache: ChecksumMismatch is raised.
     Bytes that come straight from the store are left to their reader to check.
     """
-    if not is_remote(store):
+    if not store.is_remote:  # a read costs less than one from the disk cache
         if if_match is None:
             return lambda ranges: store.map_ranges(key, ranges)
         return lambda ranges: store.get_ranges(key, ranges, if_match=if_match)

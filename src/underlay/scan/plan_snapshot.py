@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from underlay.index.root import SegmentRef
@@ -13,9 +12,9 @@ from underlay.plan.leaf_bounds import resolve
 from underlay.plan.part import Part
 from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune import Predicate, columns_of
+from underlay.runtime.threads import side_by_side
+from underlay.store.store import Store
 from underlay.table.versions.snapshot import Snapshot
-
-_LOADERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ def parts_of(snapshot: Snapshot, predicate: Predicate) -> Parts:
     leaves = [leaf.id for leaf in resolve(snapshot.schema, columns_of(predicate)).values() if leaf is not None]
     is_kept = _surviving(snapshot, predicate, leaves)
     kept = [place for place, is_needed in enumerate(is_kept) if is_needed]
-    _prefetch([snapshot.segment(place) for place in kept], leaves)
+    _prefetch(snapshot.store, [snapshot.segment(place) for place in kept], leaves)
     skipped = tuple(ref for ref, is_needed in zip(refs, is_kept, strict=True) if not is_needed)
     return Parts(parts=tuple(snapshot.parts(kept)), skipped=skipped)
 
@@ -63,12 +62,6 @@ def _surviving(snapshot: Snapshot, predicate: Predicate, leaves: Sequence[int]) 
     return found
 
 
-def _prefetch(segments: Sequence[Segment], leaves: Sequence[int]) -> None:
+def _prefetch(store: Store, segments: Sequence[Segment], leaves: Sequence[int]) -> None:
     waiting = [segment for segment in segments if not segment.has_loaded(leaves)]
-    if len(waiting) <= 1:
-        for segment in waiting:
-            segment.prefetch(statistics=leaves)
-        return
-    with ThreadPoolExecutor(min(_LOADERS, len(waiting))) as pool:
-        for loading in [pool.submit(segment.prefetch, leaves) for segment in waiting]:
-            loading.result()
+    side_by_side(lambda segment: segment.prefetch(statistics=leaves), waiting, store.parallel_requests)

@@ -29,7 +29,7 @@ def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
     """
     row_filter = row_filter_of(query.predicate)
     tasks = (Task(slab.size_bytes * SPREAD, partial(_matching, slab, row_filter)) for slab in query.slabs())
-    workers = query.workers or default_workers(is_far=False)
+    workers = query.workers or default_workers(query.snapshot.store)
     for location, positions in run_in_order(tasks, workers=workers, budget_bytes=query.budget_bytes):
         if len(positions):
             yield location, positions

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.cache.objects import DecodedCache
-from underlay.cache.pieces import is_remote
 from underlay.errors import BadPredicate
 from underlay.plan import answers
 from underlay.plan.plan import BlockPlan
@@ -82,7 +81,7 @@ class Query:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the table's files."""
-        workers = self.workers or default_workers(is_far=is_remote(self.snapshot.store))
+        workers = self.workers or default_workers(self.snapshot.store)
         for table in run_in_order(self._tasks(), workers=workers, budget_bytes=self.budget_bytes):
             yield from answer(table, self.schema).to_batches()
 
@@ -96,8 +95,8 @@ class Query:
 
     def slabs(self) -> Iterator[SlabRead]:
         """The plan as pieces of work, in its order."""
-        is_far = is_remote(self.snapshot.store)
-        return slab_reads(self.plan, self._shape, self._locate, self.cache, is_far=is_far)
+        is_remote = self.snapshot.store.is_remote
+        return slab_reads(self.plan, self._shape, self._locate, self.cache, is_remote=is_remote)
 
     def _tasks(self) -> Iterator[Task[pa.Table]]:
         row_filter = row_filter_of(self.predicate)

@@ -79,14 +79,14 @@ def slab_reads(
     locate: Callable[[str], ObjectPlace],
     cache: DecodedCache | None = None,
     *,
-    is_far: bool = False,
+    is_remote: bool = False,
 ) -> Iterator[SlabRead]:
     """The reads of a plan, in its order. `shape_of` knows a layout's shape by its id.
 
     Fetches where the plan's columns lie in its files: one batch of requests for each segment, or, with a cache and a
-    store that `is_far`, the footers of few files of a large one; nothing that was fetched before.
+    store that `is_remote`, the footers of few files of a large one; nothing that was fetched before.
     """
-    footers = _prefetch(plan, locate, cache, is_far=is_far)
+    footers = _prefetch(plan, locate, cache, is_remote=is_remote)
     for file in plan.files():
         shape = shape_of(file.layout)
         by_footer = None if footers is None else footers.blocks(file, shape)
@@ -108,13 +108,13 @@ def slab_reads(
 
 
 def _prefetch(
-    plan: BlockPlan, locate: Callable[[str], ObjectPlace], cache: DecodedCache | None, *, is_far: bool
+    plan: BlockPlan, locate: Callable[[str], ObjectPlace], cache: DecodedCache | None, *, is_remote: bool
 ) -> FooterPlaces | None:
     by_footers = []
     for number, choice in enumerate(plan.choices):
         if not len(choice.blocks):
             continue
-        if cache is not None and is_far and is_cheaper_by_footers(choice, plan.columns):
+        if cache is not None and is_remote and is_cheaper_by_footers(choice, plan.columns):
             by_footers.append(number)
         else:
             choice.part.segment.prefetch(statistics=plan.columns, places=plan.columns)

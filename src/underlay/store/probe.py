@@ -8,9 +8,9 @@ version. `probe_store` finds out before the first table is made.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 from underlay.errors import Unavailable, Unsupported
+from underlay.runtime.threads import side_by_side
 from underlay.store.store import Outcome, Store
 
 FOLDER = "_probe"
@@ -70,8 +70,7 @@ def _check_race(store: Store, keys: list[str]) -> None:
     """Many create one key at once: at most one is told that it did, and its bytes stay."""
     keys.append(f"{FOLDER}/{os.urandom(8).hex()}")
     contents = [f"racer {number}".encode() for number in range(_RACERS)]
-    with ThreadPoolExecutor(_RACERS) as pool:
-        outcomes = list(pool.map(lambda content: store.create(keys[-1], content), contents))
+    outcomes = side_by_side(lambda content: store.create(keys[-1], content), contents, _RACERS)
     winners = [content for content, outcome in zip(contents, outcomes, strict=True) if outcome is Outcome.DONE]
     if len(winners) > 1:
         raise _unsupported(store, f"{len(winners)} of {_RACERS} creates of one key at once were reported as done")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 import obstore
 from obstore.exceptions import NotSupportedError
 
 from underlay.errors import NotFound, UnderlayError
+from underlay.runtime.threads import side_by_side
 from underlay.store.coalesce import check_size, cut, join
 from underlay.store.key import check_folder, check_key
 from underlay.store.remote_errors import ERRORS, RequestFailure, create_outcome, explain, read_failure
@@ -25,8 +25,6 @@ T = TypeVar("T")
 _PAGE = 1000
 """Objects in a page of a listing: what S3 gives at most."""
 _PART_BYTES = 16 << 20
-_PARALLEL_REQUESTS = 10
-"""Ranged reads at once; obstore's own number."""
 
 
 class RemoteStore(Store):
@@ -170,10 +168,7 @@ class RemoteStore(Store):
             check_size(result.meta["size"], size_bytes, self._place(key))
             return memoryview(result.bytes())
 
-        if len(joined) <= 1:
-            return [fetch(wanted) for wanted in joined]
-        with ThreadPoolExecutor(min(len(joined), _PARALLEL_REQUESTS)) as pool:
-            return list(pool.map(fetch, joined))
+        return side_by_side(fetch, joined, self.parallel_requests)
 
     def _tail_by_size(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
         """The tail where suffix ranges are not to be had, of one state of the object."""

@@ -23,6 +23,10 @@ from underlay.values.ranges import ByteRange
 Data = bytes | bytearray | memoryview
 """What can be put."""
 
+_THIS_MACHINE = ("file:", "memory:")
+_REMOTE_REQUESTS = 16
+_LOCAL_REQUESTS = 8
+
 
 class Outcome(Enum):
     """What is known after `create`."""
@@ -57,6 +61,16 @@ class Store(ABC):
 
     gap_bytes: int = 0
     """Ranges at most this far apart are fetched together unless the caller says otherwise."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether requests go over a network, so that it pays to make fewer and more of them at once."""
+        return not self.url.startswith(_THIS_MACHINE)
+
+    @property
+    def parallel_requests(self) -> int:
+        """How many small reads to make at once. Reads from this machine mostly wait for each other's Python code."""
+        return _REMOTE_REQUESTS if self.is_remote else _LOCAL_REQUESTS
 
     @property
     @abstractmethod

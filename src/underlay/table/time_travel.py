@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -12,6 +11,7 @@ from underlay.errors import Damaged, InvalidRequest, Unsupported, VersionNotFoun
 from underlay.index.catalog import find_table, find_tag
 from underlay.index.operation import Operation
 from underlay.index.root import Root
+from underlay.runtime.threads import side_by_side
 from underlay.table.catalog.changes import tag_version
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
@@ -94,9 +94,7 @@ def history(revision: Revision, limit: int | None = None, newest: int | None = N
     versions = range(newest, oldest - 1, -1) if limit != 0 else range(0)
     for begin in range(0, len(versions), _BATCH):
         batch = versions[begin : begin + _BATCH]
-        with ThreadPoolExecutor(len(batch)) as pool:
-            roots = list(pool.map(revision.root, batch))
-        yield from roots
+        yield from side_by_side(revision.root, batch, revision.store.parallel_requests)
 
 
 def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:

@@ -57,8 +57,8 @@ def fresh(folder: Path) -> tuple[Table, CountingStore, DecodedCache]:
     return underlay.connect(store).table("a.t"), store, DecodedCache(memory=MemoryCache(1 << 28), disk=None)
 
 
-def read(query: Query, cache: DecodedCache | None, *, is_far: bool) -> pa.Table:
-    slabs = slab_reads(query.plan, query._shape, query._locate, cache, is_far=is_far)
+def read(query: Query, cache: DecodedCache | None, *, is_remote: bool) -> pa.Table:
+    slabs = slab_reads(query.plan, query._shape, query._locate, cache, is_remote=is_remote)
     return pa.concat_tables([slab.rows(row_filter_of(query.predicate)) for slab in slabs])
 
 
@@ -66,8 +66,8 @@ def read(query: Query, cache: DecodedCache | None, *, is_far: bool) -> pa.Table:
 def test_rows_by_footers_are_those_by_places(folder: Path, where: str):
     table, _, cache = fresh(folder)
     query = table.query(None, parse_where(where))
-    found = read(query, cache, is_far=True)
-    assert found.equals(read(query, None, is_far=False))
+    found = read(query, cache, is_remote=True)
+    assert found.equals(read(query, None, is_remote=False))
     expected = [n for n in range(FILES * 20) if where_holds(where, n)]
     assert found["n"].to_pylist() == expected
 
@@ -81,9 +81,9 @@ def test_few_files_of_a_large_segment_cost_their_footers_and_not_its_places(fold
     query = table.query(None, parse_where("n = 77"))
     assert is_cheaper_by_footers(query.plan.choices[0], query.plan.columns)
     store.reset()
-    read(query, cache, is_far=True)
+    read(query, cache, is_remote=True)
     assert store.received_bytes() < REQUEST_BYTES
-    read(query, cache, is_far=True)
+    read(query, cache, is_remote=True)
     assert store.request_count() == 3  # the footer once, the chunks twice
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from underlay.scan.read.pipeline import Task, run_in_order
+from underlay.scan.read.pipeline import MAX_WORKERS, Task, default_workers, run_in_order
+from underlay.store import open_store
 
 WAIT_SECONDS = 240
 
@@ -79,14 +81,14 @@ def test_a_task_larger_than_the_budget_runs_alone():
     assert list(run_in_order([Task(100, alone) for _ in range(20)], workers=4, budget_bytes=10)) == [True] * 20
 
 
-@pytest.mark.parametrize(("count", "workers"), [(1, None), (1, 8), (5, 1)])
-def test_one_task_or_one_worker_runs_in_the_callers_thread(count: int, workers: int | None):
+@pytest.mark.parametrize(("count", "workers"), [(1, 8), (5, 1)])
+def test_one_task_or_one_worker_runs_in_the_callers_thread(count: int, workers: int):
     threads = list(run_in_order([Task(1, threading.get_ident) for _ in range(count)], workers=workers))
     assert threads == [threading.get_ident()] * count
 
 
 def test_no_task_is_no_result():
-    assert list(run_in_order([])) == []
+    assert list(run_in_order([], workers=2)) == []
 
 
 def test_tasks_are_asked_for_as_they_are_needed():
@@ -159,3 +161,8 @@ def test_many_callers_at_once_do_not_wait_for_each_other():
 
 def scan_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("underlay-scan")]
+
+
+def test_a_remote_store_is_read_by_many_threads_and_a_local_one_by_as_many_as_there_are_cores():
+    assert default_workers(open_store("s3://bucket/lake", {"region": "us-east-1"})) == MAX_WORKERS
+    assert default_workers(open_store("memory://local")) <= (os.cpu_count() or 1) + 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from time import perf_counter
 
@@ -27,6 +27,7 @@ from underlay.index.segment.subset import FileSubset, PartitionedFiles
 from underlay.parquet.bulk.stack import FOOTERS_AT_ONCE
 from underlay.parquet.footer.tail import GUESS_BYTES, TAIL_BYTES, read_tail
 from underlay.scan.read.file_stores import LOCAL, FileStores
+from underlay.scan.read.pipeline import Task, run_in_order
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 from underlay.store import Store
@@ -35,7 +36,6 @@ from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head, OpenTable
 from underlay.values.ranges import ByteRange
 
-_READERS = 16
 _TASK_FILES = 32
 _PAGE_BYTES = 4096
 _MANY = 256
@@ -121,14 +121,14 @@ def _read_all(files: Sequence[FoundFile], progress: Progress | None) -> list[_Re
 
 
 def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[_Read]]:
-    """All footers, in order. Threads read them, unless they are many files of this machine that need no waiting for:
-    those are read faster without."""
-    size = max(1, min(_TASK_FILES, len(files) // (4 * _READERS)))
+    """All footers, in order. Threads read them, except many files of this machine that come at once: those are read
+    faster without."""
+    stores = {file.place.store for file in files}
+    at_once = max(store.parallel_requests for store in stores)
+    size = max(1, min(_TASK_FILES, len(files) // (4 * at_once)))
     tasks = [files[begin : begin + size] for begin in range(0, len(files), size)]
     done = 0
-    if len(files) >= _MANY and all(
-        store.url.startswith(f"{LOCAL}://") for store in {file.place.store for file in files}
-    ):
+    if len(files) >= _MANY and all(store.url.startswith(f"{LOCAL}://") for store in stores):
         is_waiting = False
         while done < len(tasks) and not is_waiting:
             begin = perf_counter()
@@ -136,9 +136,8 @@ def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[_Read]]:
             is_waiting = perf_counter() - begin > _WAITING_SECONDS * len(reads)
             yield reads
             done += 1
-    if done < len(tasks):
-        with ThreadPoolExecutor(min(_READERS, len(tasks))) as pool:
-            yield from pool.map(_read_footers, tasks[done:])
+    waiting = (Task(len(task) * GUESS_BYTES, partial(_read_footers, task)) for task in tasks[done:])
+    yield from run_in_order(waiting, workers=at_once)
 
 
 def _read_footers(files: Sequence[FoundFile]) -> list[_Read]:

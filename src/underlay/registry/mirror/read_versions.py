@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from underlay.cache.pieces import is_remote
 from underlay.errors import Inconsistent, NotFound, UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.index.outline import FileFacts, Outline, decode_outline, facts_of
@@ -40,7 +39,7 @@ class Listing:
 
 def readers(store: Store) -> int:
     """Threads that read: many wait for a far store; at a near one they would only wait for each other."""
-    return READERS if is_remote(store) else 1
+    return READERS if store.is_remote else 1
 
 
 def list_revision(store: Store, keys: RevisionKeys) -> Listing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +12,12 @@ from underlay.plan.plan import BlockPlan, PlannedFile
 from underlay.pm.format.blocks import bloom_places
 from underlay.pm.format.sidecar import Sidecar
 from underlay.pm.prune.domains import leaf_domain
+from underlay.runtime.threads import side_by_side
 from underlay.scan.blooms.sidecars import Sidecars
 from underlay.scan.blooms.stored import Bitsets, read_stored_blooms
 from underlay.scan.blooms.table import BloomTable
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
-
-_FETCHERS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +64,10 @@ class BloomLoader:
         own = [file for file in missing if file.sidecar_bytes]
         others = [(file, self.locate(file.location)) for file in missing if not file.sidecar_bytes]
         if own:
-            with ThreadPoolExecutor(min(_FETCHERS, len(own))) as pool:
-                for file, sidecar in zip(own, pool.map(self._sidecar, own), strict=True):
-                    self._add(plan, file, self._inlined(file, sidecar, candidates.fields), candidates.fields)
+            store, _ = self.locate(own[0].location)
+            sidecars = side_by_side(self._sidecar, own, store.parallel_requests)
+            for file, sidecar in zip(own, sidecars, strict=True):
+                self._add(plan, file, self._inlined(file, sidecar, candidates.fields), candidates.fields)
         if others:
             leaves = {file.layout: self._leaves(file.layout, candidates.fields) for file, _ in others}
             for file, bitsets in read_stored_blooms(others, leaves):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import numpy as np
@@ -13,10 +12,10 @@ from underlay.parquet.bulk.stack import Stack, read_stacks
 from underlay.parquet.footer.tail import TAIL_BYTES
 from underlay.parquet.write.bloom import encode_header, parse_header
 from underlay.plan.plan import PlannedFile
+from underlay.runtime.threads import side_by_side
 from underlay.scan.read.file_stores import ObjectPlace
 from underlay.values.ranges import ByteRange
 
-_FETCHERS = 16
 _BATCH = 512
 
 Bitsets = dict[int, list[bytes | memoryview | None]]
@@ -27,16 +26,16 @@ def read_stored_blooms(
     files: Sequence[tuple[PlannedFile, ObjectPlace]], leaves: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[PlannedFile, Bitsets]]:
     """The filters of some leaves (by layout) of each file. Two requests for each: its footer, then its filters."""
-    with ThreadPoolExecutor(min(_FETCHERS, len(files))) as pool:
-        for begin in range(0, len(files), _BATCH):
-            batch = files[begin : begin + _BATCH]
-            footers = list(pool.map(_read_footer, batch))
-            tasks = []
-            for stack, indices in read_stacks(footers):
-                for at, index in enumerate(indices):
-                    file, place = batch[index]
-                    tasks.append((file, place, _ranges(stack, at, file, leaves[file.layout])))
-            yield from zip((file for file, _, _ in tasks), pool.map(_read_filters, tasks), strict=True)
+    at_once = max(place.store.parallel_requests for _, place in files)
+    for begin in range(0, len(files), _BATCH):
+        batch = files[begin : begin + _BATCH]
+        footers = side_by_side(_read_footer, batch, at_once)
+        tasks = []
+        for stack, indices in read_stacks(footers):
+            for at, index in enumerate(indices):
+                file, place = batch[index]
+                tasks.append((file, place, _ranges(stack, at, file, leaves[file.layout])))
+        yield from zip((file for file, _, _ in tasks), side_by_side(_read_filters, tasks, at_once), strict=True)
 
 
 def _read_footer(item: tuple[PlannedFile, ObjectPlace]) -> bytes:

@@ -22,7 +22,7 @@ from underlay.table.open_table import Head
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import SegmentLoader, Snapshot
 
-_FETCHERS = 8
+_BATCH = 8
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,8 +140,8 @@ class Appends:
         """The roots from a place up to the last one, read some at a time."""
         self._check(begin)
         parent = begin.parent
-        for first in range(begin.version, last + 1, _FETCHERS):
-            for root in self._fetch(range(first, min(first + _FETCHERS, last + 1))):
+        for first in range(begin.version, last + 1, _BATCH):
+            for root in self._fetch(range(first, min(first + _BATCH, last + 1))):
                 if root.parent_id != parent:
                     raise _other_history(self._revision, root.version, expected=parent, found=root.parent_id)
                 if root.terminal is not None:
@@ -152,11 +152,11 @@ class Appends:
     def _fetch(self, versions: Sequence[int]) -> list[Root]:
         missing = [version for version in versions if version not in self._roots]
         try:
-            found = side_by_side(self._revision.root, missing, _FETCHERS)
+            found = side_by_side(self._revision.root, missing, self._revision.store.parallel_requests)
         except VersionNotFound as error:
             error.hint = "What it added cannot be known any more. Begin anew, with another checkpoint."
             raise
-        if len(self._roots) > _FETCHERS * _FETCHERS:
+        if len(self._roots) > _BATCH * _BATCH:
             self._roots = {version: self._roots[version] for version in versions if version in self._roots}
         self._roots |= {root.version: root for root in found}
         return [self._roots[version] for version in versions]

@@ -7,7 +7,6 @@ thousand, its footer is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from underlay.cache.objects import DecodedCache
 from underlay.index.intake.statistics import chunk_begins
@@ -17,13 +16,13 @@ from underlay.parquet.footer.minimal import Chunk
 from underlay.plan.by_part import PartChoice
 from underlay.plan.part import distinct
 from underlay.plan.plan import BlockPlan, PlannedFile
+from underlay.runtime.threads import side_by_side
 from underlay.scan.read.file_read import BlockChunks
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
 
 REQUEST_BYTES = 64 << 10
 """What a request costs, in bytes that could be fetched instead."""
-_FETCHERS = 16
 
 
 def is_cheaper_by_footers(choice: PartChoice, columns: Sequence[int]) -> bool:
@@ -48,9 +47,10 @@ class FooterPlaces:
         """Fetch the footers of all kept files of these parts."""
         files = [file for file in plan.files() if file.part in parts]
         if files:
-            with ThreadPoolExecutor(min(_FETCHERS, len(files))) as pool:
-                for file, footer in zip(files, pool.map(self._footer, files), strict=True):
-                    self._footers[file.part, file.row] = footer
+            store, _ = self._locate(files[0].location)
+            footers = side_by_side(self._footer, files, store.parallel_requests)
+            for file, footer in zip(files, footers, strict=True):
+                self._footers[file.part, file.row] = footer
 
     def blocks(self, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks] | None:
         """The chunks of each block, None when the file's footer was not loaded."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Generic, TypeVar
 
+from underlay.store.store import Store
+
 T = TypeVar("T")
 
 DEFAULT_BUDGET_BYTES = 256 << 20
@@ -24,14 +26,13 @@ class Task(Generic[T]):
     run: Callable[[], T]
 
 
-def default_workers(*, is_far: bool = False) -> int:
-    """Threads for decoding: one for each core, and one more that waits for the store; many that wait for a far one."""
-    return MAX_WORKERS if is_far else min((os.cpu_count() or 1) + 1, MAX_WORKERS)
+def default_workers(store: Store) -> int:
+    """Threads that fetch and decode: one per core and one that waits for a local store; many that wait for a remote
+    one."""
+    return MAX_WORKERS if store.is_remote else min((os.cpu_count() or 1) + 1, MAX_WORKERS)
 
 
-def run_in_order(
-    tasks: Iterable[Task[T]], *, workers: int | None = None, budget_bytes: int = DEFAULT_BUDGET_BYTES
-) -> Iterator[T]:
+def run_in_order(tasks: Iterable[Task[T]], *, workers: int, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> Iterator[T]:
     """The results of `tasks` in their order.
 
     At most `budget_bytes` are under way or finished and not taken; a task that is larger than that runs alone. One
@@ -44,7 +45,7 @@ def run_in_order(
         for task in chain(first, given):
             yield task.run()
         return
-    with ThreadPoolExecutor(workers or default_workers(), thread_name_prefix="underlay-scan") as pool:
+    with ThreadPoolExecutor(workers, thread_name_prefix="underlay-scan") as pool:
         waiting: deque[tuple[Future[T], int]] = deque()
         held = 0
         try:

@@ -61,6 +61,16 @@ class StoreWrapper(Store):
         """That of the inner store."""
         return self.inner.url
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the inner store is."""
+        return self.inner.is_remote
+
+    @property
+    def parallel_requests(self) -> int:
+        """As many as of the inner store."""
+        return self.inner.parallel_requests
+
     def create(self, key: str, data: Data) -> Outcome:
         """See Store."""
         request = Request(op=StoreMethod.CREATE, keys=(key,), sent_bytes=len(data))

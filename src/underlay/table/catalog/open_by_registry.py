@@ -7,7 +7,6 @@ another history and is refused.
 
 from __future__ import annotations
 
-from underlay.cache.pieces import is_remote
 from underlay.errors import Damaged, RegistryRefused, Unsupported
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.versions.registry_protocol import Known
@@ -27,8 +26,8 @@ def open_revision(lake: LakeCatalog, name: str) -> Revision | None:
 
 def _begin(lake: LakeCatalog, name: str | None) -> Revision | None:
     registry = lake.registry
-    if registry is None or not is_remote(lake.store):
-        return None  # to ask a near store costs less than to ask a database
+    if registry is None or not lake.store.is_remote:
+        return None  # a request to a local store costs less than one to a database
     known = registry.opening(name)
     if known is None:
         return None

@@ -28,7 +28,6 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _LEAST_TTL_SECONDS = 1
 _MOST_TTL_SECONDS = 7 * 86_400
 _CLOCK_GRAIN = timedelta(seconds=1)
-_READERS = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -120,7 +119,7 @@ def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> l
     keys = [found.key for found in store.list_objects(folder)]
     if not keys:
         return []
-    found = side_by_side(lambda key: find_kept(store, key, decode), keys, _READERS)
+    found = side_by_side(lambda key: find_kept(store, key, decode), keys, store.parallel_requests)
     # The clock is asked last, so that no object is younger than now.
     now = store.now()
     return [SeenBeacon(found=one, now=now) for one in found if one is not None]

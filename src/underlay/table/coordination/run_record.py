@@ -21,7 +21,6 @@ State = Literal["done", "nothing", "failed", "stopped", "watching"]
 """How it ended: `nothing` when all was done before, `stopped` by a person, `watching` when it did not end yet."""
 MOST_VERSIONS = 1000
 REASON_CHARACTERS = 2000
-_READERS = 16
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """What a column of the registry holds."""
@@ -96,7 +95,7 @@ def list_records(store: Store, keys: RevisionKeys, most: int) -> list[SeenBeacon
     found = sorted((found.key for found in store.list_objects(keys.records)), key=_moment_of, reverse=True)[:most]
     if not found:
         return []
-    records = side_by_side(lambda key: find_kept(store, key, decode_record), found, _READERS)
+    records = side_by_side(lambda key: find_kept(store, key, decode_record), found, store.parallel_requests)
     now = store.now()  # asked last, so that no record is younger
     return [SeenBeacon(found=one, now=now) for one in records if one is not None]
 

@@ -24,7 +24,6 @@ from underlay.schema.table_schema import TableSchema
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
-_FETCHERS = 8
 SegmentLoader = Callable[[Store, RevisionKeys, SegmentRef], Segment]
 """Opens a segment, or gives one that is open already: a cache stands here."""
 
@@ -158,7 +157,11 @@ class Snapshot:
 
     def fetch_pages(self, pages: Sequence[PageRef]) -> Sequence[memoryview]:
         """The bytes of pages of the source tree, fetched side by side."""
-        return side_by_side(lambda page: self.store.get(self.keys.source_page(page.id))[0], pages, _FETCHERS)
+
+        def fetch(page: PageRef) -> memoryview:
+            return self.store.get(self.keys.source_page(page.id))[0]
+
+        return side_by_side(fetch, pages, self.store.parallel_requests)
 
     def current(self, file: FileEntry) -> FileEntry:
         """A file of a segment as it is in this version."""
