@@ -13,14 +13,13 @@ import numpy as np
 from underlay.change.files.add_files import add_segment_files
 from underlay.change.register.find_files import FoundFile, find_files, path_text
 from underlay.change.register.partition_values import partition_values
-from underlay.errors import InvalidRequest, RevisionClosed, SchemaMismatch, UnderlayError
+from underlay.errors import InvalidRequest, SchemaMismatch, UnderlayError
 from underlay.index.entry import FileLayout
 from underlay.index.intake.entries import FilesAlike, ManyFiles, read_files
 from underlay.index.intake.schema_match import Misfit
 from underlay.index.intake.stack_arrays import FilePlace
 from underlay.index.keys import RevisionKeys
 from underlay.index.operation import Operation
-from underlay.index.root import Root
 from underlay.index.segment.merge import MergedArrays, MergeInput
 from underlay.index.segment.segment import Segment
 from underlay.index.segment.subset import FileSubset, PartitionedFiles
@@ -31,9 +30,10 @@ from underlay.scan.read.pipeline import Task, run_in_order
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 from underlay.store import Store
-from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
-from underlay.table.open_table import Head, OpenTable
+from underlay.table.commit_change import commit_change
+from underlay.table.open_table import OpenTable
+from underlay.table.versions.snapshot import Snapshot
 from underlay.values.ranges import ByteRange
 
 _TASK_FILES = 32
@@ -80,19 +80,9 @@ def register(
         raise InvalidRequest("no files to register")
     _check_foreign(files, table, stores)
     reads = _read_all(files, progress)
-    while True:
-        head = table.head()
-
-        def prepare(base: Root, head: Head = head) -> Transaction:
-            return _prepare(table, Head(head.revision, base), reads, ignore_surplus)
-
-        try:
-            root = commit(prepare(head.root), redo=prepare)
-        except RevisionClosed as closed:
-            table.follow(closed)
-            continue
-        counts = root.counts
-        return Registered(version=root.version, file_count=counts["files_added"], row_count=counts.get("rows_added", 0))
+    done = commit_change(table, Operation.REGISTER, lambda change: _prepare(change, reads, ignore_surplus))
+    counts = done.head.root.counts
+    return Registered(version=done.version, file_count=counts["files_added"], row_count=counts.get("rows_added", 0))
 
 
 def _check_foreign(files: Sequence[FoundFile], table: OpenTable, stores: FileStores) -> None:
@@ -172,8 +162,8 @@ def _rest(store: Store, key: str, begin: int, end: int, etag: str | None) -> mem
     return data
 
 
-def _prepare(table: OpenTable, head: Head, reads: Sequence[_Read], ignore_surplus: bool) -> Transaction:
-    definition = head.root.definition
+def _prepare(transaction: Transaction, reads: Sequence[_Read], ignore_surplus: bool) -> None:
+    definition = transaction.base.definition
     schema = from_record(definition.schema)
     read = _read_files(reads, schema, ignore_surplus)
     problems = dict(read.misfits)
@@ -188,10 +178,8 @@ def _prepare(table: OpenTable, head: Head, reads: Sequence[_Read], ignore_surplu
     if problems or files is None:
         reasons = [f"{reads[index].place.location}: {' '.join(problems[index].reasons)}" for index in sorted(problems)]
         raise _refused(reasons, len(reads))
-    _check_new(table, head, reads)
-    transaction = table.begin(head, Operation.REGISTER)
+    _check_new(transaction.snapshot, reads)
     add_segment_files(transaction, files, read.layouts)
-    return transaction
 
 
 def _read_files(reads: Sequence[_Read], schema: TableSchema, ignore_surplus: bool) -> ManyFiles:
@@ -223,8 +211,8 @@ def _joined(alike: Sequence[FilesAlike], schema: TableSchema) -> tuple[Segment, 
     return files, indices.tolist()
 
 
-def _check_new(table: OpenTable, head: Head, reads: Sequence[_Read]) -> None:
-    known = table.snapshot(head).known_files({read.place.location for read in reads})
+def _check_new(snapshot: Snapshot, reads: Sequence[_Read]) -> None:
+    known = snapshot.known_files({read.place.location for read in reads})
     if known:
         names = sorted(known)
         raise InvalidRequest(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from underlay.change.files.add_files import add_files
 from underlay.change.files.rows import Rows, read_rows
 from underlay.change.files.writer import FileWriter, NewFile, next_block
-from underlay.errors import InvalidRequest, RevisionClosed
-from underlay.index.change import TOKEN
 from underlay.index.operation import Operation
 from underlay.index.root import Root
-from underlay.table.commit.commit import commit, put_all
+from underlay.table.commit.commit import put_all
 from underlay.table.commit.transaction import Transaction
+from underlay.table.commit_change import Committed, commit_change, version_of_token
 from underlay.table.open_table import Head, OpenTable
 
 HELD_BYTES = 64 << 20
-"""New files wait for the commit, to be put side by side, until they have so many bytes."""
+"""New files are held until the commit, which puts them side by side; beyond this size they are put at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,51 +36,30 @@ def append(table: OpenTable, data: object, *, token: str | None = None) -> Appen
     SchemaMismatch, CommitUnknown (then call it again with the same token), CommitConflict.
     """
     rows = read_rows(data)
-    while True:
-        head = table.head()
-        try:
-            return _append(table, head, rows, token)
-        except RevisionClosed as closed:
-            table.follow(closed)
-
-
-def _append(table: OpenTable, head: Head, rows: Rows, token: str | None) -> Appended:
-    known = find_token(table, head, token)
-    if known is not None:
-        return known
-    prepared: list[Transaction] = []
-
-    def prepare(base: Root) -> Transaction:
-        prepared.append(begin_with_token(table, Head(head.revision, base), Operation.APPEND, token))
-        add_rows(prepared[-1], rows)
-        return prepared[-1]
-
-    transaction = prepare(head.root)
-    if transaction.is_empty:
-        return Appended(version=head.root.version, row_count=0, file_count=0)
-    root = commit(transaction, redo=prepare)
-    return committed(prepared[-1], root)
+    done = commit_change(table, Operation.APPEND, partial(add_rows, rows=rows), token=token)
+    return appended(done)
 
 
 def find_token(table: OpenTable, head: Head, token: str | None) -> Appended | None:
-    """The commit that had this token, if there is one. Raises InvalidRequest for a token that is no text."""
-    if not isinstance(token, str | None):
-        raise InvalidRequest("a token is text", found=repr(token))
-    known = None if token is None else table.snapshot(head).find_sources([TOKEN + token]).get(TOKEN + token)
-    return None if known is None else Appended(version=known.version, row_count=0, file_count=0, is_repeat=True)
+    """What the commit with this token is to a caller that repeats it; None without one. Raises InvalidRequest."""
+    known = version_of_token(table, head, token)
+    return None if known is None else Appended(version=known, row_count=0, file_count=0, is_repeat=True)
 
 
-def begin_with_token(table: OpenTable, head: Head, operation: Operation, token: str | None) -> Transaction:
-    """A transaction that is committed once with this token."""
-    transaction = table.begin(head, operation)
-    if token is not None:
-        transaction.set_token(token)
-    return transaction
+def appended(done: Committed) -> Appended:
+    """What a change did that adds rows."""
+    counts = done.head.root.counts if done.is_new else {}
+    return Appended(
+        version=done.version,
+        row_count=counts.get("rows_added", 0),
+        file_count=counts.get("files_added", 0),
+        is_repeat=done.is_repeat,
+    )
 
 
 def committed(transaction: Transaction, root: Root) -> Appended:
     """What the commit of a transaction did, `root` being what `commit` returned."""
-    if not transaction.is_empty and not transaction.is_in(root):
+    if transaction.adds_files and not transaction.is_in(root):
         return Appended(version=root.version, row_count=0, file_count=0, is_repeat=True)
     counts = root.counts
     return Appended(
@@ -89,7 +68,7 @@ def committed(transaction: Transaction, root: Root) -> Appended:
 
 
 def add_rows(transaction: Transaction, rows: Rows) -> None:
-    """Write the rows as files, and add these. Files are put once many wait for it, else by the commit."""
+    """Write the rows as files and add them. The commit puts the files, except where they take too much memory."""
     base, revision = transaction.base, transaction.revision
     writer = FileWriter(base.definition, next_block(base))
     files: list[NewFile] = []

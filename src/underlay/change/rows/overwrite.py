@@ -1,32 +1,28 @@
-"""New rows in place of all that a table has, in process and in one commit.
-
-All that a version consists of taken out of the table, for what comes in its place.
-"""
+"""New rows in place of all that a table has, in process and in one commit."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from underlay.change.files.rows import read_rows
-from underlay.change.rows.append import Appended, add_rows, begin_with_token, committed, find_token
+from underlay.change.rows.append import Appended, add_rows, appended
 from underlay.index.operation import Operation
 from underlay.plan.part import Part
-from underlay.table.commit.commit import commit
 from underlay.table.commit.conflicts import ReadSet
 from underlay.table.commit.transaction import Transaction
+from underlay.table.commit_change import commit_change
 from underlay.table.open_table import OpenTable
 
 
-def replace_all(transaction: Transaction) -> bool:
-    """Remove every file of the base, and rely on there being no other rows; whether there was a file.
+def replace_all(transaction: Transaction) -> None:
+    """Remove every file of the base, and rely on there being no other rows.
 
-    A commit that touched rows since then conflicts: its rows would go unseen, or stay.
+    A later commit that touched rows conflicts: its rows would be lost unseen, or would stay.
     """
     transaction.rely_on(ReadSet(is_whole=True))
-    names = [name for part in transaction.snapshot.parts() for name in _names(part)]
-    for name in names:
-        transaction.remove_file(name)
-    return bool(names)
+    for part in transaction.snapshot.parts():
+        for name in _names(part):
+            transaction.remove_file(name)
 
 
 def _names(part: Part) -> list[str]:
@@ -44,12 +40,11 @@ def overwrite(table: OpenTable, data: object, *, token: str | None = None) -> Ap
     since, SchemaMismatch, RevisionClosed, CommitUnknown (then call it again with the same token).
     """
     rows = read_rows(data)
-    head = table.head()
-    known = find_token(table, head, token)
-    if known is not None:
-        return known
-    transaction = begin_with_token(table, head, Operation.OVERWRITE, token)
-    add_rows(transaction, rows)
-    if not replace_all(transaction) and transaction.is_empty:
-        return Appended(version=head.root.version, row_count=0, file_count=0)
-    return committed(transaction, commit(transaction))
+
+    def prepare(transaction: Transaction) -> None:
+        add_rows(transaction, rows)
+        replace_all(transaction)
+
+    # Never prepared again: the caller decided for the rows that the table had, not for those of a later commit.
+    done = commit_change(table, Operation.OVERWRITE, prepare, token=token, base=table.head(), can_redo=False)
+    return appended(done)

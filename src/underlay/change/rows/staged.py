@@ -1,4 +1,4 @@
-"""Files that many processes write for one commit: what each needs to know, and what it hands to whoever commits."""
+"""Files that many processes write for one commit: what each must know, and what it hands to the one that commits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from underlay.change.files.add_files import add_files
 from underlay.change.files.rows import Rows
 from underlay.change.files.writer import FileWriter, next_block
-from underlay.change.rows.append import Appended, begin_with_token, committed
+from underlay.change.rows.append import Appended, appended
 from underlay.change.rows.overwrite import replace_all
 from underlay.errors import RevisionClosed
 from underlay.index.entry import FileEntry, FileLayout
@@ -17,8 +17,9 @@ from underlay.index.keys import RevisionKeys
 from underlay.index.operation import Operation
 from underlay.index.root import Definition
 from underlay.store.store import Store
-from underlay.table.commit.commit import commit, put_all
+from underlay.table.commit.commit import put_all
 from underlay.table.commit.transaction import Transaction
+from underlay.table.commit_change import commit_change
 from underlay.table.open_table import Head, OpenTable
 
 
@@ -43,7 +44,8 @@ def staging_for(head: Head) -> Staging:
 
 
 def stage(staging: Staging, store: Store, rows: Rows) -> Staged:
-    """Put the rows as new files into the store. Raises SchemaMismatch; what was put by then is named by nobody."""
+    """Put the rows as new files into the store. Raises SchemaMismatch; files put before that are
+    unreferenced."""
     keys = RevisionKeys(staging.folder)
     writer = FileWriter(staging.definition, staging.next_block)
     entries: list[FileEntry] = []
@@ -64,13 +66,15 @@ def commit_staged(
     this one (an overwrite: any that touched rows), RevisionClosed, and CommitUnknown, after which the files may be
     part of the table. Nothing is deleted.
     """
-    transaction = begin_with_token(table, head, Operation.OVERWRITE if is_overwrite else Operation.APPEND, token)
-    _add(transaction, staged)
-    is_changed = replace_all(transaction) if is_overwrite else False
-    if transaction.is_empty and not is_changed:
-        return Appended(version=head.root.version, row_count=0, file_count=0)
+
+    def prepare(transaction: Transaction) -> None:
+        _add(transaction, staged)
+        if is_overwrite:
+            replace_all(transaction)
+
+    operation = Operation.OVERWRITE if is_overwrite else Operation.APPEND
     try:
-        return committed(transaction, commit(transaction))
+        return appended(commit_change(table, operation, prepare, token=token, base=head, can_redo=False))
     except RevisionClosed as closed:
         closed.hint = "The files were written for a revision that is closed now. Do the write again."
         raise

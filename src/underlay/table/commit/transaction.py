@@ -112,9 +112,16 @@ class Transaction:
         self._counts[name] = number
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it adds no file."""
-        return not self._files and not self._segments
+    def adds_files(self) -> bool:
+        """Whether it adds a file."""
+        return bool(self._files or self._segments)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether its commit would change anything. A token alone changes nothing."""
+        is_row_change = self.adds_files or self._removed or self._deletes or self._restored
+        sources = any(not uri.startswith(TOKEN) for uri in self._sources)
+        return bool(is_row_change or sources or self._definition or self._fences or self._terminal)
 
     def is_in(self, root: Root) -> bool:
         """Whether `root` is the commit of this transaction, which adds files, and not of another with its token."""
