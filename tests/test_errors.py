@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import pickle
 from pathlib import Path
 
@@ -112,3 +113,10 @@ def test_errors_carry_ids_across_processes():
     assert pickle.loads(pickle.dumps(CommitUnknown("x").of("a"))).commit_id == "a"
     assert pickle.loads(pickle.dumps(ClaimLost("x").of(["a"]))).uris == ("a",)
     assert pickle.loads(pickle.dumps(RevisionClosed("x").by("r"))).successor == "r"
+
+
+def test_the_docs_have_the_meaning_of_every_error_as_its_docstring_has_it():
+    text = (Path(__file__).parents[1] / "docs" / "errors.md").read_text()
+    for kind in every_error():
+        meaning = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
+        assert f"| `{kind.code}` | {meaning} |\n" in text

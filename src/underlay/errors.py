@@ -1,7 +1,7 @@
 """Every error that Underlay raises, by what the caller does next.
 
     UnderlayError
-    ├── InvalidRequest    change the request: a bad predicate, an unknown column, a schema that does not fit
+    ├── InvalidRequest    change the request: a bad predicate, an unknown column, a schema that does not match
     │   ├── BadPredicate
     │   ├── UnknownColumn
     │   ├── SchemaMismatch
@@ -30,11 +30,11 @@
     │   │   └── JobTakenOver
     │   ├── LeaseHeld
     │   └── RevisionClosed
-    ├── Unavailable       mend the environment: permission, disk, network
-    └── CommitUnknown     find out, by the commit id, whether it happened, before doing it again
+    ├── Unavailable       fix the environment: permissions, disk, network
+    └── CommitUnknown     look for the commit id in the history before you retry
 
-An error says what was wrong, where, and what to do, and carries the same as fields. `code` never changes
-once released; the exit code of a command is `EXIT_CODES[type]` of the nearest class.
+An error says what went wrong, where, and what to do, and has the same as fields. A `code` never changes once released.
+The exit code of a command is that of the nearest class in `EXIT_CODES`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from typing import ClassVar
 
 
 class UnderlayError(Exception):
-    """Base of the tree. Catch it to catch everything that Underlay raises on purpose."""
+    """Base class. Catch it to catch everything that Underlay raises on purpose."""
 
     code: ClassVar[str] = "error"
 
@@ -101,44 +101,44 @@ class InvalidRequest(UnderlayError):
 
 
 class BadPredicate(InvalidRequest):
-    """A filter that does not parse, or compares a column with a value it can never be compared with."""
+    """The condition does not parse, or compares a column with a value of an incompatible type."""
 
     code = "bad_predicate"
 
 
 class UnknownColumn(InvalidRequest):
-    """A column name that the table or file does not have, or has more than once."""
+    """The table or file has no column of this name, or more than one."""
 
     code = "unknown_column"
 
 
 class SchemaMismatch(InvalidRequest):
-    """Two descriptions of columns that must agree do not."""
+    """Rows, a file or a definition do not match the columns of the table."""
 
     code = "schema_mismatch"
 
 
 class NewColumn(SchemaMismatch):
-    """A source has a column that the table does not have, and nobody said what is to become of it."""
+    """A source has a column that the table does not have, and no policy for new columns was chosen."""
 
     code = "new_column"
 
 
 class SourceChanged(InvalidRequest):
-    """A source that was ingested has other content now, and nobody said what is to become of its rows."""
+    """A source changed after it was ingested, and no policy for changed sources was chosen."""
 
     code = "source_changed"
 
 
 class TableExists(InvalidRequest):
-    """A table has this name, or one that differs in upper and lower case only."""
+    """A table already has this name, or one that differs only in case."""
 
     code = "table_exists"
 
 
 class TooManyRejected(InvalidRequest):
-    """More rows of an ingest's sources are no rows of the table than was allowed. They are in the table of rejected
-    rows; of the good ones, those that were read together with them were not committed."""
+    """The ingest rejected more rows than `max_rejected` allows. They are in the table of rejected rows; the valid rows
+    of the same batch were not committed."""
 
     code = "too_many_rejected"
 
@@ -150,7 +150,7 @@ class NotFound(UnderlayError):
 
 
 class VersionNotFound(NotFound):
-    """The object exists, but not in the version that was asked for."""
+    """The table has no such version."""
 
     code = "version_not_found"
 
@@ -162,19 +162,19 @@ class TableNotFound(NotFound):
 
 
 class SnapshotExpired(VersionNotFound):
-    """The version existed, and what it consisted of is no longer kept."""
+    """The version has expired: its files may have been deleted."""
 
     code = "snapshot_expired"
 
 
 class Damaged(UnderlayError):
-    """Bytes that cannot be what their writer wrote. `place` names the object, the section and the byte."""
+    """The bytes are not what was written. `place` names the object, the section and the byte."""
 
     code = "damaged"
 
 
 class Truncated(Damaged):
-    """A section reaches past the end of its object."""
+    """The object ends before a section of it does."""
 
     code = "truncated"
 
@@ -192,55 +192,55 @@ class ChecksumMismatch(Damaged):
 
 
 class SourceUnreadable(Damaged):
-    """A source of which nothing more can be read: cut short, damaged, or not what its name says."""
+    """A source cannot be read any further: it is truncated, damaged, or not in the format its name says."""
 
     code = "source_unreadable"
 
 
 class SourceEmpty(SourceUnreadable):
-    """A source without a byte but line breaks, where a header was expected."""
+    """A source is empty, or has only line breaks, where a header was expected."""
 
     code = "source_empty"
 
 
 class Inconsistent(Damaged):
-    """Two objects that describe each other disagree: a sidecar and its Parquet file, say."""
+    """Two objects contradict each other, such as a sidecar and its Parquet file."""
 
     code = "inconsistent"
 
 
 class Replaced(Inconsistent):
-    """The object is not the one that was described: its etag has changed, or it changed while it was read."""
+    """The object was replaced: its etag changed, or it changed during the read."""
 
     code = "replaced"
 
 
 class RegistryRefused(Inconsistent):
-    """The registry tells of another lake, or of a history that the store does not have. Nothing of it is believed."""
+    """The registry describes another lake, or a history that the store does not have. It is ignored."""
 
     code = "registry_refused"
 
 
 class ReplayDiffers(Inconsistent):
-    """An epoch of a stream came again with other rows than were committed for it. Nothing was changed."""
+    """A stream replayed an epoch with other rows than were committed for it. Nothing was changed."""
 
     code = "replay_differs"
 
 
 class Unsupported(UnderlayError):
-    """A feature that this release does not have; the object itself may be fine."""
+    """This release of Underlay does not support it. The object itself may be fine."""
 
     code = "unsupported"
 
 
 class Busy(UnderlayError):
-    """Another process is at work on the same thing. Nothing was changed; trying again may succeed."""
+    """Another process is working on the same thing. Nothing was changed; a retry may succeed."""
 
     code = "busy"
 
 
 class CommitConflict(Busy):
-    """Another commit came first and contradicts this one. Nothing was changed.
+    """Another commit came first and conflicts with this one. Nothing was changed.
 
     `mine` and `theirs` are the ids of the two commits.
     """
@@ -256,7 +256,7 @@ class CommitConflict(Busy):
 
 
 class ClaimLost(CommitConflict):
-    """Sources that this run had claimed are another one's now, or done. Nothing was changed; `uris` names them."""
+    """Another run took over or finished sources that this run had claimed. Nothing was changed; `uris` names them."""
 
     code = "claim_lost"
     uris: tuple[str, ...] = ()
@@ -268,19 +268,19 @@ class ClaimLost(CommitConflict):
 
 
 class JobTakenOver(CommitConflict):
-    """Another process took over the job that this one held. Nothing was changed, and nothing more can be."""
+    """Another process took over the job that this one held. Nothing was changed; every later commit is refused too."""
 
     code = "job_taken_over"
 
 
 class LeaseHeld(Busy):
-    """Another process holds the job, and is alive."""
+    """Another process holds the job, and its lease has not expired."""
 
     code = "lease_held"
 
 
 class RevisionClosed(Busy):
-    """Nothing may follow in this revision. `successor` is the revision that took over, None for a dropped table."""
+    """The revision takes no more commits. `successor` is the revision that took over, None for a dropped table."""
 
     code = "revision_closed"
     successor: str | None = None
@@ -292,15 +292,15 @@ class RevisionClosed(Busy):
 
 
 class Unavailable(UnderlayError):
-    """The operating system or the store said no: permission, space, network."""
+    """The operating system or the store refused: permissions, disk space, network."""
 
     code = "unavailable"
 
 
 class CommitUnknown(UnderlayError):
-    """The store did not say whether the commit happened. It may have, or may yet; nothing was deleted.
+    """The store did not say whether the commit happened. It may have happened, or may still. Nothing was deleted.
 
-    `commit_id` is the commit's id: it happened if and only if the history has it.
+    The commit happened if and only if the history has `commit_id`.
     """
 
     code = "commit_unknown"
@@ -313,7 +313,7 @@ class CommitUnknown(UnderlayError):
 
 
 def from_os_error(error: OSError, place: str, *, hint: str | None = None) -> UnderlayError:
-    """What the operating system said about `place`, as an error of the tree."""
+    """An error of the operating system about `place`, as one of ours."""
     if isinstance(error, FileNotFoundError):
         return NotFound("no such file or directory", place=place)
     if isinstance(error, IsADirectoryError):
@@ -331,10 +331,10 @@ EXIT_CODES: dict[type[UnderlayError], int] = {
     Unavailable: 7,
     CommitUnknown: 8,
 }
-"""Exit code of a command that ends with an error: that of the nearest class in the table. 0 is success, 1 a check
-that found something, 2 is also what a wrong option gives."""
+"""The exit code of a command that fails: that of the nearest class. 0 is success, 1 also a check that found something,
+2 also a wrong option."""
 
 
 def exit_code(error: UnderlayError) -> int:
-    """The exit code of a command that ends with `error`."""
+    """The exit code of a command that fails with `error`."""
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)

@@ -68,7 +68,7 @@ def test_who_takes_a_job_stands_in_the_store_and_in_the_root(store: Store):
 
 def test_a_job_that_is_held_is_refused_with_its_holder_and_the_time_to_wait(store: Store):
     take(opened(store, "host:7"))
-    with pytest.raises(LeaseHeld, match=r"host:7:\w{16} does the job nightly.* free in \d+ s; take_over=True") as held:
+    with pytest.raises(LeaseHeld, match=r"host:7:\w{16} holds the job nightly.* free in \d+ s; take_over=True") as held:
         take(opened(store, "host:8"))
     seconds = int(re.findall(r"free in (\d+) s", str(held.value))[0])
     assert 0 < seconds <= TTL + 1
@@ -233,7 +233,7 @@ def test_of_sixteen_threads_one_gets_an_expired_job(store: Store):
 def test_exclusive_jobs_wait_for_each_other_whatever_they_are_called(store: Store):
     first = take(opened(store, "a"), "ingest", exclusive=True)
     assert (standing(store, "revision").job, opened(store).head().root.fences) == ("ingest", {"revision": 1})
-    with pytest.raises(LeaseHeld, match="does the exclusive job ingest"):
+    with pytest.raises(LeaseHeld, match="holds the exclusive job ingest"):
         take(opened(store, "b"), "compact", exclusive=True)
     second = take(opened(LaterStore(store), "b"), "compact", exclusive=True)
     write(second, "b")
@@ -262,7 +262,7 @@ def test_a_time_to_live_has_bounds(store: Store, seconds: object):
 
 def test_a_job_is_not_taken_under_another_job(store: Store):
     held = take(opened(store))
-    with pytest.raises(InvalidRequest, match="a job is held already"):
+    with pytest.raises(InvalidRequest, match="already holds a job"):
         take(held.table, "another")
 
 
@@ -282,7 +282,7 @@ def test_an_intent_that_cannot_be_read_is_waited_for_and_then_replaced(store: St
     take(opened(store))
     store.put(keys(store).intent(JOB), UNREADABLE[kind])
     with pytest.raises(
-        LeaseHeld, match=r"_index/intents/nightly: the intent cannot be read.*free in 60\d s; take_over"
+        LeaseHeld, match=r"_index/intents/nightly: the intent is unreadable.*free in 60\d s; take_over"
     ):
         take(opened(LaterStore(store, 0), "b"))
     held = take(opened(LaterStore(store, UNREADABLE_TTL.total_seconds() + 1), "b"))

@@ -1,7 +1,7 @@
-"""The life of tables: created, handed over to another revision, renamed, dropped (R7).
+"""The life of tables: created, handed over to another revision, dropped: R7 (docs/commit-rules.md).
 
-The end of a revision is a terminal root that names the catalog entry to come; then that entry is written. Whoever
-finds a terminal root without its entry writes it, so that a crash between the two leaves nothing in doubt.
+A revision ends with a terminal root, which names the catalog entry to come; then that entry is written. A process that
+finds a terminal root without its entry writes the entry, so a crash between the two leaves nothing in doubt.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ _HOPS = 100
 
 
 def create(lake: LakeCatalog, name: str, definition: Definition) -> Revision:
-    """A new table without rows. Raises TableExists. A crash leaves at most a revision that no catalog entry names."""
+    """A new table without rows. Raises TableExists. A crash leaves at most an unreferenced revision."""
     catalog = lake.catalog()
     check_free(catalog, name)
+    # A dropped table keeps its folder until it is swept; a new one of the same name must not share it.
     folder = free_folder(catalog, name, os.urandom(3).hex())
+    # The revision first: an entry must never name one that is not there. `create_table` checks the name again.
     revision = create_revision(lake.store, folder, definition, lake.surroundings)
     lake.change(create_table(name, folder, revision.id, lake.surroundings.now_us()))
     return revision
@@ -47,9 +49,10 @@ def open_active(lake: LakeCatalog, name: str, max_staleness_seconds: float = 0.0
         head = revision.head()
         if head.terminal is None:
             return revision
+        # Another process closed the revision and did not write the entry yet, or never will: we do it for it.
         finish(lake, revision, head)
         max_staleness_seconds = 0.0
-    raise TableNotFound(f"the revisions of {name} lead nowhere")
+    raise TableNotFound(f"the revisions of {name} do not lead to an active one")
 
 
 def activate(lake: LakeCatalog, name: str, old: Revision, base: Root, successor: Revision) -> None:
@@ -58,13 +61,14 @@ def activate(lake: LakeCatalog, name: str, old: Revision, base: Root, successor:
     Raises CommitConflict when `old` changed since, RevisionClosed when it was closed by another.
     """
     transaction = Transaction(old, base, Operation.ACTIVATE)
+    # The successor holds the rows of `base` only: a commit that came since would be lost with the old revision.
     transaction.rely_on(ReadSet(is_whole=True))
     transaction.close(_terminal(lake, name, "activate", successor.id))
     _finish_own(lake, old, commit(transaction))
 
 
 def drop(lake: LakeCatalog, name: str) -> None:
-    """The table goes; its folder stays until it is swept. Raises TableNotFound."""
+    """Drop the table. Its folder stays until it is swept. Raises TableNotFound."""
     while True:
         revision = open_active(lake, name)
         transaction = Transaction(revision, revision.head(), Operation.DROP)
@@ -72,12 +76,12 @@ def drop(lake: LakeCatalog, name: str) -> None:
         try:
             closed = commit(transaction)
         except RevisionClosed:
-            continue
+            continue  # another revision took over: that one is the table to drop
         return _finish_own(lake, revision, closed)
 
 
 def finish(lake: LakeCatalog, revision: Revision, closed: Root) -> None:
-    """Write the catalog entry that the terminal root `closed` names, unless it is there."""
+    """Write the catalog entry that the terminal root `closed` names, unless it was written."""
     terminal = closed.terminal
     if terminal is None:
         raise InvalidRequest("the revision is not closed", place=revision.place)
@@ -85,19 +89,21 @@ def finish(lake: LakeCatalog, revision: Revision, closed: Root) -> None:
         change = activate_revision(revision.id, terminal.successor, closed.committed_us)
     else:
         change = drop_table(revision.id, closed.committed_us)
+    # The id is in the terminal root: all processes that finish this revision write the same entry, and one lands.
     lake.change(change, commit_id=terminal.commit_id)
 
 
 def _finish_own(lake: LakeCatalog, revision: Revision, closed: Root) -> None:
-    """Write the entry of a revision that this process closed: there is no way back."""
+    """Write the entry of a revision that this process closed. The terminal root cannot be taken back, so an error is
+    CommitUnknown, and the caller must not do it again."""
     try:
         finish(lake, revision, closed)
     except Unavailable as error:
         entry_id = closed.terminal.commit_id if closed.terminal is not None else closed.commit_id
         raise CommitUnknown(
-            f"the revision is closed, and the catalog does not say so yet ({error.problem})",
+            f"the revision is closed, but the catalog entry could not be written ({error.problem})",
             place=revision.place,
-            hint="Whoever opens the table next writes the entry.",
+            hint="The next process that opens the table writes it.",
         ).of(entry_id) from error
 
 

@@ -1,6 +1,11 @@
-"""The commit: put what is new, then create the next root; after a lost race decide, and go on from the winner.
+"""The commit loop: put everything new, then create the next root; after a lost race rebase onto the winner.
 
-A small commit waits for two puts: everything new side by side, then the root.
+Creating the root is the commit, and the only one: whatever was put before is unreferenced until then and harmless if it
+stays so. Its three outcomes (done, refused, unknown) are told apart in `publish`, by R1 (docs/commit-rules.md). Here
+"done" returns, "refused" is a lost race, and "unknown" leaves as CommitUnknown: the loop must neither rebase nor delete
+then, since the root may still appear.
+
+A small commit waits for two round trips: all new objects side by side, then the root.
 """
 
 from __future__ import annotations
@@ -34,9 +39,9 @@ Redoing = Callable[[Root], Transaction]
 def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
     """The version that holds the transaction's change.
 
-    With `redo`, a transaction whose work was overtaken is done again on the new head; without, and when another commit
-    contradicts it, CommitConflict. RevisionClosed names the revision that took over; CommitUnknown the commit whose
-    fate the store did not tell.
+    With `redo`, a transaction whose work was invalidated by another commit is prepared again on the new head. Without
+    it, and when another commit contradicts this one, CommitConflict is raised. RevisionClosed names the revision that
+    took over, CommitUnknown the commit whose outcome the store did not report.
     """
     attempt = _Attempt(transaction)
     for number in range(transaction.revision.surroundings.rebase_attempts):
@@ -46,26 +51,35 @@ def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
         if isinstance(outcome, Redo):
             if redo is None:
                 raise attempt.conflict(outcome)
+            # The new attempt gets a commit id of its own. The old id is in no root: its create was refused by a root
+            # with another id, so nothing can land under it later.
             attempt = _Attempt(redo(attempt.head))
+        # Writers that lost the same race would otherwise meet again at the next version.
         transaction.revision.surroundings.back_off(min(number, 6))
-    raise Busy("others commit all the time", place=transaction.revision.place, hint="Try again later.")
+    raise Busy("too many other commits came first", place=transaction.revision.place, hint="Try again later.")
 
 
 def put_all(store: Store, objects: Mapping[str, Data]) -> None:
-    """Put the objects side by side; returns when all are there, or raises when none is on its way any more."""
+    """Put the objects side by side. Returns when all are stored; raises only when no put is in flight any longer."""
     items = list(objects.items())
     puttings = [REQUESTS.submit(store.put, key, data) for key, data in items[1:]]
     try:
+        # The caller's thread would only wait, so it puts one itself. Most commits have one object, and need no thread.
         for key, data in items[:1]:
             store.put(key, data)
     finally:
+        # Also after an error: the caller may delete or write again, and no late put may interfere with that.
         wait(puttings)
     for putting in puttings:
         putting.result()
 
 
 class _Attempt:
-    """One transaction on its way: its change, and the head that it is tried on."""
+    """One transaction on its way: its change, and the head onto which it is rebased.
+
+    The change is logical (files added and removed, bits set), so that a rebase applies it to any head. What depends on
+    the head is worked out in each run: the root, the source tree, the version number.
+    """
 
     def __init__(self, transaction: Transaction) -> None:
         self.transaction = transaction
@@ -77,7 +91,9 @@ class _Attempt:
         self._attachments: Attachments | None = None
 
     def run(self) -> Root | Redo | None:
-        """Try once: the committed root; or why the work must be done again; or None when the race was lost."""
+        """Try once. Returns the committed root; why the work must be redone; or None after a lost race, when the change
+        was rebased and can be tried again."""
+        # At every attempt: a revision may have been closed, or a job taken over, by the commit that won the last one.
         self._check_head()
         self._tidy()
         change, sources = self._stamped()
@@ -91,6 +107,8 @@ class _Attempt:
             sources=sources,
             attachments=self._attachments,
         )
+        # All of it before the root, which names it: a reader of the root must find every object. What was put in an
+        # earlier attempt has names of its own and is there still, so a rebase puts only what it makes anew.
         put_all(self.revision.store, self._pending)
         self._pending = {}
         winner = self.revision.publish(root)
@@ -103,7 +121,7 @@ class _Attempt:
             f"{self._change.operation} {self.commit_id} lost to {theirs.operation} {theirs.commit_id} "
             f"(version {theirs.version}): {decision.reason}",
             place=self.revision.place,
-            hint="Nothing was changed. Look at the new version, and do it again if it is still wanted.",
+            hint="Nothing was changed. Check the new version, and retry if you still want this change.",
         ).between(self.commit_id, theirs.commit_id)
 
     def _check_head(self) -> None:
@@ -124,13 +142,14 @@ class _Attempt:
             place=self.revision.place,
             expected=f"epoch {epoch}",
             found=f"epoch {self.head.fences.get(job, 0)}",
-            hint="Nothing was changed. Begin the job again if it is still wanted.",
+            hint="Nothing was changed. Start the job again if it is still needed.",
         )
         error.between(self.commit_id, self.head.commit_id)
         return error
 
     def _tidy(self) -> None:
-        """Work out once what to tidy; always when types change, since a tail's bounds have the table's types."""
+        """Decide what to tidy: once, since merges are too expensive to redo after each lost race, and `advance` drops
+        those whose inputs changed; again when types change, since the bounds of the tail have the table's types."""
         must_flush = self._change.definition is not None and _has_other_types(self.head, self._change)
         if self._attachments is None or must_flush:
             snapshot = Snapshot(self.revision.store, self.revision.keys, self.head, self.transaction.load_segment)
@@ -142,6 +161,7 @@ class _Attempt:
         """The change with its sources' version, and the source tree with them in it."""
         if not self._change.sources:
             return self._change, None
+        # A source says which version brought it, which is known only for this attempt.
         version = self.head.version + 1
         records = tuple(msgspec.structs.replace(record, version=version) for record in self._change.sources)
         before = self._change.restored.sources if self._change.restored is not None else self.head.sources
@@ -150,7 +170,10 @@ class _Attempt:
         return dataclasses.replace(self._change, sources=records), sources
 
     def _lose_to(self, winner: Root) -> Root | Redo | None:
+        """Decide what the commits since our base mean for this change, and rebase onto the newest if it still holds."""
+        # A winner with another parent means that the lake was replaced under us: nothing we know of it holds.
         check_parent(winner, self.head, self.revision.place)
+        # All of them at once: rebasing onto the first only would lose the next race too.
         roots = [winner, *self.revision.roots_after(winner)]
         loader = self.transaction.load_segment
         winners = []
@@ -166,17 +189,21 @@ class _Attempt:
             case AlreadyCommitted(version):
                 return next(root for root in roots if root.version == version)
             case Refuse() as refusal:
+                # A closed revision or a lost job is the better explanation, and tells the caller what to do.
                 self._check_head()
                 raise self.conflict(refusal)
             case Redo() as again:
                 self._check_head()
                 return again
+        # Winners may have deleted other rows of the files that we change. Our entries of these files get their bits, or
+        # the new root would bring those rows back.
         for root in roots:
             self._change = follow(self._change, root)
         return None
 
     def _token_brought_back(self, winners: list[Root]) -> Root | None:
-        """The version with my token, when a rollback brought it back: no winner's delta shows that."""
+        """The version with our token if a winner's rollback brought it back. No rule can see that: the delta of a
+        rollback names the version that it restored, not the tokens in it."""
         token = self._change.token
         if token is None or all(root.delta.restored is None for root in winners):
             return None
@@ -184,7 +211,8 @@ class _Attempt:
         return None if found is None else self.revision.root(found.version)
 
     def _must_know_files(self) -> bool:
-        """Whether the files that winners added matter: all were new, so their names only do for registered ones."""
+        """Whether the files that winners added must be read. Names of our own files are random and never clash; those
+        of registered files may, and a predicate must see what may match it."""
         has_foreign = any(not is_own(file.location) for file in self._change.files)
         return self.transaction.reads.may_match is not None or has_foreign
 

@@ -1,22 +1,22 @@
-"""Taking a job, so that no other process does it at the same time, and holding it (R5, R8).
+"""Taking a job, so that no other process does it at the same time, and holding it: R8 (docs/commit-rules.md).
 
-Who may commit is decided by the root alone. A takeover commits `fences[lock] = epoch + 1`; of two takeovers of one lock
-from the same epoch the second to commit is refused; so an epoch belongs to one holder, and a commit is refused when the
-head has another epoch than its writer. Whatever becomes of intents, no two holders of a lock can both commit.
+The root alone decides who may commit. A takeover commits `fences[lock] = epoch + 1`. Of two takeovers of one lock from
+the same epoch, the second to commit is refused, so an epoch has one holder; and a commit is refused when the head has
+another epoch than its writer. Whatever happens to intents, two holders of a lock cannot both commit.
 
-Intents only tell whom to wait for, and that at most for their time to live:
+Intents only say whom to wait for, and for at most their time to live:
 
-- The head is read before the intent, and is the base of the takeover. Whoever took the job later than that refuses
-  the takeover by its commit; whoever took it earlier had put an intent before, which is read.
-- An absent intent is created, so of many who find none one goes on. One that expired is replaced by a put, which
-  several may do; one of them commits. The others leave their intents, since one may have replaced the winner's and an
-  absent one would say that the job is free; the winner looks after its commit, and puts its own again.
-- A holder looks at the root before it puts its intent again, and not at the intent: a late put by somebody else does
-  not end a job, and one who lost it learns that at the next renewal. At the end a holder deletes every intent of its
-  own or an earlier epoch, so none of such a late put stays.
-- An intent that cannot be read is somebody's who may live, until it is as old as `liveness` says.
-- A crash after any step leaves at most an intent that nobody renews. A takeover of unknown fate is a fence that shuts
-  out nobody but earlier holders.
+- The head is read before the intent, and is the base of the takeover. A takeover after our read of the head makes our
+  commit fail, since its fence is newer. A takeover before it left an intent, which we read next.
+- If there is no intent, we create one: of several processes that find none, one succeeds. An expired intent is replaced
+  by a put, which several may do; one of them commits. The losers leave their intents alone: one may have replaced the
+  winner's, and to delete it would say that the job is free. After its commit the winner checks, and puts its own again.
+- A holder checks the root before it renews its intent, not the intent: a late put by another process does not end a
+  job, and a holder that lost it learns so at the next renewal. On release a holder deletes any intent of its own or an
+  earlier epoch, so that such a late put does not stay.
+- An unreadable intent may belong to a live process until it is as old as `liveness` says.
+- A crash after any step leaves at most an intent that expires. A takeover of unknown outcome leaves at most a fence
+  that shuts out earlier holders only.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 TTL_SECONDS = 60.0
 _ATTEMPTS = 100
-"""How often a job may be found free, and be gone when it is taken."""
+"""How often a job may be found free and then be lost to another process."""
 
 
 class Job(HeldObject, Generic[T]):
@@ -141,7 +141,9 @@ def acquire(
     whatever they are called. CommitUnknown and Unavailable leave nothing that lasts longer than the time to live.
     """
     if table.held is not None:
-        raise InvalidRequest("a job is held already", found=table.held[0], hint="Begin the other one from the table.")
+        raise InvalidRequest(
+            "this table already holds a job", found=table.held[0], hint="Take the other job from the lake's table."
+        )
     surroundings = table.lake.surroundings
     wanted = Intent(
         job=check_job(job, is_exclusive=exclusive),
@@ -159,11 +161,12 @@ def acquire(
             opened = table.holding(revision, intent.lock, intent.epoch)
             return Job(opened, show(opened), revision, intent, heartbeat)
         surroundings.back_off(min(attempt, 4))
-    raise Busy(f"others take the job {job} all the time", place=table.name, hint="Try again later.")
+    raise Busy(f"other processes keep taking the job {job}", place=table.name, hint="Try again later.")
 
 
 def _try_once(table: OpenTable, wanted: Intent, take_over: bool) -> tuple[Revision, Intent] | None:
     """Where the job was taken, and by which intent; None when it must be tried again."""
+    # The order matters: the head first, then the intent. See the module's docstring.
     head = table.head()
     store, key = head.revision.store, head.revision.keys.intent(wanted.lock)
     intent = replace(wanted, epoch=head.root.fences.get(wanted.lock, 0) + 1)
@@ -180,11 +183,12 @@ def _try_once(table: OpenTable, wanted: Intent, take_over: bool) -> tuple[Revisi
         table.follow(closed)
         return None
     except CommitConflict as lost:
-        if is_free:  # it was taken and released since the head was read, so this intent replaced nobody's
+        if is_free:
+            # Another process took and released the job since we read the head. Our intent replaced none, so it can go.
             _withdraw(store, key, intent)
             return None
         raise LeaseHeld(
-            f"another process took the job {intent.job} at the same moment", place=head.revision.place
+            f"another process took over the job {intent.job} at the same time", place=head.revision.place
         ) from lost
     except UnderlayError:
         _withdraw(store, key, intent)
@@ -206,15 +210,15 @@ def _is_free(store: Store, key: str, wanted: Intent) -> bool:
 def _held(store: Store, key: str, wanted: Intent, seen: SeenBeacon[Intent]) -> LeaseHeld:
     record = seen.record
     if record is None:
-        problem = "the intent cannot be read, and who put it may be alive; it was put"
+        problem = "the intent is unreadable, and its owner may be alive; it was put"
     else:
         job = f"the exclusive job {record.job}" if wanted.is_exclusive else f"the job {wanted.job}"
-        problem = f"{record.owner} does {job}, and was alive"
+        problem = f"{record.owner} holds {job}, and renewed it"
     return LeaseHeld(
         f"{problem} at {seen.modified:%Y-%m-%d %H:%M:%S} UTC",
         place=store.place_of(key),
-        hint=f"If it is heard of no more, the job is free in {max(seen.left.total_seconds(), 0):.0f} s; take_over=True "
-        "shuts it out now.",
+        hint=f"Unless it is renewed, the job is free in {max(seen.left.total_seconds(), 0):.0f} s; take_over=True "
+        "shuts the holder out now.",
     )
 
 
@@ -224,13 +228,13 @@ def _create(store: Store, key: str, intent: Intent, surroundings: Surroundings) 
         made = publish(store, key, encode_intent(intent), intent.owner, _read_owner, surroundings)
     except CommitUnknown as error:
         raise Unavailable(
-            "the store does not say whether the intent was put", place=error.place, hint="Try again."
+            "the store did not say whether the intent was put", place=error.place, hint="Try again."
         ) from error
     return isinstance(made, Published)
 
 
 def _read_owner(data: memoryview) -> str:
-    """Nobody's is one that cannot be read."""
+    """Its owner; empty when it is unreadable."""
     try:
         return decode_intent(data).owner
     except (Damaged, Unsupported):
@@ -254,7 +258,7 @@ def _see_own(store: Store, key: str, intent: Intent) -> datetime:
 
 
 def _withdraw(store: Store, key: str, intent: Intent) -> None:
-    """Delete this intent if it stands. It would expire anyway, so a store that does not answer is no matter."""
+    """Delete this intent if it is there. It would expire anyway, so a store that does not answer does not matter."""
     with suppress(UnderlayError):
         found = find_kept(store, key, decode_intent)
         if found is not None and _is_of(intent, found):

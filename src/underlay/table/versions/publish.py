@@ -1,8 +1,8 @@
-"""How an object of a chain is created, and how its writer learns whether it was (R1).
+"""How an object of a chain is created, and how its writer learns whether it was: R1 (docs/commit-rules.md).
 
-A store's DONE is believed. REFUSED may mean one's own success whose response was lost, so the object is read. UNKNOWN
-proves nothing, not even together with an absent object, so the same bytes are created again; on a local disk this
-also syncs what is there, after a sync that failed.
+DONE is believed. REFUSED may be our own success whose response was lost, so the object is read and its commit id
+compared. UNKNOWN proves nothing, not even if the object is absent now, so the same bytes are created again; on a local
+disk this also repeats a sync that failed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def publish(
 ) -> Published | Lost:
     """Create `key`, and find out who did. One request unless something goes wrong.
 
-    Raises CommitUnknown when the store does not tell after all attempts; what `create` raises when surely nothing was
-    written; Damaged when what stands in the way cannot be read.
+    Raises CommitUnknown when the store does not tell after all attempts, what `create` raises when nothing was written
+    for certain, Damaged when the existing object cannot be read.
     """
     for attempt in range(surroundings.put_attempts):
         if attempt:
@@ -46,6 +46,7 @@ def publish(
         try:
             outcome = store.create(key, data)
         except UnderlayError as error:
+            # The store rejected this request, but an earlier one may still land.
             if attempt:
                 raise _unknown(key, commit_id) from error
             raise
@@ -53,13 +54,14 @@ def publish(
             return Published()
         if outcome is Outcome.REFUSED:
             found = _read(store, key)
+            # Refused, and yet absent: another create was in flight and failed. Only a retry tells.
             if found is not None:
                 return Published() if read_id(found) == commit_id else Lost(found)
     raise _unknown(key, commit_id)
 
 
 def _read(store: Store, key: str) -> memoryview | None:
-    """The object; None when it is absent, or the store does not answer."""
+    """The object; None when it is absent, or when the store does not answer."""
     try:
         return store.get(key)[0]
     except (NotFound, Unavailable):
@@ -70,6 +72,6 @@ def _unknown(key: str, commit_id: str) -> CommitUnknown:
     return CommitUnknown(
         "the store did not say whether the commit happened",
         place=key,
-        hint=f"It happened if the history has commit {commit_id}. Nothing was deleted. An append with a token can be "
-        "repeated as it is.",
+        hint=f"It happened if the history has commit {commit_id}. Nothing was deleted. If the write had a token, retry "
+        "it as it is.",
     ).of(commit_id)
