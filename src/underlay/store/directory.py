@@ -1,18 +1,16 @@
-"""Directories and files by descriptor: walked without following symbolic links, made and written durably.
-
-Which directory the URL of a local store names.
-"""
+"""The directory of a local store: walked without following symbolic links, made and written durably."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from underlay.store.key import TEMPORARY
+from underlay.errors import from_os_error
+from underlay.store.key import TEMPORARY, check_key
 from underlay.store.store import Data
 from underlay.values.ranges import ByteRange
 
@@ -112,13 +110,13 @@ def temporary_file(folder: int, data: Data) -> Iterator[str]:
             os.close(descriptor)
         yield name
     finally:
-        # A name that cannot be removed is no object and does no harm; the outcome is already decided.
+        # A temporary file that cannot be removed is not an object and does no harm; the outcome is decided already.
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
 
 
 def entries(folder: int) -> list[tuple[str, bool]]:
-    """Name and whether it is a folder, of all that is not temporary. A symbolic link is no folder."""
+    """Name and whether it is a folder, of all that is not temporary. A symbolic link is not a folder."""
     with os.scandir(folder) as found:
         return [
             (entry.name, entry.is_dir(follow_symlinks=False)) for entry in found if not entry.name.startswith(TEMPORARY)
@@ -166,3 +164,31 @@ def is_same_directory(url: str, other: str) -> bool:
     """Whether two URLs name one local store, one of them perhaps by a link or `..`."""
     root, other_root = local_root(url), local_root(other)
     return root is not None and other_root is not None and os.path.realpath(root) == os.path.realpath(other_root)
+
+
+def sync_file(path: Path) -> None:
+    """Sync a file that any program on this machine wrote. Raises NotFound, Unavailable."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise from_os_error(error, str(path)) from error
+
+
+def take_over(root: Path, folder: str, names: Mapping[Path, str]) -> None:
+    """Make synced files objects of the store without copying them: a rename each, then one sync of the folder.
+
+    The names must be new: an object of the same name is replaced. Raises NotFound, Unavailable; some files may be
+    moved by then.
+    """
+    segments = check_key(folder).split("/")
+    try:
+        with existing_folder(root, segments) as descriptor:
+            for path, name in names.items():
+                os.rename(path, check_key(name), dst_dir_fd=descriptor)
+            os.fsync(descriptor)
+    except OSError as error:
+        raise from_os_error(error, str(root / folder)) from error

@@ -23,8 +23,8 @@ from underlay.table.commit.conflicts import (
     Refuse,
     Winner,
     conflicts,
+    is_stricter,
 )
-from underlay.table.commit.constraints import is_stricter
 
 BASE = advance(
     first_root(DEFINITION, commit_id="0", now_us=1, writer="w"),

@@ -281,9 +281,7 @@ UNREADABLE = {
 def test_an_intent_that_cannot_be_read_is_waited_for_and_then_replaced(store: Store, kind: str):
     take(opened(store))
     store.put(keys(store).intent(JOB), UNREADABLE[kind])
-    with pytest.raises(
-        LeaseHeld, match=r"_index/intents/nightly: the intent is unreadable.*free in 60\d s; take_over"
-    ):
+    with pytest.raises(LeaseHeld, match=r"_index/intents/nightly: the intent is unreadable.*free in 60\d s; take_over"):
         take(opened(LaterStore(store, 0), "b"))
     held = take(opened(LaterStore(store, UNREADABLE_TTL.total_seconds() + 1), "b"))
     assert held.intent.epoch == 2

@@ -34,8 +34,8 @@ from underlay.prune.predicates.operand import format_column
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import TypeKind
+from underlay.store.directory import sync_file, take_over
 from underlay.store.store import Store
-from underlay.store.take_over import sync_file, take_over
 from underlay.values.physical import PhysicalType
 
 _FLOATS = (PhysicalType.FLOAT, PhysicalType.DOUBLE)

@@ -34,7 +34,7 @@ from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, WorkUnit
 from underlay.ingest.work.workers import MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.record import from_record
-from underlay.table.commit.constraints import is_stricter
+from underlay.table.commit.conflicts import is_stricter
 
 
 class Crew:

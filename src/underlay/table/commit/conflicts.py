@@ -1,6 +1,6 @@
-"""Whether a transaction that lost a race may still be committed, and what to do if not (R4). Pure.
+"""Whether a transaction that lost a race may still commit, and what to do if not: R4 (docs/commit-rules.md). Pure.
 
-What goes together with what is said by `conflict_rules`; here it is found out what commits did.
+`conflict_rules` says which acts conflict; this module finds out what two commits did.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import TOKEN, Change
 from underlay.index.entry import FileEntry
 from underlay.index.root import Definition, Root, SourceRecord
+from underlay.schema.record import from_record
 from underlay.table.commit.conflict_rules import RULES, Act, ConflictVerdict, Rule, When
-from underlay.table.commit.constraints import is_stricter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +103,25 @@ def conflicts(mine: Mine, theirs: Sequence[Winner]) -> Decision:
 def is_fenced_off(root: Root, held: tuple[str, int] | None) -> bool:
     """Whether the job that a writer holds, with its epoch, was taken over (R8)."""
     return held is not None and root.fences.get(held[0], 0) != held[1]
+
+
+def is_stricter(before: Definition, after: Definition) -> bool:
+    """Whether files written for `before` must be checked again for `after`.
+
+    They must if the key, partitions, a type or a default changed, or if a column is required that was nullable or
+    missing. Other new, renamed and dropped columns, the sort order and comments do not matter.
+    """
+    if before.key != after.key or before.partition_by != after.partition_by:
+        return True
+    old, new = from_record(before.schema).leaf_by_id, from_record(after.schema).leaf_by_id
+    for field, leaf in new.items():
+        known = old.get(field)
+        if known is None:
+            if leaf.is_required and leaf.default is None:
+                return True
+        elif (leaf.type, leaf.default) != (known.type, known.default) or leaf.is_required > known.is_required:
+            return True
+    return False
 
 
 _RANK = {verdict: rank for rank, verdict in enumerate(ConflictVerdict)}
