@@ -301,7 +301,7 @@ def test_threads_that_prepare_at_once_all_succeed(registry_url: str):
 def test_a_file_that_is_emptied_while_a_connection_has_it_open_gets_its_tables_again(tmp_path: Path):
     path = tmp_path / "registry.sqlite"
     database = open_database(f"sqlite:///{path}")
-    with database.read():
+    with database.write():
         pass  # the connection is kept
     path.write_bytes(b"")
     prepare(database)

@@ -30,6 +30,7 @@ class Asking:
     def __init__(self, database: Callable[[], Database], clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._clock = clock
+        self._is_closed = False
         self.start_afresh()
         start_afresh_after_fork(self)
 
@@ -52,7 +53,7 @@ class Asking:
 
     def ask(self, question: Callable[[Connection], T]) -> T | None:
         """The answer; None when there is none in time, or the registry did not answer a moment ago."""
-        if self._is_refused or self.is_resting:
+        if self._is_closed or self._is_refused or self.is_resting:
             return None
         try:
             database = self._database()  # the first time loads libraries, for which a registry is not to blame
@@ -100,6 +101,10 @@ class Asking:
         """Never ask again: what it says is not so."""
         self._say(f"the registry is not used: {error}")
         self._is_refused = True  # last: who waits for the registry may end then
+
+    def close(self) -> None:
+        """Answer no question any longer."""
+        self._is_closed = True
 
     def accept(self) -> None:
         """It was rebuilt."""
