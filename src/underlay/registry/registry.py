@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from underlay.errors import InvalidRequest, RegistryRefused, Unsupported
 from underlay.index.catalog import Catalog
@@ -28,8 +28,9 @@ from underlay.table.versions.registry_protocol import Opening
 if TYPE_CHECKING:
     from underlay.registry.database.database import Database
     from underlay.registry.follow.apply_seen import Application
+    from underlay.registry.mirror.catch_up import OnRevision
     from underlay.registry.rebuild.difference import Difference
-    from underlay.registry.rebuild.restore import OnProgress, OnRevision, Restored
+    from underlay.registry.rebuild.restore import OnProgress, Restored
     from underlay.registry.rebuild.status import Status
 
 _CLOSE_SECONDS = 2.0
@@ -107,31 +108,24 @@ class Registry:
 
     def saw_job(self, keys: RevisionKeys, revision: str, job: str) -> None:
         """Mirror its intent in the background."""
-
-        def read() -> Write:
-            from underlay.registry.mirror.holders import mirror_job
-
-            return mirror_job(self._store, keys, revision, job)
-
-        self._follower.add(read)
+        self._follow_one("JOB_MIRROR", keys, revision, job)
 
     def saw_reader(self, keys: RevisionKeys, revision: str, reader: str) -> None:
         """Mirror its lease in the background."""
-
-        def read() -> Write:
-            from underlay.registry.mirror.holders import mirror_lease
-
-            return mirror_lease(self._store, keys, revision, reader)
-
-        self._follower.add(read)
+        self._follow_one("LEASE_MIRROR", keys, revision, reader)
 
     def saw_run(self, keys: RevisionKeys, revision: str, job: str) -> None:
         """Mirror its record in the background."""
+        self._follow_one("RUN_MIRROR", keys, revision, job)
 
+    def _follow_one(
+        self, mirror: Literal["JOB_MIRROR", "LEASE_MIRROR", "RUN_MIRROR"], keys: RevisionKeys, revision: str, name: str
+    ) -> None:
         def read() -> Write:
-            from underlay.registry.mirror.holders import mirror_run
+            from underlay.registry.mirror import holders
 
-            return mirror_run(self._store, keys, revision, job)
+            one: holders.Mirror[Any] = getattr(holders, mirror)  # of any kind of object
+            return one.follow(self._store, keys, revision, name)
 
         self._follower.add(read)
 
@@ -150,7 +144,7 @@ class Registry:
     def follow(self, progress: OnRevision | None = None) -> int:
         """Apply everything that the store has and the registry lacks; how many versions that were. Raises what is wrong
         with the registry."""
-        from underlay.registry.rebuild.catch_up import follow
+        from underlay.registry.mirror.catch_up import follow
 
         self._make_folder(True)
         with self._patient() as database:
@@ -158,11 +152,11 @@ class Registry:
 
     def restore(self, progress: OnProgress | None = None) -> Restored:
         """Rebuild the registry from the store. It is as it was until that is done."""
-        from underlay.registry.rebuild.rebuild import rebuild_registry
+        from underlay.registry.rebuild.restore import restore
 
         self._make_folder(True)
         with self._patient() as database:
-            done = rebuild_registry(database, self._store, progress)
+            done = restore(database, self._store, progress)
         self._asking.accept()
         return done
 

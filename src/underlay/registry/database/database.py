@@ -153,7 +153,7 @@ class Database:
         except self._failures as error:
             raise self._understood(error) from error
         except OSError as error:
-            hint = "See that the folder is there and that this user may write in it."
+            hint = "Check that the folder exists and that this user may write in it."
             raise Unavailable(error.strerror or str(error), place=self.shown, hint=hint) from error
 
     @property
@@ -222,7 +222,7 @@ def open_database(url: str, *, makes_folder: bool = True) -> Database:
     if separator and scheme in _POSTGRESQL:
         return Database(PostgresqlSource(url=_postgresql_url(rest)))
     # Not repeated: what was not understood may hold a password.
-    raise InvalidRequest("this names no registry", expected=ACCEPTED)
+    raise InvalidRequest("this is not the URL of a registry", expected=ACCEPTED)
 
 
 def _sqlite_path(path: str) -> Path:
@@ -248,4 +248,4 @@ def _postgresql_url(rest: str) -> URL:
     if is_clear:
         return url
     hint = "Write @, /, :, ? and % in a password as %40, %2F, %3A, %3F and %25. Parameters have libpq's names."
-    raise InvalidRequest("the URL of the registry cannot be read", expected=ACCEPTED, hint=hint)
+    raise InvalidRequest("the registry's URL is invalid", expected=ACCEPTED, hint=hint)

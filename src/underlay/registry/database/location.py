@@ -44,14 +44,14 @@ def choose_url(chosen: str | None, store_url: str, environment: Mapping[str, str
     if "://" not in wanted:
         # Not repeated: what lacks a scheme may be a libpq string, with a password in it.
         raise InvalidRequest(
-            "the registry is named by a URL, and this is none",
+            "the registry must be given as a URL",
             place=None if chosen else VARIABLE,
             expected=ACCEPTED,
             hint="For a SQLite file write sqlite:/// before its path: sqlite:///registry.sqlite is in this folder, "
             "sqlite:////srv/registry.sqlite is absolute.",
         )
     if not wanted.startswith(_SCHEMES):
-        raise InvalidRequest("this names no registry", place=None if chosen else VARIABLE, expected=ACCEPTED)
+        raise InvalidRequest("this is not the URL of a registry", place=None if chosen else VARIABLE, expected=ACCEPTED)
     return wanted
 
 
