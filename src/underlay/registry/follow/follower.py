@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from underlay.errors import Unavailable, UnderlayError
 from underlay.index.catalog import Catalog
 from underlay.index.root import Root
-from underlay.registry.follow.ask import Asking
+from underlay.registry.follow.ask import IDLE_SECONDS, Asking
 from underlay.runtime.fork import start_afresh_after_fork
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ READER_DELAY_SECONDS = 1.0
 """What was only read is applied later than what was written: most processes that read are gone by then."""
 LATE_SECONDS = 5.0
 """How long those who committed older versions have to apply them, at most."""
-IDLE_SECONDS = 5.0
 EXIT_SECONDS = 0.5
 """How long a process that ends waits for its followers."""
 _DELETION_SECONDS = 0.2
