@@ -82,14 +82,6 @@ def test_a_lower_bound_evicts_at_once() -> None:
     assert holds(cache, "c")
 
 
-def test_an_invalidated_value_is_loaded_again() -> None:
-    cache = MemoryCache(30)
-    ask(cache, "a")
-    cache.invalidate(("a",))
-    assert cache.stats().size_bytes == 0
-    assert not holds(cache, "a")
-
-
 def test_a_failed_load_is_not_kept() -> None:
     cache = MemoryCache(30)
 
@@ -157,17 +149,6 @@ def test_those_who_wait_for_an_interrupted_load_load_for_themselves() -> None:
         follower = pool.submit(cache.get, ("a",), of("value"), len)
         assert isinstance(leader.exception(), KeyboardInterrupt)
         assert follower.result() == "value"
-
-
-def test_a_load_that_was_invalidated_under_way_is_returned_and_not_kept() -> None:
-    cache = MemoryCache(100)
-
-    def load() -> str:
-        cache.invalidate(("a",))
-        return "old"
-
-    assert cache.get(("a",), load, len) == "old"
-    assert cache.get(("a",), of("new"), len) == "new"
 
 
 def test_loads_of_different_keys_do_not_wait_for_each_other() -> None:

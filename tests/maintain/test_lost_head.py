@@ -151,7 +151,7 @@ def test_what_verify_advises_can_be_done(tmp_path: Path, monkeypatch: pytest.Mon
     done = command("verify")
     assert done.code == 1
     assert f"{key} (version 3)" in done.text
-    assert "Bring it back from a copy, under the same key." in done.text
+    assert "Restore it from a copy, under the same key." in done.text
     assert "rollback" not in done.words
     advised = [line.split("#")[0].split()[1:] for line in done.text.splitlines() if line.startswith("    underlay ")]
     (scan, [*copy, to, file], create, append) = advised

@@ -58,7 +58,7 @@ def test_a_sidecar_is_rebuilt_when_asked_for(world: World):
     world.store.delete([key])
     done = underlay("verify", SALES)
     assert done.code == 1
-    assert "nothing is lost; something is to be rebuilt" in done.text
+    assert "nothing is lost; something must be rebuilt" in done.text
     assert "--repair" in done.words
     done = underlay("verify", SALES, "--repair")
     assert done.code == 0

@@ -230,7 +230,7 @@ def test_a_tag_of_a_version_that_is_gone_is_found():
     key = Truth(world.store).root_keys[3]
     world.store.delete([key])
     report = run(world.store, SALES)
-    assert found_at(report, key).problem == "tag audit names a version that is not there"
+    assert found_at(report, key).problem == "tag audit names a version that does not exist"
     assert active(report).newest_intact == 2
 
 

@@ -12,7 +12,7 @@ from tests.registry.workload import Workload
 from underlay.registry.database.database import Database, open_database
 from underlay.registry.database.schema import METADATA, REVISIONS
 from underlay.registry.mirror.apply_catalog import apply_catalog
-from underlay.registry.mirror.roll_forward import roll_forward
+from underlay.registry.mirror.catch_up import catch_up_revision
 
 
 def empty_registry(url: str) -> Database:
@@ -46,4 +46,4 @@ def follow(database: Database, workload: Workload) -> None:
         apply_catalog(connection, workload.lake.catalog(), workload.store.url)
         rows = connection.execute(select(REVISIONS.c.folder, REVISIONS.c.revision)).all()
     for folder, revision in rows:
-        roll_forward(database, workload.store, folder, revision)
+        catch_up_revision(database, workload.store, folder, revision)

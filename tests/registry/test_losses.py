@@ -317,11 +317,12 @@ def test_a_store_that_grew_on_another_line_is_noticed_by_status_and_follow(fille
 
 def test_a_file_swapped_under_a_living_process_is_not_written_to(tmp_path, caplog):
     urls = [f"sqlite:///{tmp_path / name}" for name in ("one.sqlite", "other.sqlite")]
-    lakes = [underlay.connect(far_store(), registry=url) for url in urls]
+    stores = [far_store(), far_store()]
+    lakes = [underlay.connect(store, registry=url) for store, url in zip(stores, urls, strict=True)]
     for lake in lakes:
         lake.create_table(NAME, SCHEMA).append(rows([1]))
         assert registry_of(lake).wait(120)
-    registry_of(lakes[1]).close()
+    lakes[1].close()
     shutil.copy(tmp_path / "other.sqlite", tmp_path / "new.sqlite")
     for log in ("one.sqlite-wal", "one.sqlite-shm"):
         (tmp_path / log).unlink(missing_ok=True)
@@ -330,7 +331,7 @@ def test_a_file_swapped_under_a_living_process_is_not_written_to(tmp_path, caplo
     assert not registry_of(lakes[0]).wait(120)
     assert "belongs to another lake" in caplog.text or "does not have" in caplog.text
     (tmp_path / "one.sqlite").replace(tmp_path / "other.sqlite")
-    assert registry_of(lakes[1]).differences() == []
+    assert registry_of(underlay.connect(stores[1], registry=urls[1])).differences() == []
 
 
 @pytest.mark.parametrize(

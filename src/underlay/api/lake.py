@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from threading import Event
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from underlay.api.context import LakeContext
 from underlay.api.info import RevisionInfo, TableInfo
@@ -49,6 +49,7 @@ def connect(
     endpoint and region; credentials also come from the usual environment variables. `registry` is the metadata
     database: `postgresql://…`, `sqlite:////path`, `none`; else UNDERLAY_REGISTRY, else SQLite, in a local lake's folder
     or in the user's state directory. Within `max_staleness_seconds` a table's newest version is not looked for again.
+    `with connect(…) as lake:` closes it at the end.
     """
     if not isinstance(url, str | os.PathLike | Store) or not url:
         raise InvalidRequest("a lake is at a path or URL", found=repr(url), hint="Write data/lake or s3://bucket/lake.")
@@ -231,6 +232,22 @@ class Lake:
         from underlay.local.sql.run import run_sql  # loads DuckDB
 
         return run_sql(text, self._dataset, lambda: [table.name for table in self.tables()], parameters)
+
+    def close(self) -> None:
+        """Apply this process's commits to the registry, waiting 2 s at most, stop its thread and close its connections.
+
+        Using the lake or one of its tables afterwards raises InvalidRequest; closing it again does nothing. A process
+        that exits does the same by itself.
+        """
+        self._lake.close()
+        if self.registry is not None:
+            self.registry.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> TableDataset:
         """A table as a query names it. Raises TableNotFound."""

@@ -95,12 +95,6 @@ class MemoryCache:
                 entry.weight = weight
                 self._make_room(key)
 
-    def invalidate(self, key: Key) -> None:
-        """Forget `key`. A load of it that is under way still serves those who wait, and is not kept."""
-        with self._lock:
-            self._flights.pop(key, None)
-            self._drop(key)
-
     def set_bound(self, bound_bytes: int) -> None:
         """Hold at most this much from now on."""
         with self._lock:
@@ -133,7 +127,7 @@ class MemoryCache:
         return value
 
     def _land(self, key: Key, flight: Future[object], entry: _Entry | None = None) -> None:
-        """End a flight, and keep what it brought unless the key was invalidated meanwhile."""
+        """End a flight, and keep what it brought unless the cache started afresh meanwhile."""
         with self._lock:
             if self._flights.get(key) is not flight:
                 return

@@ -16,8 +16,7 @@ from underlay import __version__
 from underlay.cli.common.lake_choice import finish_registries
 from underlay.cli.common.output import say
 from underlay.cli.ingest import commands as ingest
-from underlay.cli.maintenance import job_commands as jobs
-from underlay.cli.maintenance import verify_commands as verify
+from underlay.cli.maintenance import commands as maintenance
 from underlay.cli.pm.commands import app as pm
 from underlay.cli.registry.commands import app as registry
 from underlay.cli.rows import commands as rows
@@ -85,9 +84,9 @@ _VERBS = (
     lake.revisions,
     lake.rename,
     lake.drop,
-    verify.verify,
-    jobs.jobs,
-    jobs.leases,
+    maintenance.verify,
+    maintenance.jobs,
+    maintenance.leases,
 )
 """In the order in which help lists them."""
 for _verb in _VERBS:

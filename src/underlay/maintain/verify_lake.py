@@ -166,12 +166,12 @@ def _end_problems(history: History, record: TableRecord, revision: str) -> Itera
                 kind=FindingKind.INCONSISTENT,
                 severity=Severity.NOTE,
                 place=history.keys.root(root.version),
-                problem="the revision was closed, and the catalog does not say so yet",
-                hint="Whoever opens the table next writes the entry.",
+                problem="the revision was closed, but the catalog does not say so yet",
+                hint="The next process that opens the table writes the entry.",
             )
     for tag, named in record.tags.items():
         if named.revision == revision and (newest is None or named.version > newest):
-            yield _missing(history, named.version, f"tag {tag} names a version that is not there")
+            yield _missing(history, named.version, f"tag {tag} names a version that does not exist")
 
 
 def _missing(history: History, version: int, problem: str) -> VerifyFinding:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from underlay.errors import RegistryRefused, Unsupported
+from underlay.errors import InvalidRequest, RegistryRefused, Unsupported
 from underlay.index.catalog import Catalog
-from underlay.index.keys import RevisionKeys
+from underlay.index.keys import CATALOG, RevisionKeys
 from underlay.index.root import Root
-from underlay.registry.database.location import choose_url, is_server
+from underlay.registry.database.location import choose_url, is_server, lake_folder, sqlite_folder
 from underlay.registry.follow.ask import Asking
 from underlay.registry.follow.follower import Follower, Write
 from underlay.registry.follow.shared_pieces import FooterCache
@@ -28,11 +28,16 @@ from underlay.table.versions.registry_protocol import Opening
 if TYPE_CHECKING:
     from underlay.registry.database.database import Database
     from underlay.registry.follow.apply_seen import Application
+    from underlay.registry.mirror.catch_up import OnRevision
     from underlay.registry.rebuild.difference import Difference
-    from underlay.registry.rebuild.restore import OnProgress, OnRevision, Restored
+    from underlay.registry.rebuild.restore import OnProgress, Restored
     from underlay.registry.rebuild.status import Status
 
 _CLOSE_SECONDS = 2.0
+"""How long `close` waits for a registry that answers."""
+_STOP_SECONDS = 2.0
+"""How long the end of a transaction on a file is waited for, so that no log of it is left."""
+_STOP_SERVER_SECONDS = 0.25
 
 
 def open_registry(url: str | None, store: Store) -> Registry | None:
@@ -53,8 +58,18 @@ class Registry:
     def __init__(self, url: str, store: Store) -> None:
         self._url = url
         self._store = store
+        self._lake_folder = lake_folder(store.url)
+        self._folder = sqlite_folder(url)
+        self._has_folder = self._folder is None
+        self._is_closed = False
         self._asking = Asking(lambda: self._database)
-        self._follower = Follower(lambda: self._application, self._asking, self._disconnect)
+        self._follower = Follower(
+            lambda: self._application,
+            self._asking,
+            self._disconnect,
+            self._is_gone,
+            _STOP_SERVER_SECONDS if is_server(url) else _STOP_SECONDS,
+        )
         self.pieces = FooterCache(self._asking, self._follower) if is_server(url) else None
         """What other machines fetched; None where there are no others."""
 
@@ -83,39 +98,34 @@ class Registry:
 
     def saw_catalog(self, catalog: Catalog, *, is_own: bool) -> None:
         """Apply it in the background."""
+        self._make_folder(is_own)
         self._follower.saw_catalog(catalog, is_own=is_own)
 
     def saw_root(self, folder: str, revision: str, root: Root, *, is_own: bool) -> None:
         """Apply it in the background."""
+        self._make_folder(is_own)
         self._follower.saw_root(folder, revision, root, is_own=is_own)
 
     def saw_job(self, keys: RevisionKeys, revision: str, job: str) -> None:
         """Mirror its intent in the background."""
-
-        def read() -> Write:
-            from underlay.registry.mirror.holders import mirror_job
-
-            return mirror_job(self._store, keys, revision, job)
-
-        self._follower.add(read)
+        self._follow_one("JOB_MIRROR", keys, revision, job)
 
     def saw_reader(self, keys: RevisionKeys, revision: str, reader: str) -> None:
         """Mirror its lease in the background."""
-
-        def read() -> Write:
-            from underlay.registry.mirror.holders import mirror_lease
-
-            return mirror_lease(self._store, keys, revision, reader)
-
-        self._follower.add(read)
+        self._follow_one("LEASE_MIRROR", keys, revision, reader)
 
     def saw_run(self, keys: RevisionKeys, revision: str, job: str) -> None:
         """Mirror its record in the background."""
+        self._follow_one("RUN_MIRROR", keys, revision, job)
 
+    def _follow_one(
+        self, mirror: Literal["JOB_MIRROR", "LEASE_MIRROR", "RUN_MIRROR"], keys: RevisionKeys, revision: str, name: str
+    ) -> None:
         def read() -> Write:
-            from underlay.registry.mirror.holders import mirror_run
+            from underlay.registry.mirror import holders
 
-            return mirror_run(self._store, keys, revision, job)
+            one: holders.Mirror[Any] = getattr(holders, mirror)  # of any kind of object
+            return one.follow(self._store, keys, revision, name)
 
         self._follower.add(read)
 
@@ -134,17 +144,19 @@ class Registry:
     def follow(self, progress: OnRevision | None = None) -> int:
         """Apply everything that the store has and the registry lacks; how many versions that were. Raises what is wrong
         with the registry."""
-        from underlay.registry.rebuild.catch_up import follow
+        from underlay.registry.mirror.catch_up import follow
 
+        self._make_folder(True)
         with self._patient() as database:
             return follow(database, self._store, progress)
 
     def restore(self, progress: OnProgress | None = None) -> Restored:
         """Rebuild the registry from the store. It is as it was until that is done."""
-        from underlay.registry.rebuild.rebuild import rebuild_registry
+        from underlay.registry.rebuild.restore import restore
 
+        self._make_folder(True)
         with self._patient() as database:
-            done = rebuild_registry(database, self._store, progress)
+            done = restore(database, self._store, progress)
         self._asking.accept()
         return done
 
@@ -159,6 +171,7 @@ class Registry:
         """Bring the tables to what this release expects: the schema's version before and after."""
         from underlay.registry.database.migration import migrate
 
+        self._make_folder(True)
         with self._patient() as database:
             return migrate(database)
 
@@ -170,9 +183,11 @@ class Registry:
             return find_status(database, self._store)
 
     def close(self) -> None:
-        """Wait a little for what is to be applied, and close connections. It may be used again."""
-        self._follower.wait(_CLOSE_SECONDS)
-        self._disconnect()
+        """Wait a little until what this process wrote is applied, end the thread and close connections, for good."""
+        self._follower.wait(_CLOSE_SECONDS, also_seen=False, also_resting=False)
+        self._is_closed = True
+        self._asking.close()
+        self._follower.close()
 
     def _disconnect(self) -> None:
         """Close connections that nobody uses."""
@@ -183,7 +198,7 @@ class Registry:
     def _database(self) -> Database:
         from underlay.registry.database.database import open_database
 
-        return open_database(self._url)
+        return open_database(self._url, makes_folder=False)
 
     @cached_property
     def _application(self) -> Application:
@@ -191,9 +206,34 @@ class Registry:
 
         return Application(self._database, self._store)
 
+    def _make_folder(self, is_own: bool) -> None:
+        """Make the folder of a SQLite file, in the caller's thread, which has just used the lake.
+
+        The follower makes none: it would make again what was deleted meanwhile. The folder in a local lake is made by
+        those who write.
+        """
+        if self._folder is None or self._is_closed:
+            return
+        with suppress(OSError):  # who connects says what is wrong
+            if self._folder.parent == self._lake_folder:
+                if is_own:
+                    self._folder.mkdir(exist_ok=True)
+            elif not self._has_folder:
+                self._has_folder = True
+                self._folder.mkdir(parents=True, exist_ok=True)
+
+    def _is_gone(self) -> bool:
+        """Whether the lake was a folder that was deleted, or its registry's folder was."""
+        if self._lake_folder is None:
+            return False
+        folder = self._folder if self._folder is not None and self._folder.parent == self._lake_folder else None
+        return not (self._lake_folder / CATALOG).is_dir() or (folder is not None and not folder.is_dir())
+
     @contextmanager
     def _patient(self) -> Iterator[Database]:
         """The same database, for work that is about the registry and may wait for others."""
+        if self._is_closed:
+            raise InvalidRequest("the lake is closed", hint="Open it again with underlay.connect.")
         database = self._database.patient()
         try:
             yield database

@@ -54,6 +54,7 @@ class OpenTable:
         Raises TableNotFound, also when the table was dropped since; RevisionClosed when a job is held in a revision
         that was closed.
         """
+        self.lake.check_open()
         while True:
             with self._lock:
                 revision = self._revision

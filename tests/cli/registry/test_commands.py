@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -80,7 +83,7 @@ def test_status_says_where_the_registry_is_and_how_far(file: Path):
     run = underlay("registry", "status")
     assert run.code == 0
     assert f"registry  sqlite:///{file}\n" in run.text
-    assert "state     used, and as new as the store\n" in run.text
+    assert "state     used, and up to date with the store\n" in run.text
     assert "a.t                  2             2       0\n" in run.text
 
 
@@ -95,7 +98,7 @@ def test_a_registry_that_is_merely_behind_is_no_fault(file: Path):
 def test_follow_applies_what_is_missing_and_says_how_much(file: Path):
     append_without_registry()
     assert underlay("registry", "follow").words == "1 version of 1 revision applied\n"
-    assert underlay("registry", "follow").words == "no version was missing\n"
+    assert underlay("registry", "follow").words == "already up to date\n"
     assert underlay("registry", "follow", "--json").objects[0]["versions"] == 0
     assert status()["state"] == "current"
 
@@ -126,7 +129,7 @@ def test_a_dry_run_shows_differences_by_table_and_changes_nothing(file: Path):
     assert "versions: 5 rows missing\n" in dry.text
     assert "  … and 2 more\n" in dry.text
     assert "head is 2, should be 7" in dry.text
-    assert "11 rows to mend; nothing was changed" in dry.words
+    assert "11 rows differ from the store; nothing was changed" in dry.words
     found = underlay("registry", "restore", "--dry-run", "--json")
     assert (found.code, len(found.objects)) == (1, 11)
     assert {one["kind"] for one in found.objects} == {"missing", "different"}
@@ -248,7 +251,7 @@ def test_postgresql_that_is_down_is_said_without_its_password(
     run = underlay("registry", "status")
     assert run.code == 1
     assert "not used: " in run.text
-    assert "See that the server runs" in run.text
+    assert "Check that the server is running" in run.text
     words = [run.text, underlay("registry", "status", "--json").text]
     for verb in ("follow", "restore", "migrate"):
         failed = underlay("registry", verb)
@@ -259,7 +262,7 @@ def test_postgresql_that_is_down_is_said_without_its_password(
     assert appended.stderr.count(b"note: the registry is not used for now") == 1
     verified = underlay("verify")
     assert verified.code == 1
-    assert "See that the server runs" in verified.text
+    assert "Check that the server is running" in verified.text
     repaired = underlay("verify", "--repair")
     assert repaired.code == 1
     assert underlay("verify", "--no-registry").code == 0
@@ -312,3 +315,52 @@ def test_a_damaged_store_is_reported_beside_a_registry_that_cannot_be_compared(f
     run = underlay("verify", "--repair")
     assert run.code == 1
     assert "note: the registry was not compared with the store" in run.words
+
+
+def test_verify_of_a_lake_that_may_only_be_read_is_no_finding(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("UNDERLAY_REGISTRY", raising=False)
+    with tempfile.TemporaryDirectory() as place:  # others may not enter pytest's folders
+        monkeypatch.chdir(place)
+        Path("rows.csv").write_text(ROWS)
+        make_lake("lake")
+        delete(Path("lake/_registry/registry.sqlite"))
+        with unprivileged(Path(place), Path("lake/_registry"), Path("lake")):
+            run = underlay("verify")
+        assert run.code == 0, run.words
+        assert "note: the registry was not compared with the store" in run.words
+        monkeypatch.undo()
+
+
+@contextmanager
+def unprivileged(*folders: Path) -> Iterator[None]:
+    """Be a user who may read but not write in the folders. Root may write everywhere."""
+    for folder in folders:
+        folder.chmod(0o555)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        for folder in folders:
+            folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("table", ["versions", "footer_cache", "lake"])
+def test_a_registry_that_lacks_a_table_is_not_used_says_status(file: Path, table: str):
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    found = status()
+    assert (found["state"], found["is_used"]) == ("damaged", False)
+    assert found["problem"] == f"not used: the table {table} is missing"
+    assert underlay("registry", "restore").code == 0
+    assert status()["state"] == "current"
+
+
+def test_status_makes_no_registry(file: Path):
+    delete(file)
+    assert status()["state"] == "empty"
+    assert not file.exists()

@@ -83,4 +83,4 @@ def test_a_wrong_range_of_a_segment_in_a_root_is_found():
     with broken(store, key, encode_root(replace(root, segments=(narrow,)))):
         report = run(store, SALES)
     assert [finding.place for finding in report.findings] == [key]
-    assert "described in another way" in report.findings[0].problem
+    assert "described differently" in report.findings[0].problem

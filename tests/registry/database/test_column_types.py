@@ -16,8 +16,9 @@ from underlay.registry.database.column_types import MOST_KEY_BYTES, key_text, pl
 from underlay.registry.database.database import Database
 from underlay.registry.database.schema import FILE_METADATA, LAKE, REVISIONS, SOURCES
 from underlay.registry.mirror.apply import mirrored
+from underlay.registry.mirror.catch_up import catch_up_all
 from underlay.registry.rebuild.difference import compare
-from underlay.registry.rebuild.restore import catch_up, restore
+from underlay.registry.rebuild.restore import restore_rows
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.time_travel import rollback
@@ -44,25 +45,25 @@ def test_any_token_and_location_is_followed_restored_and_rolled_back(registry: D
         transaction.add_file(entry(f"./raw/{hard}{number}.parquet"), LAYOUT)
         transaction.set_token(hard)
         commit(transaction)
-    catch_up(registry, revision.store)
+    catch_up_all(registry, revision.store)
     assert compare(registry, revision.store) == []
     rollback(revision, 2)
     append(revision, "./raw/plain.parquet")
     rollback(revision, 4)
-    catch_up(registry, revision.store)
+    catch_up_all(registry, revision.store)
     assert compare(registry, revision.store) == []
     with registry.read() as connection:
         assert len(connection.execute(select(SOURCES.c.uri)).all()) == 4
         assert len(mirrored(connection, revision.id).live_files()) == 4
         assert len(connection.execute(select(FILE_METADATA.c.location)).all()) == len(HARD) + 3
-    restore(registry, revision.store)
+    restore_rows(registry, revision.store)
     assert compare(registry, revision.store) == []
 
 
 @pytest.mark.parametrize("value", ["'abc'", "1.5", "1e300", "x'00'"])
 def test_a_number_that_is_none_is_told(on_sqlite: Database, value: str) -> None:
     _, revision = new_table()
-    restore(on_sqlite, revision.store)
+    restore_rows(on_sqlite, revision.store)
     with on_sqlite.write() as connection:
         connection.execute(text(f"UPDATE revisions SET head = {value}"))
     with pytest.raises(Inconsistent, match="a number is a"), on_sqlite.read() as connection:
@@ -71,10 +72,10 @@ def test_a_number_that_is_none_is_told(on_sqlite: Database, value: str) -> None:
 
 def test_a_text_that_is_none_is_told(on_sqlite: Database) -> None:
     _, revision = new_table()
-    restore(on_sqlite, revision.store)
+    restore_rows(on_sqlite, revision.store)
     with on_sqlite.write() as connection:
         connection.execute(text("UPDATE lake SET url = x'00', commit_id = CAST(x'ff' AS TEXT)"))
     with pytest.raises(Inconsistent, match="a text is a bytes"), on_sqlite.read() as connection:
         connection.execute(select(LAKE.c.url)).all()
-    with pytest.raises(Malformed, match="no text"), on_sqlite.read() as connection:
+    with pytest.raises(Malformed, match="not UTF-8"), on_sqlite.read() as connection:
         connection.execute(select(LAKE.c.commit_id)).all()

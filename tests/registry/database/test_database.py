@@ -452,7 +452,7 @@ def test_a_server_that_is_down_is_told_with_what_to_see_to(server: Database, pos
     postgres.kill()
     try:
         for _ in range(2):
-            with pytest.raises(Unavailable, match="See that the server runs") as caught:
+            with pytest.raises(Unavailable, match="Check that the server is running") as caught:
                 put(server, 2)
             assert caught.value.place == server.shown
     finally:

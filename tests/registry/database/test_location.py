@@ -52,6 +52,12 @@ def test_a_slash_at_the_end_makes_no_other_lake():
     assert default_url("s3://bucket/lake/", {}, HOME) == default_url("s3://bucket/lake", {}, HOME)
 
 
+def test_two_schemes_of_the_same_store_have_one_registry():
+    assert default_url("s3a://bucket/lake", {}, HOME) == default_url("s3://bucket/lake", {}, HOME)
+    same = [default_url(f"{scheme}://lake@account/path", {}, HOME) for scheme in ("abfs", "abfss")]
+    assert same[0] == same[1]
+
+
 def test_what_was_chosen_goes_before_the_environment_and_that_before_the_default():
     environment = {"UNDERLAY_REGISTRY": "sqlite:////b"}
     assert choose_url("sqlite:////a", "file:///srv/lake", environment, HOME) == "sqlite:////a"

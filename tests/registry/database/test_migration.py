@@ -32,8 +32,9 @@ from underlay.registry.database.migration import (
     schema_state,
 )
 from underlay.registry.database.schema import METADATA
+from underlay.registry.mirror.catch_up import catch_up_all
 from underlay.registry.rebuild.difference import compare
-from underlay.registry.rebuild.restore import catch_up, restore
+from underlay.registry.rebuild.restore import restore_rows
 from underlay.table.catalog.lifecycle import drop
 
 SCRIPTS = Path(migration.__file__).parent / "migrations"
@@ -176,7 +177,7 @@ def test_after_a_migration_the_registry_says_all_that_the_store_says(database: D
     workload.run(30)
     drop(workload.lake, workload.tables()[0])
     upgrade_to(database, NEWEST)
-    restore(database, workload.store)
+    restore_rows(database, workload.store)
     with database.write() as connection:
         for later in ("jobs", "leases", "gc_manifest")[: 3 * (revision < "0002")]:
             METADATA.tables[later].drop(connection)
@@ -186,7 +187,7 @@ def test_after_a_migration_the_registry_says_all_that_the_store_says(database: D
             METADATA.tables["runs"].drop(connection)
     stamp(database, revision)
     migrate(database)
-    catch_up(database, workload.store)
+    catch_up_all(database, workload.store)
     assert compare(database, workload.store) == []
 
 
@@ -301,7 +302,7 @@ def test_threads_that_prepare_at_once_all_succeed(registry_url: str):
 def test_a_file_that_is_emptied_while_a_connection_has_it_open_gets_its_tables_again(tmp_path: Path):
     path = tmp_path / "registry.sqlite"
     database = open_database(f"sqlite:///{path}")
-    with database.read():
+    with database.write():
         pass  # the connection is kept
     path.write_bytes(b"")
     prepare(database)

@@ -13,7 +13,7 @@ from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
 from tests.registry.servers import PostgresServer
 from tests.table.entries import append, name, new_table, replacing
-from underlay.errors import RegistryRefused, UnderlayError
+from underlay.errors import RegistryRefused, Unavailable, UnderlayError
 from underlay.index.catalog import Catalog, TagRecord
 from underlay.index.outline import outline_of
 from underlay.index.root import Root
@@ -29,11 +29,11 @@ from underlay.registry.database.schema import (
     TAGS,
     VERSIONS,
 )
-from underlay.registry.mirror.apply import PREPARED, apply_batch, live_files, mirrored
+from underlay.registry.mirror.apply import PREPARED, apply_batch, apply_steps, live_files, mirrored
 from underlay.registry.mirror.apply_catalog import apply_catalog
+from underlay.registry.mirror.catch_up import Gap, catch_up, catch_up_revision
 from underlay.registry.mirror.fold import Mirrored, VersionStep, fold
-from underlay.registry.mirror.read_versions import complete, steps_after
-from underlay.registry.mirror.roll_forward import apply_steps, roll_forward
+from underlay.registry.mirror.read_versions import complete
 from underlay.store.testing.counting import CountingStore
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import drop
@@ -86,7 +86,7 @@ def test_what_is_mirrored_is_read_in_one_statement(registry: Database) -> None:
     append(revision, *(name() for _ in range(150)))
     head = append(revision, name())
     assert head.segments
-    roll_forward(registry, revision.store, FOLDER, revision.id)
+    catch_up_revision(registry, revision.store, FOLDER, revision.id)
     before = registry.statement_count
     with registry.read() as connection:
         found = mirrored(connection, revision.id)
@@ -131,12 +131,12 @@ def test_rows_that_should_be_there_and_are_not_are_missed(registry: Database) ->
     _, revision = new_table()
     old = name()
     append(revision, old)
-    roll_forward(registry, revision.store, FOLDER, revision.id)
+    catch_up_revision(registry, revision.store, FOLDER, revision.id)
     with registry.write() as connection:
         connection.execute(delete(FILE_METADATA))
     commit(replacing(revision, [old], name()))
     with pytest.raises(RegistryRefused, match="lacks rows of file_metadata"):
-        roll_forward(registry, revision.store, FOLDER, revision.id)
+        catch_up_revision(registry, revision.store, FOLDER, revision.id)
 
 
 def test_another_follower_cannot_come_between_a_head_and_its_files(postgres: PostgresServer) -> None:
@@ -144,24 +144,24 @@ def test_another_follower_cannot_come_between_a_head_and_its_files(postgres: Pos
     first, second = empty_registry(url), open_database(url)
     _, revision = new_table()
     append(revision, name())
-    roll_forward(first, revision.store, FOLDER, revision.id)
+    catch_up_revision(first, revision.store, FOLDER, revision.id)
     rollback(revision, 0)
     append(revision, name())
     met: list[UnderlayError] = []
-    (steps,) = steps_after(revision.store, revision.keys, 1, until=3)
+    steps = [step(revision, revision.root(version)) for version in (2, 3)]
     with first.write() as connection:
 
         @event.listens_for(connection, "before_cursor_execute")
         def come_between(_connection: Connection, _cursor: object, statement: str, *_: object) -> None:
             if statement.startswith("SELECT file_metadata"):
                 try:
-                    roll_forward(second, revision.store, FOLDER, revision.id)
+                    catch_up_revision(second, revision.store, FOLDER, revision.id)
                 except UnderlayError as error:
                     met.append(error)
 
         assert apply_steps(connection, FOLDER, revision.id, steps) == 3
     assert [is_retryable(error) for error in met] == [True]
-    assert roll_forward(second, revision.store, FOLDER, revision.id) == 3
+    assert catch_up_revision(second, revision.store, FOLDER, revision.id) == 3
     first.close()
     second.close()
 
@@ -171,10 +171,10 @@ def test_a_follower_that_waited_for_another_sees_all_that_it_did(postgres: Postg
     first, second = empty_registry(url), open_database(url).patient()
     _, revision = new_table()
     append(revision, *(name() for _ in range(150)))
-    roll_forward(first, revision.store, FOLDER, revision.id)
+    catch_up_revision(first, revision.store, FOLDER, revision.id)
     append(revision, *(name() for _ in range(150)))
     rollback(revision, 1)
-    (steps,) = steps_after(revision.store, revision.keys, 1, until=3)
+    steps = [step(revision, revision.root(version)) for version in (2, 3)]
 
     def follow() -> int:
         with second.write() as connection:
@@ -196,20 +196,54 @@ def test_a_follower_that_waited_for_another_sees_all_that_it_did(postgres: Postg
 
 def test_nothing_new_costs_one_statement_and_one_request(registry: Database) -> None:
     _, revision = new_table()
-    roll_forward(registry, revision.store, FOLDER, revision.id)
+    catch_up_revision(registry, revision.store, FOLDER, revision.id)
     store, before = CountingStore(revision.store), registry.statement_count
-    assert roll_forward(registry, store, FOLDER, revision.id) == 0
+    assert catch_up_revision(registry, store, FOLDER, revision.id) == 0
     assert (store.request_count(), registry.statement_count) == (1, before + 1)
 
 
-def test_a_known_head_is_read_up_to_and_no_further() -> None:
+def test_a_known_head_is_read_up_to_and_no_further(on_sqlite: Database) -> None:
     _, revision = new_table()
     for _ in range(9):
         append(revision, name())
+    assert catch_up_revision(on_sqlite, revision.store, FOLDER, revision.id, newest=2) == 2
     store = CountingStore(revision.store)
-    (steps,) = steps_after(store, revision.keys, 2, until=7)
-    assert [one.outline.version for one in steps] == [3, 4, 5, 6, 7]
+    assert catch_up_revision(on_sqlite, store, FOLDER, revision.id, newest=7) == 7
     assert store.request_count() == 5
+
+
+def test_versions_that_another_process_applies_meanwhile_are_left_to_it(on_sqlite: Database) -> None:
+    _, revision = new_table()
+    for _ in range(9):
+        append(revision, name())
+    gap = Gap(folder=FOLDER, revision=revision.id, head=NONE, newest=9)
+    others = iter([[], [0, 1, 2], [3]])
+
+    def transact(work):
+        with on_sqlite.write() as connection:
+            for version in next(others, []):
+                apply_steps(connection, FOLDER, revision.id, [step(revision, revision.root(version))])
+        with on_sqlite.write() as connection:
+            return work(connection)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [applied for _, applied in catch_up(pool, transact, revision.store, [gap])] == [9]
+    with on_sqlite.read() as connection:
+        assert mirrored(connection, revision.id).head == 9
+
+
+def test_a_registry_that_lost_versions_meanwhile_is_tried_again(on_sqlite: Database) -> None:
+    _, revision = new_table()
+    append(revision, name())
+    gap = Gap(folder=FOLDER, revision=revision.id, head=0, newest=1)
+
+    def transact(work):
+        with on_sqlite.write() as connection:
+            return work(connection)
+
+    with ThreadPoolExecutor(2) as pool, pytest.raises(Unavailable, match="restoring") as caught:
+        list(catch_up(pool, transact, revision.store, [gap]))
+    assert is_retryable(caught.value)
 
 
 def catalogs() -> tuple[LakeCatalog, list[Catalog]]:
@@ -267,7 +301,7 @@ def test_a_revision_that_was_swept_takes_its_rows_with_it(registry: Database) ->
     append(revision, name())
     with registry.write() as connection:
         apply_catalog(connection, lake.catalog(), URL)
-    roll_forward(registry, revision.store, FOLDER, revision.id)
+    catch_up_revision(registry, revision.store, FOLDER, revision.id)
     with registry.write() as connection:
         apply_catalog(connection, replace(lake.catalog(), number=9, tables={}), URL)
         for table in (REVISIONS, VERSIONS, FILE_METADATA):

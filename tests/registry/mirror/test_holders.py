@@ -14,9 +14,9 @@ from tests.table.entries import new_table
 from underlay.registry.database.database import Database
 from underlay.registry.database.migration import NEWEST, REVISIONS, migrate, recreate
 from underlay.registry.database.schema import METADATA, RUNS
-from underlay.registry.rebuild.catch_up import follow
+from underlay.registry.mirror.catch_up import follow
 from underlay.registry.rebuild.difference import DifferenceKind, compare
-from underlay.registry.rebuild.restore import restore
+from underlay.registry.rebuild.restore import restore_rows
 from underlay.registry.registry import Registry
 from underlay.table.coordination.run_record import RunRecord, State, encode_record
 from underlay.table.versions.revision import Revision
@@ -59,7 +59,7 @@ def test_a_restore_brings_every_record_that_can_be_read(registry: Database):
     put(revision)
     put(revision, "ingest-2")
     revision.store.put(revision.keys.record("ingest-3"), b"garbage")
-    restore(registry, revision.store)
+    restore_rows(registry, revision.store)
     first, second = runs_in(registry)
     assert first._asdict() == {
         "revision": revision.id,
@@ -74,7 +74,7 @@ def test_a_record_that_the_registry_lacks_has_too_many_or_says_otherwise_is_a_di
     _, revision = new_table()
     put(revision, "a")
     put(revision, "b")
-    restore(on_sqlite, revision.store)
+    restore_rows(on_sqlite, revision.store)
     put(revision, "c")
     with on_sqlite.write() as connection:
         connection.execute(delete(RUNS).where(RUNS.c.job == "a"))
@@ -92,7 +92,7 @@ def test_follow_brings_new_records_and_renewed_ones_and_takes_those_away_that_ar
     put(revision, "gone")
     put(revision, "watch", "watching")
     recreate(registry)
-    restore(registry, revision.store)
+    restore_rows(registry, revision.store)
     put(revision, "new")
     put(revision, "watch", "stopped")
     revision.store.delete([revision.keys.record("gone")])
@@ -106,7 +106,7 @@ def test_after_a_migration_from_every_earlier_schema_all_records_are_there(on_sq
     _, revision = new_table()
     put(revision)
     recreate(on_sqlite)
-    restore(on_sqlite, revision.store)
+    restore_rows(on_sqlite, revision.store)
     later = {"0001": ("runs", "footer_cache", "jobs", "leases", "gc_manifest"), "0002": ("runs", "footer_cache")}
     with on_sqlite.write() as connection:
         for name in later.get(earlier, ("runs",)):

@@ -14,8 +14,9 @@ from tests.registry.workload import Workload
 from tests.table.entries import append, name, new_table
 from underlay.registry.database.database import Database
 from underlay.registry.database.schema import FILE_METADATA, FOOTER_CACHE, LAKE, LEASES, TAGS, VERSIONS
+from underlay.registry.mirror.catch_up import catch_up_all
 from underlay.registry.rebuild.difference import Difference, DifferenceKind, compare, differences
-from underlay.registry.rebuild.restore import RestoreProgress, catch_up, restore
+from underlay.registry.rebuild.restore import RestoreProgress, restore_rows
 
 ROW = {"revision": "r", "version": 1}
 
@@ -63,7 +64,7 @@ def test_what_mirrors_nothing_is_not_compared(on_sqlite: Database, tmp_path: Pat
 def test_a_registry_that_was_tampered_with_is_found_out(on_sqlite: Database) -> None:
     workload = Workload(3)
     workload.run(20)
-    restore(on_sqlite, workload.store)
+    restore_rows(on_sqlite, workload.store)
     with on_sqlite.write() as connection:
         connection.execute(update(LAKE).values(number=-5))
         connection.execute(delete(VERSIONS).where(VERSIONS.c.version == 0))
@@ -79,7 +80,7 @@ def test_a_registry_that_was_tampered_with_is_found_out(on_sqlite: Database) -> 
 def test_a_lake_that_was_moved_and_things_that_pass_are_no_difference(on_sqlite: Database) -> None:
     workload = Workload(3)
     workload.run(5)
-    restore(on_sqlite, workload.store)
+    restore_rows(on_sqlite, workload.store)
     lease = {"revision": "r", "reader": "me", "owner": "me", "version": 0, "started_us": 0, "renewed_us": 0}
     with on_sqlite.write() as connection:
         connection.execute(update(LAKE).values(url="file:///elsewhere"))
@@ -93,7 +94,7 @@ def test_a_registry_that_moves_meanwhile_differs_only_where_it_stands_still(
 ) -> None:
     """It is ahead of what was read of the store, or behind, at each look; a row that nobody touches differs."""
     _, revision = new_table()
-    restore(on_sqlite, revision.store)
+    restore_rows(on_sqlite, revision.store)
     with on_sqlite.write() as connection:
         connection.execute(update(LAKE).values(committed_us=1))
     append(revision, name())
@@ -101,7 +102,7 @@ def test_a_registry_that_moves_meanwhile_differs_only_where_it_stands_still(
     def write(progress: RestoreProgress) -> None:
         append(revision, name())
         if is_following:
-            catch_up(on_sqlite, revision.store)
+            catch_up_all(on_sqlite, revision.store)
 
     found = [(one.table, one.kind) for one in compare(on_sqlite, revision.store, progress=write)]
     behind = [

@@ -19,9 +19,9 @@ from underlay.registry.database.database import Database, open_database
 from underlay.registry.database.database_errors import patiently, retryable
 from underlay.registry.database.migration import check_shape, prepare
 from underlay.registry.database.schema import LAKE
-from underlay.registry.rebuild.catch_up import follow
+from underlay.registry.mirror.catch_up import follow
 from underlay.registry.rebuild.difference import compare
-from underlay.registry.rebuild.rebuild import rebuild_registry
+from underlay.registry.rebuild.restore import restore
 from underlay.store.store import Store
 
 HARM = [
@@ -52,9 +52,9 @@ def harm(database: Database, statements: str) -> None:
 @pytest.mark.parametrize("statements", HARM)
 def test_whatever_was_done_to_the_tables_is_mended(registry_url: str, store: Store, statements: str) -> None:
     database = open_database(registry_url)
-    rebuild_registry(database, store)
+    restore(database, store)
     harm(database, f"CREATE TABLE theirs (id INTEGER); {statements}")
-    rebuild_registry(database, store)
+    restore(database, store)
     check_shape(database)
     assert compare(database, store) == []
     assert follow(database, store) == 0
@@ -65,16 +65,16 @@ def test_whatever_was_done_to_the_tables_is_mended(registry_url: str, store: Sto
 
 def test_a_view_in_the_place_of_a_table_is_mended_in_a_file(tmp_path: Path, store: Store) -> None:
     database = open_database(f"sqlite:///{tmp_path / 'registry.sqlite'}")
-    rebuild_registry(database, store)
+    restore(database, store)
     harm(database, "DROP TABLE lake; CREATE VIEW lake AS SELECT 1")
-    rebuild_registry(database, store)
+    restore(database, store)
     assert compare(database, store) == []
 
 
 def test_a_file_whose_schema_is_no_text_is_damaged_and_replaced(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "registry.sqlite"
     database = open_database(f"sqlite:///{path}")
-    rebuild_registry(database, store)
+    restore(database, store)
     database.close()
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -83,7 +83,7 @@ def test_a_file_whose_schema_is_no_text_is_damaged_and_replaced(tmp_path: Path, 
     path.write_bytes(data.replace(b"CREATE TABLE file_metadata", b"CREATE\xc0\xc1ABLE file_metadata"))
     with pytest.raises(Malformed), database.read() as reading:
         reading.execute(select(LAKE)).all()
-    rebuild_registry(database, store)
+    restore(database, store)
     assert compare(database, store) == []
 
 
@@ -92,7 +92,7 @@ def test_tables_of_somebody_else_are_not_replaced(registry_url: str, store: Stor
     database = open_database(registry_url)
     harm(database, statement)
     with pytest.raises(RegistryRefused, match="not a registry's"):
-        rebuild_registry(database, store)
+        restore(database, store)
     with database.read() as connection:
         assert connection.execute(text(f"SELECT id FROM {statement.split()[2]}")).all() == []
     database.close()
@@ -100,17 +100,17 @@ def test_tables_of_somebody_else_are_not_replaced(registry_url: str, store: Stor
 
 def test_a_registry_of_a_newer_release_is_left_alone(registry_url: str, store: Store) -> None:
     database = open_database(registry_url)
-    rebuild_registry(database, store)
+    restore(database, store)
     harm(database, "UPDATE registry_schema SET version_num = '9999'")
     with pytest.raises(Unsupported, match="newer release"):
-        rebuild_registry(database, store)
+        restore(database, store)
     assert compare(database, store) == []
     database.close()
 
 
 def test_two_rows_where_there_can_be_one_are_told(registry_url: str, store: Store) -> None:
     database = open_database(registry_url)
-    rebuild_registry(database, store)
+    restore(database, store)
     harm(database, HARM[-1])
     with pytest.raises(Inconsistent, match="Multiple rows") as caught:
         follow(database, store)
@@ -126,7 +126,7 @@ def test_a_server_may_have_any_encoding(postgres: PostgresServer, encoding: str)
     database = open_database(postgres.url(base))
     _, revision = new_table()
     append(revision, "./raw/schön.parquet" if encoding != "EUC_JP" else "./raw/日本.parquet")
-    rebuild_registry(database, revision.store)
+    restore(database, revision.store)
     assert compare(database, revision.store) == []
     append(revision, "./raw/\U0001f600.parquet")
     if encoding == "SQL_ASCII":
@@ -142,7 +142,7 @@ def test_restores_and_followers_at_once_all_succeed(registry_url: str) -> None:
     workload = Workload(1)
     workload.run(20)
     prepare(open_database(registry_url))
-    works = [rebuild_registry, rebuild_registry, follow, follow]
+    works = [restore, restore, follow, follow]
     together = Barrier(len(works))
 
     def run(number: int) -> None:

@@ -15,10 +15,10 @@ from underlay.index.root import encode_root
 from underlay.index.sources.tree import scan_all
 from underlay.registry.database.database import Database
 from underlay.registry.database.schema import FILE_METADATA, JOBS, LAKE, LEASES, MIRRORED, REVISIONS, SEGMENTS, SOURCES
+from underlay.registry.mirror import catch_up as catching_up
 from underlay.registry.mirror.apply_catalog import apply_catalog
-from underlay.registry.rebuild import restore as restoring
 from underlay.registry.rebuild.difference import compare
-from underlay.registry.rebuild.restore import RestoreProgress, restore
+from underlay.registry.rebuild.restore import RestoreProgress, restore_rows
 from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.wrapper import StoreMethod
@@ -42,7 +42,7 @@ def test_a_registry_that_follows_equals_one_that_is_rebuilt(registry: Database, 
 def test_a_restored_registry_says_of_every_version_what_the_store_says(on_sqlite: Database) -> None:
     workload = Workload(6)
     workload.run(100)
-    restore(on_sqlite, workload.store)
+    restore_rows(on_sqlite, workload.store)
     with on_sqlite.read() as connection:
         for row in connection.execute(select(REVISIONS)).all():
             revision = Revision(workload.store, row.folder, row.revision, workload.lake.surroundings)
@@ -91,9 +91,8 @@ def test_many_versions_are_folded_in_parts(on_sqlite: Database, monkeypatch: pyt
     workload = Workload(5)
     workload.run(100)
     follow(on_sqlite, workload)
-    monkeypatch.setattr(restoring, "_FOLDED_AT_ONCE", 3)
-    monkeypatch.setattr(restoring, "_READ_AT_ONCE", 2)
-    monkeypatch.setattr(restoring, "_WRITTEN_AT_ONCE", 7)
+    monkeypatch.setattr(catching_up, "_APPLIED_AT_ONCE", 3)
+    monkeypatch.setattr(catching_up, "_READ_AT_ONCE", 2)
     assert compare(on_sqlite, workload.store) == []
 
 
@@ -101,20 +100,20 @@ def test_a_restore_replaces_whatever_was_there(registry: Database) -> None:
     other, workload = Workload(1), Workload(2)
     other.run(15)
     workload.run(15)
-    restore(registry, other.store)
-    restore(registry, workload.store)
+    restore_rows(registry, other.store)
+    restore_rows(registry, workload.store)
     assert compare(registry, workload.store) == []
 
 
 def test_a_restore_that_fails_leaves_the_registry_as_it_was(on_sqlite: Database) -> None:
     _, revision = new_table()
-    restore(on_sqlite, revision.store)
+    restore_rows(on_sqlite, revision.store)
     before = rows_of(on_sqlite)
     append(revision, name())
     root = encode_root(append(revision, name()))
     revision.store.put(revision.keys.root(2), root[:-1])
     with pytest.raises(ChecksumMismatch, match=revision.keys.root(2)):
-        restore(on_sqlite, revision.store)
+        restore_rows(on_sqlite, revision.store)
     assert rows_of(on_sqlite) == before
 
 
@@ -124,7 +123,7 @@ def test_a_missing_root_is_named(on_sqlite: Database) -> None:
         append(revision, name())
     revision.store.delete([revision.keys.root(1)])
     with pytest.raises(Inconsistent, match=revision.keys.root(1)):
-        restore(on_sqlite, revision.store)
+        restore_rows(on_sqlite, revision.store)
     with on_sqlite.read() as connection:
         assert connection.execute(select(LAKE)).all() == []
 
@@ -137,7 +136,7 @@ def test_what_is_committed_meanwhile_is_applied(on_sqlite: Database) -> None:
         if revision.head().version < 3:
             append(revision, name())
 
-    restored = restore(on_sqlite, revision.store, progress=commit_more)
+    restored = restore_rows(on_sqlite, revision.store, commit_more)
     assert restored.version_count == revision.head().version + 1 == 3
     assert compare(on_sqlite, revision.store) == []
 
@@ -147,7 +146,7 @@ def test_requests_are_one_for_each_root_and_two_for_each_revision(on_sqlite: Dat
     for _ in range(20):
         append(revision, name())
     store = CountingStore(revision.store)
-    restored = restore(on_sqlite, store)
+    restored = restore_rows(on_sqlite, store)
     assert (restored.table_count, restored.version_count, restored.file_count) == (1, 21, 20)
     roots = [
         served
@@ -165,7 +164,7 @@ def test_jobs_and_leases_are_those_in_the_store(on_sqlite: Database) -> None:
     lease = LeaseRecord(reader="report", owner="you", version=0, started_us=1, renewed_us=2, ttl_us=3)
     store.put(revision.keys.intent(intent.lock), encode_intent(intent))
     store.put(revision.keys.lease(lease.reader), encode_lease(lease))
-    restore(on_sqlite, store)
+    restore_rows(on_sqlite, store)
     with on_sqlite.read() as connection:
         assert connection.execute(select(JOBS)).all() == [(revision.id, "nightly", "me", 3, 5, 7, 9)]
         assert connection.execute(select(LEASES)).all() == [(revision.id, "report", "you", 0, 1, 2, 3)]

@@ -1,22 +1,24 @@
-"""`underlay jobs` and `underlay leases`: who works with tables."""
+"""`underlay jobs` and `underlay leases`: who works with tables, and the runs that ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 from underlay.api.jobs_and_leases import JobInfo, LeaseInfo
 from underlay.api.lake import Lake
+from underlay.api.run_info import RunInfo
 from underlay.cli.common.lake_choice import show_place
-from underlay.cli.common.output import print_json, print_table, say
+from underlay.cli.common.output import print_json, print_table, printable, say, show_bytes
 from underlay.cli.common.table_choice import with_near_names
-from underlay.cli.maintenance.run_list import print_runs, run_json
 from underlay.errors import TableNotFound
 
 T = TypeVar("T")
 
 _TIME = "%Y-%m-%d %H:%M:%S"
+_RUN_STATES = {"nothing": "nothing to do"}
+_REASON_CHARACTERS = 200
 
 
 def show_jobs(lake: Lake, name: str | None, *, most: int, json: bool) -> None:
@@ -27,7 +29,7 @@ def show_jobs(lake: Lake, name: str | None, *, most: int, json: bool) -> None:
         for job in found:
             print_json(_job_json(job))
         for run in runs:
-            print_json(run_json(run))
+            print_json(_run_json(run))
         return
     if not found:
         say(f"{name or show_place(lake.url)}: no job writes")
@@ -44,7 +46,7 @@ def show_jobs(lake: Lake, name: str | None, *, most: int, json: bool) -> None:
     if runs:
         if found:
             print()
-        print_runs(runs)
+        _print_runs(runs)
 
 
 def show_leases(lake: Lake, name: str | None, *, json: bool) -> None:
@@ -124,3 +126,59 @@ def _lease_json(lease: LeaseInfo) -> dict[str, object]:
         "is_alive": lease.is_alive,
         "problem": lease.problem,
     }
+
+
+def _print_runs(runs: Sequence[RunInfo]) -> None:
+    """A table, in the order in which they are given."""
+    print_table(
+        ("table", "run", "state", "started (UTC)", "sources", "rows", "rejected", "bytes", "seconds", "version",
+         "owner", "reason"),
+        [
+            (run.table, run.run, _RUN_STATES.get(run.state, run.state), _show_time(run.started), f"{run.sources:,}",
+             f"{run.row_count:,}", f"{run.rejected_count:,}", show_bytes(run.source_bytes), f"{run.seconds:.1f}",
+             _show_versions(run), run.owner, _show_reason(run))
+            for run in runs
+        ],
+    )  # fmt: skip
+
+
+def _run_json(run: RunInfo) -> dict[str, object]:
+    """A run for programs."""
+    return {
+        "kind": "run",
+        "table": run.table,
+        "run": run.run,
+        "owner": run.owner,
+        "operation": run.operation,
+        "state": run.state,
+        "started": _time_json(run.started),
+        "ended": run.ended.isoformat(),
+        "seconds": run.seconds,
+        "asked": run.asked,
+        "workers": run.workers,
+        "sources": run.sources,
+        "known": run.known,
+        "skipped": run.skipped,
+        "failed": run.failed,
+        "claimed": run.claimed,
+        "replaced": run.replaced,
+        "rows": run.row_count,
+        "rejected": run.rejected_count,
+        "bytes": run.source_bytes,
+        "versions": run.versions,
+        "version_count": run.version_count,
+        "reason": run.reason,
+        "problem": run.problem,
+    }
+
+
+def _show_versions(run: RunInfo) -> str | None:
+    """The version, or the first and the last of several."""
+    if not run.versions:
+        return None
+    return str(run.versions[0]) if len(run.versions) == 1 else f"{run.versions[0]}–{run.versions[-1]}"
+
+
+def _show_reason(run: RunInfo) -> str:
+    text = printable(run.reason or run.problem or "")
+    return text if len(text) <= _REASON_CHARACTERS else f"{text[: _REASON_CHARACTERS - 1]}…"

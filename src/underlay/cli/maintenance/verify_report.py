@@ -95,7 +95,7 @@ def report_lines(report: Report) -> Iterator[str]:
         yield from _table_lines(table, is_deep=report.is_deep)
     if report.registry:
         is_repaired = all(finding.is_repaired for finding in report.registry)
-        yield f"registry: {'restored from the store' if is_repaired else 'it is not used, or is to be rebuilt'}"
+        yield f"registry: {'restored from the store' if is_repaired else 'not used, or must be rebuilt'}"
         yield from _finding_lines(report.registry)
 
 
@@ -127,7 +127,7 @@ def _way_out(name: str, version: int) -> Iterator[str]:
     """What can be done with a table whose newest root is lost: every commit, also a rollback, would follow that one."""
     yield f"  The newest root is lost, so nothing can be committed, not even a rollback. Version {version} can be read:"
     yield f"    underlay scan {name} --version {version}"
-    yield "  To write again, bring the root back from a copy; or make a new table of that version:"
+    yield "  To write again, restore the root from a copy; or make a new table of that version:"
     yield f"    underlay scan {name} --version {version} --format arrow > rows.arrow"
     yield f'    underlay create {name}_new --from rows.arrow    # and what "underlay show {name}@{version}" has'
     yield f"    underlay append {name}_new rows.arrow"
@@ -158,9 +158,9 @@ def _verdict(revision: RevisionReport, *, is_deep: bool) -> str:
             f" (of {revision.newest_version}); {show_versions(revision.unreadable)} cannot be read"
         )
     if Severity.ANSWERS in found:
-        return "all there, and something contradicts it"
+        return "all there, but something contradicts it"
     if Severity.DERIVED in found:
-        return "nothing is lost; something is to be rebuilt"
+        return "nothing is lost; something must be rebuilt"
     if any(finding.is_repaired for finding in revision.findings):
         return "all there, after a repair"
     return "all there, every row compared" if is_deep else "all there"
@@ -182,7 +182,7 @@ def _finding_lines(findings: Sequence[VerifyFinding]) -> Iterator[str]:
         for hint in dict.fromkeys(finding.hint for finding in alike if finding.hint and not finding.is_repaired):
             yield f"          → {hint}"
         if len(alike) > _SHOWN:
-            yield f"          … and {len(alike) - _SHOWN:,} more; --json has all of them"
+            yield f"          … and {len(alike) - _SHOWN:,} more; --json lists all of them"
 
 
 def _summary(report: Report) -> str:
@@ -198,5 +198,5 @@ def _summary(report: Report) -> str:
     elif any(finding.place.startswith(f"{CATALOG}/") and finding.is_open for finding in report.findings):
         advice = "Tables are read by the newest entry that is whole."
     else:
-        advice = 'What is derived is rebuilt by "underlay verify --repair".'
+        advice = 'Run "underlay verify --repair" to rebuild what is derived.'
     return f"{sound} of {tables} sound. {advice}"

@@ -32,7 +32,7 @@ def follow_store(chosen: ChosenRegistry, *, json: bool) -> None:
     elif versions:
         say(f"{show_count(versions, 'version')} of {show_count(revisions, 'revision')} applied")
     else:
-        say("no version was missing")
+        say("already up to date")
 
 
 def restore_registry(chosen: ChosenRegistry, *, json: bool) -> None:
@@ -96,7 +96,7 @@ def _show_unreadable(chosen: ChosenRegistry, error: Damaged, *, json: bool) -> N
     if json:
         print_json({"registry": chosen.registry.url, "problem": problem})
     else:
-        say(f'{chosen.registry.url}: {problem}. "underlay registry restore" makes all of it from the store')
+        say(f'{chosen.registry.url}: {problem}. "underlay registry restore" rebuilds it from the store')
 
 
 def _is_empty(chosen: ChosenRegistry) -> bool:
@@ -119,6 +119,6 @@ def _versions_bar(what: str) -> Iterator[OnProgress]:
 
 def _differences_summary(chosen: ChosenRegistry, found: list[Difference]) -> str:
     if not found:
-        return f"{chosen.registry.url}: says what the store says"
+        return f"{chosen.registry.url}: matches the store"
     rows = show_count(len(found), "row")
-    return f"{chosen.registry.url}: {rows} to mend; nothing was changed. --json has all of them"
+    return f"{chosen.registry.url}: {rows} differ from the store; nothing was changed. --json lists all of them"

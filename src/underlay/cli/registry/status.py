@@ -68,7 +68,7 @@ def judge(status: Status) -> RegistryVerdict:
         words = "not used: it was made by a newer release"
         return RegistryVerdict(state=RegistryState.NEW_SCHEMA, words=words, hint="Update Underlay.")
     if status.schema != status.newest_schema:
-        words = "not used: its tables are those of an older release"
+        words = "not used: its tables are from an older release"
         hint = 'Run "underlay registry migrate" when every machine has this release.'
         return RegistryVerdict(state=RegistryState.OLD_SCHEMA, words=words, hint=hint)
     if status.problem is not None:
@@ -78,7 +78,7 @@ def judge(status: Status) -> RegistryVerdict:
     ahead = [table.table for table in status.tables if table.applied > table.newest]
     if ahead:
         words = f"refused: it has versions that the store does not have, of {', '.join(ahead)}"
-        hint = f'The store was brought back from an older copy, or lost versions; "underlay verify" tells. {_RESTORE}'
+        hint = f'The store was restored from an older copy, or lost versions; "underlay verify" tells which. {_RESTORE}'
         return RegistryVerdict(state=RegistryState.REFUSED, words=words, hint=hint)
     if status.behind:
         hint = 'Commands that use these tables apply it; "underlay registry follow" does it now.'
@@ -87,7 +87,7 @@ def judge(status: Status) -> RegistryVerdict:
             words=f"used, and {show_count(status.behind, 'commit')} behind the store",
             hint=hint,
         )
-    return RegistryVerdict(state=RegistryState.CURRENT, words="used, and as new as the store")
+    return RegistryVerdict(state=RegistryState.CURRENT, words="used, and up to date with the store")
 
 
 def _unusable(error: Unavailable | Damaged, url: str) -> RegistryVerdict:

@@ -76,7 +76,7 @@ def check_hint(store: Store, key: str, newest: int, key_of: Callable[[int], str]
             kind=FindingKind.DAMAGED,
             severity=Severity.NOTE,
             place=key,
-            problem="the hint cannot be read, and is not needed",
+            problem="the hint cannot be read; it is not needed",
         )
         return
     if number > newest and store.head(key_of(number)) is None:
@@ -84,8 +84,8 @@ def check_hint(store: Store, key: str, newest: int, key_of: Callable[[int], str]
             kind=FindingKind.INCONSISTENT,
             severity=Severity.NOTE,
             place=key,
-            problem=f"the hint names number {number}, and the newest object that is there is {newest}",
-            hint=f"Unless the lake was brought back from an older copy, the objects after {newest} are lost.",
+            problem=f"the hint names number {number}, but the newest object is {newest}",
+            hint=f"Unless the lake was restored from an older copy, the objects after {newest} are lost.",
         )
 
 
@@ -140,7 +140,7 @@ def _contradictions(entries: Mapping[int, Catalog]) -> Iterator[VerifyFinding]:
         for name, record in entry.tables.items():
             active = [one for one, known in record.revisions.items() if known.state == ACTIVE]
             if active != [record.active]:
-                yield _wrong(number, f"{name} has not exactly one active revision")
+                yield _wrong(number, f"{name} does not have exactly one active revision")
 
 
 def _wrong(number: int, problem: str) -> VerifyFinding:

@@ -84,7 +84,7 @@ def _file_problem(work: VerifyContext, history: History, facts: RecordedFile, li
     if found is None:
         return NotFound("the file is missing")
     if found.size_bytes != facts.size_bytes:
-        return Damaged("the file has another size", expected=facts.size_bytes, found=found.size_bytes)
+        return Damaged("the file has the wrong size", expected=facts.size_bytes, found=found.size_bytes)
     if facts.etag is not None and found.etag != facts.etag:
         return Replaced("the file was replaced since it was registered", expected=facts.etag, found=found.etag)
     return None
@@ -111,10 +111,10 @@ def read_sidecar(place: ObjectPlace, facts: RecordedFile) -> Sidecar:
     """The sidecar of a file. Raises NotFound, or Damaged when it is not the one that was written."""
     data = place.store.get(place.key)[0]
     if len(data) != facts.sidecar_bytes:
-        raise Damaged("the sidecar has another size", expected=facts.sidecar_bytes, found=len(data))
+        raise Damaged("the sidecar has the wrong size", expected=facts.sidecar_bytes, found=len(data))
     if (found := identity(data)) != facts.sidecar_crc:
         raise Damaged(
-            "the sidecar is another one, or damaged", expected=f"{facts.sidecar_crc:#010x}", found=f"{found:#010x}"
+            "the sidecar was replaced or is damaged", expected=f"{facts.sidecar_crc:#010x}", found=f"{found:#010x}"
         )
     return decode(data, check=False, parquet_size=facts.size_bytes)
 

@@ -57,7 +57,7 @@ def _lost(keys: RevisionKeys, version: int, problem: str, kind: FindingKind) -> 
         place=keys.root(version),
         problem=problem,
         versions=(VersionRange(version, version + 1),),
-        hint="Bring it back from a copy, under the same key.",
+        hint="Restore it from a copy, under the same key.",
     )
 
 
@@ -81,7 +81,7 @@ class _Walk:
             problems += _after(before, root)
         for ref in root.segments:
             if history.refs.setdefault(ref.id, ref) != ref:
-                problems.append(f"segment {ref.id} is described in another way than in the versions before")
+                problems.append(f"segment {ref.id} is described differently than in earlier versions")
         history.layouts |= {layout.id: layout for layout in root.layouts}
         self._tail = {(file.location, file.deletes): self._live(file, problems, broken) for file in root.tail}
         self._note(root.version, problems, Severity.ANSWERS)
@@ -115,7 +115,7 @@ class _Walk:
         known = self._tail.get((file.location, file.deletes))
         facts = facts_of(file) if known is None else known.facts
         if self._history.files.setdefault(file.location, facts) != facts:
-            problems.append(f"file {file.location} is described in another way than in the versions before")
+            problems.append(f"file {file.location} is described differently than in earlier versions")
         if known is not None:
             return known
         broken += delete_problems(file.location, file.deletes, facts.row_count, file.deleted_rows)

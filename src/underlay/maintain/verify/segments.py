@@ -56,7 +56,7 @@ def load_segment(store: Store, key: str, ref: SegmentRef) -> Segment:
     """The segment, whole and in memory. Raises NotFound, or Damaged when it is not what the reference says."""
     data = store.get(key)[0]
     if len(data) != ref.size_bytes:
-        raise Truncated("another size than the root says", expected=ref.size_bytes, found=len(data))
+        raise Truncated("its size is not the one in the root", expected=ref.size_bytes, found=len(data))
     if (found := crc32(data)) != ref.crc:
         raise ChecksumMismatch("the checksum does not match", expected=f"{ref.crc:#010x}", found=f"{found:#010x}")
 

@@ -83,5 +83,5 @@ def _finding(history: History, page: str, problem: UnderlayError, above: set[str
         place=history.keys.source_page(page),
         problem="the page of the source tree is missing" if is_missing else problem.problem,
         versions=versions,
-        hint="Rows are not affected. Which inputs were ingested is not known any more, so that one may come again.",
+        hint="Rows are not affected, but which sources were ingested is no longer known: one may be ingested again.",
     )

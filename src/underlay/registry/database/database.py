@@ -17,11 +17,10 @@ from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InvalidRequestError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from underlay.errors import InvalidRequest, Malformed, Unavailable, UnderlayError, Unsupported
+from underlay.errors import Inconsistent, InvalidRequest, Malformed, Unavailable, UnderlayError, Unsupported
 from underlay.registry.database.database_errors import understood
 from underlay.registry.database.engine import PATIENT, QUICK, DatabaseLocation, PostgresqlSource, SqliteSource, Timeouts
 from underlay.registry.database.location import ACCEPTED
-from underlay.registry.database.sqlite_file import SqliteFile
 from underlay.runtime.fork import start_afresh_after_fork
 
 _BEGIN = "underlay_begin"
@@ -84,7 +83,11 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One state of the database, for any number of statements that read."""
+        """One state of the database, for any number of statements that read. Makes no file: without one, Inconsistent
+        is raised, as without tables."""
+        with self._errors():
+            if self._source.is_absent():
+                raise Inconsistent("there is no registry here yet", place=self.shown)
         with self._transaction(self._source.begin_read) as connection:
             yield connection
 
@@ -102,7 +105,7 @@ class Database:
             raise InvalidRequest("only the file of a SQLite registry can be deleted", place=self.shown)
         self.close()
         with self._errors():
-            SqliteFile(path=self._source.path, lock_ms=self._timeouts.lock_ms).delete()
+            self._source.file(self._timeouts.lock_ms).delete()
 
     def close(self) -> None:
         """Close connections, those in use when they are done. The database may still be used, and connects again."""
@@ -150,7 +153,7 @@ class Database:
         except self._failures as error:
             raise self._understood(error) from error
         except OSError as error:
-            hint = "See that the folder is there and that this user may write in it."
+            hint = "Check that the folder exists and that this user may write in it."
             raise Unavailable(error.strerror or str(error), place=self.shown, hint=hint) from error
 
     @property
@@ -208,18 +211,18 @@ def _send_begin(connection: Connection) -> None:
     connection.exec_driver_sql(connection.get_execution_options()[_BEGIN], execution_options={UNCOUNTED: True})
 
 
-def open_database(url: str) -> Database:
-    """The database at `url`. Connects to nothing and makes no file.
+def open_database(url: str, *, makes_folder: bool = True) -> Database:
+    """The database at `url`. Connects to nothing and makes no file; when it does, the folder too with `makes_folder`.
 
     InvalidRequest when the URL is not understood; Unsupported when the driver for PostgreSQL is not installed.
     """
     scheme, separator, rest = url.partition("://")
     if separator and scheme == "sqlite" and rest.startswith("/"):
-        return Database(SqliteSource(path=_sqlite_path(rest[1:])))
+        return Database(SqliteSource(path=_sqlite_path(rest[1:]), makes_folder=makes_folder))
     if separator and scheme in _POSTGRESQL:
         return Database(PostgresqlSource(url=_postgresql_url(rest)))
     # Not repeated: what was not understood may hold a password.
-    raise InvalidRequest("this names no registry", expected=ACCEPTED)
+    raise InvalidRequest("this is not the URL of a registry", expected=ACCEPTED)
 
 
 def _sqlite_path(path: str) -> Path:
@@ -245,4 +248,4 @@ def _postgresql_url(rest: str) -> URL:
     if is_clear:
         return url
     hint = "Write @, /, :, ? and % in a password as %40, %2F, %3A, %3F and %25. Parameters have libpq's names."
-    raise InvalidRequest("the URL of the registry cannot be read", expected=ACCEPTED, hint=hint)
+    raise InvalidRequest("the registry's URL is invalid", expected=ACCEPTED, hint=hint)

@@ -15,10 +15,10 @@ from underlay.errors import Inconsistent, Malformed, Unavailable, UnderlayError,
 
 RESTORE_HINT = 'Rebuild it from the store with "underlay registry restore".'
 _REBUILD = 'Run "underlay registry restore"; the lake itself is not affected.'
-_LATER = "Try again; another process is at work in it."
-_UNREACHABLE = "See that the server runs and that host, port, database, user and password are right."
-_ENVIRONMENT = "See that there is space and that this user may write there."
-_ENCODING = "Name a database whose encoding is UTF8."
+_LATER = "Retry: another process is using it."
+_UNREACHABLE = "Check that the server is running and that host, port, database, user and password are right."
+_ENVIRONMENT = "Check that there is disk space and that this user may write there."
+_ENCODING = "Use a database whose encoding is UTF8."
 
 _SERIALISATION = {"40001", "40P01"}
 _LOCKED = {"55P03", "53300"}
@@ -82,16 +82,16 @@ def understood(error: Exception, place: str) -> UnderlayError:
     if isinstance(said, sqlite3.Error):
         return _from_sqlite(said, place)
     if isinstance(said, UnicodeError):
-        return Malformed("the database holds what is no text", place=place, hint=_REBUILD)
+        return Malformed("the database holds text that is not UTF-8", place=place, hint=_REBUILD)
     if isinstance(said, OverflowError):
         return Unsupported(f"a number is too large for the database: {said}", place=place)
     if isinstance(error, PoolTimeout):
         return retryable(Unavailable("every connection to the registry is in use", place=place, hint=_LATER))
     if isinstance(error, InvalidRequestError):
-        return Inconsistent(f"the database holds rows that nobody wrote so: {error}", place=place, hint=_REBUILD)
+        return Inconsistent(f"the database holds rows that Underlay did not write: {error}", place=place, hint=_REBUILD)
     if isinstance(error, DBAPIError):
         return _from_postgresql(error, place)
-    return retryable(Unavailable(f"no connection was had: {error}", place=place, hint=_LATER))
+    return retryable(Unavailable(f"no connection: {error}", place=place, hint=_LATER))
 
 
 def _from_sqlite(error: sqlite3.Error, place: str) -> UnderlayError:
@@ -103,13 +103,13 @@ def _from_sqlite(error: sqlite3.Error, place: str) -> UnderlayError:
     if code in _SQLITE_DAMAGED or extended == sqlite3.SQLITE_IOERR_SHORT_READ:
         return Malformed(said, place=place, hint=_REBUILD)
     if said.startswith("Could not decode"):
-        return Malformed(f"the file holds what is no text: {said}", place=place, hint=_REBUILD)
+        return Malformed(f"the file holds text that is not UTF-8: {said}", place=place, hint=_REBUILD)
     if code in _SQLITE_ENVIRONMENT:
         return Unavailable(said, place=place, hint=_ENVIRONMENT)
     if code == sqlite3.SQLITE_CONSTRAINT or said.startswith("no such") or "has no column" in said:
         return Inconsistent(said, place=place, hint=_REBUILD)
     if code in _SQLITE_VALUE:
-        return Unsupported(f"SQLite cannot hold a value: {said}", place=place)
+        return Unsupported(f"SQLite cannot store a value: {said}", place=place)
     return Unsupported(f"SQLite refused a statement: {said}", place=place)
 
 
@@ -123,14 +123,16 @@ def _from_postgresql(error: DBAPIError, place: str) -> UnderlayError:
     if state == _TIMED_OUT:
         return Unavailable(said, place=place, hint="The server is slow, or another process holds a lock.")
     if state in _RIGHTS:
-        return Unavailable(said, place=place, hint="See that this user may write and that the server is no replica.")
+        return Unavailable(
+            said, place=place, hint="Check that this user may write and that the server is not a replica."
+        )
     if state in _MISSING or isinstance(error, IntegrityError):
         return Inconsistent(said, place=place, hint=_REBUILD)
     if state.startswith("XX00"):
         return Malformed(said, place=place, hint=_REBUILD)
     if isinstance(error, DataError) or state.startswith(_TOO_LARGE):
         hint = _ENCODING if state in _UNTRANSLATABLE else None
-        return Unsupported(f"PostgreSQL cannot hold a value: {said}", place=place, hint=hint)
+        return Unsupported(f"PostgreSQL cannot store a value: {said}", place=place, hint=hint)
     if isinstance(error, OperationalError) or state.startswith("53"):
         return Unavailable(said, place=place, hint=_UNREACHABLE if not state else _ENVIRONMENT)
     return Unsupported(f"PostgreSQL refused a statement: {said}", place=place)

@@ -46,15 +46,19 @@ class DatabaseLocation(Protocol):
     def shown(self) -> str:
         """The URL without anything secret."""
 
+    def is_absent(self) -> bool:
+        """Whether there is surely no database: reading makes none."""
+
     def engine(self, timeouts: Timeouts) -> Engine:
         """A new engine. Connects to nothing yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteSource:
-    """A file on this machine."""
+    """A file on this machine. `makes_folder`: whether its folder is made too, whatever was there before."""
 
     path: Path
+    makes_folder: bool = True
 
     is_shared: ClassVar[bool] = False
     begin_write: ClassVar[str] = "BEGIN IMMEDIATE"
@@ -65,9 +69,17 @@ class SqliteSource:
         """The URL."""
         return f"sqlite:///{self.path}"
 
+    def is_absent(self) -> bool:
+        """Whether there is no file."""
+        return self.file(0).identity() is None
+
+    def file(self, lock_ms: int) -> SqliteFile:
+        """The file; locks of others are waited for up to `lock_ms`."""
+        return SqliteFile(path=self.path, lock_ms=lock_ms, makes_folder=self.makes_folder)
+
     def engine(self, timeouts: Timeouts) -> Engine:
         """A new engine, whose connections are dropped when their file is no longer at the path."""
-        file = SqliteFile(path=self.path, lock_ms=timeouts.lock_ms)
+        file = self.file(timeouts.lock_ms)
         engine = create_engine(
             "sqlite+pysqlite://",
             creator=file.connect,
@@ -108,6 +120,10 @@ class PostgresqlSource:
 
     def __repr__(self) -> str:
         return f"PostgresqlSource({self.shown!r})"
+
+    def is_absent(self) -> bool:
+        """Only the server knows."""
+        return False
 
     def engine(self, timeouts: Timeouts) -> Engine:
         """A new engine. What the URL says of the connection goes before what is said here."""

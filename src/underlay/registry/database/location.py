@@ -23,8 +23,11 @@ VARIABLE = "UNDERLAY_REGISTRY"
 
 ACCEPTED = "sqlite:///path, postgresql://user@host/database, or none"
 
+_SQLITE = "sqlite:///"
 _SERVER_SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
-_SCHEMES = ("sqlite:///", *_SERVER_SCHEMES)
+_SCHEMES = (_SQLITE, *_SERVER_SCHEMES)
+_SAME_SCHEME = {"s3a": "s3", "abfss": "abfs"}
+"""Schemes that name the same store as another one."""
 _READABLE_LENGTH = 48
 
 
@@ -41,14 +44,14 @@ def choose_url(chosen: str | None, store_url: str, environment: Mapping[str, str
     if "://" not in wanted:
         # Not repeated: what lacks a scheme may be a libpq string, with a password in it.
         raise InvalidRequest(
-            "the registry is named by a URL, and this is none",
+            "the registry must be given as a URL",
             place=None if chosen else VARIABLE,
             expected=ACCEPTED,
             hint="For a SQLite file write sqlite:/// before its path: sqlite:///registry.sqlite is in this folder, "
             "sqlite:////srv/registry.sqlite is absolute.",
         )
     if not wanted.startswith(_SCHEMES):
-        raise InvalidRequest("this names no registry", place=None if chosen else VARIABLE, expected=ACCEPTED)
+        raise InvalidRequest("this is not the URL of a registry", place=None if chosen else VARIABLE, expected=ACCEPTED)
     return wanted
 
 
@@ -57,14 +60,25 @@ def is_server(url: str) -> bool:
     return url.startswith(_SERVER_SCHEMES)
 
 
+def sqlite_folder(url: str) -> Path | None:
+    """The folder of a SQLite registry's file, None for a server."""
+    return None if is_server(url) else Path(url.removeprefix(_SQLITE)).absolute().parent
+
+
+def lake_folder(store_url: str) -> Path | None:
+    """The folder of a local lake, None for any other."""
+    parts = urlsplit(store_url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
 def default_url(store_url: str, environment: Mapping[str, str], home: Path) -> str | None:
     """Beside a local lake, else in the user's state folder; None for a lake in memory."""
-    parts = urlsplit(store_url)
-    if parts.scheme == "memory":
+    if store_url.startswith("memory://"):
         return None
-    if parts.scheme == "file":
-        return f"sqlite:///{Path(unquote(parts.path)) / '_registry' / 'registry.sqlite'}"
-    return f"sqlite:///{_state_folder(environment, home) / 'underlay' / _name_of(store_url)}"
+    folder = lake_folder(store_url)
+    if folder is not None:
+        return f"{_SQLITE}{folder / '_registry' / 'registry.sqlite'}"
+    return f"{_SQLITE}{_state_folder(environment, home) / 'underlay' / _name_of(store_url)}"
 
 
 def _state_folder(environment: Mapping[str, str], home: Path) -> Path:
@@ -74,7 +88,8 @@ def _state_folder(environment: Mapping[str, str], home: Path) -> Path:
 
 
 def _name_of(store_url: str) -> str:
-    """A file name that people recognise and that no other lake of this user has."""
-    url = store_url.rstrip("/")
+    """A file name that people recognise and that no other lake of this user has. `s3a://` is `s3://`."""
+    scheme, separator, rest = store_url.rstrip("/").partition("://")
+    url = f"{_SAME_SCHEME.get(scheme, scheme)}{separator}{rest}"
     readable = re.sub(r"[^A-Za-z0-9]+", "-", url).strip("-")[:_READABLE_LENGTH]
     return f"{readable}-{xxhash.xxh3_64_hexdigest(url.encode())}.sqlite"

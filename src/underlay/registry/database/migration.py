@@ -126,16 +126,19 @@ def _recreate(database: Database) -> None:
 
 
 def check_shape(database: Database) -> None:
-    """Raise Inconsistent unless each table has the columns and the key that it should have."""
+    """Raise Inconsistent unless each table is there, with the columns and the key that it should have."""
     with database.read() as connection:
         inspector = inspect(connection)
+        names = set(inspector.get_table_names())
         for table in METADATA.sorted_tables:
+            if table.name not in names:
+                raise Inconsistent(f"the table {table.name} is missing", place=database.shown, hint=RESTORE_HINT)
             columns = [column["name"] for column in inspector.get_columns(table.name)]
             key = inspector.get_pk_constraint(table.name)["constrained_columns"]
             expected = [column.name for column in table.c], [column.name for column in table.primary_key]
             if (columns, key) != expected:
                 raise Inconsistent(
-                    f"the table {table.name} has another shape",
+                    f"the table {table.name} has other columns or another key",
                     place=database.shown,
                     expected=expected,
                     found=(columns, key),
@@ -191,7 +194,7 @@ def _taken(names: list[str], database: Database) -> UnderlayError:
         "the database has tables of the registry's names, but they are not a registry's",
         place=database.shown,
         found=", ".join(names),
-        hint="Name an empty database, or one whose tables are called otherwise.",
+        hint="Use an empty database, or one without tables of these names.",
     )
 
 

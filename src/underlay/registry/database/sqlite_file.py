@@ -49,10 +49,13 @@ class SqliteFile:
 
     path: Path
     lock_ms: int
+    makes_folder: bool = True
 
     def connect(self) -> FileConnection:
-        """A connection in WAL mode that starts no transaction by itself. Makes the folder and the file if absent."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        """A connection in WAL mode that starts no transaction by itself. Makes the file if absent, and its folder if
+        that is wanted."""
+        if self.makes_folder:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked_folder():
             identity = self.identity() or self._create()
             self._delete_logs_of_replaced(identity)

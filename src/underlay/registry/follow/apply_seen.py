@@ -9,12 +9,12 @@ from underlay.index.outline import outline_of
 from underlay.registry.database.database import Database
 from underlay.registry.database.migration import prepare
 from underlay.registry.follow.follower import Pending, SeenRoots
-from underlay.registry.mirror.apply import mirrored
+from underlay.registry.mirror.apply import apply_steps, mirrored
 from underlay.registry.mirror.apply_catalog import apply_catalog
+from underlay.registry.mirror.catch_up import catch_up_revision
 from underlay.registry.mirror.check_history import check_head, check_history
 from underlay.registry.mirror.fold import VersionStep
 from underlay.registry.mirror.read_versions import complete
-from underlay.registry.mirror.roll_forward import apply_steps, roll_forward
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
 
@@ -93,7 +93,7 @@ class Application:
             if not seen.is_late:
                 seen.is_late = True
                 return False
-            roll_forward(self._database, self._store, seen.folder, seen.revision, newest)
+            catch_up_revision(self._database, self._store, seen.folder, seen.revision, newest)
         elif head > newest and seen.revision not in self._proven:
             self._prove_head(seen)
         self._proven.add(seen.revision)

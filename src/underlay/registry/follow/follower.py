@@ -2,7 +2,8 @@
 
 What cannot be applied now is tried again later, what another process applied first is done, and what is lost when the
 process ends is applied by whoever sees the table next. The thread ends, and closes its connections, when there was
-nothing to do for a while.
+nothing to do for a while, when the lake is closed, and when the process ends. A lake that was deleted is not followed,
+and nothing is logged about it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from underlay.errors import Unavailable, UnderlayError
 from underlay.index.catalog import Catalog
 from underlay.index.root import Root
-from underlay.registry.follow.ask import Asking
+from underlay.registry.follow.ask import IDLE_SECONDS, Asking
 from underlay.runtime.fork import start_afresh_after_fork
 
 if TYPE_CHECKING:
@@ -34,20 +35,23 @@ Write = Callable[["Connection"], None]
 Work = Callable[[], Write]
 """What is read from the store before that transaction begins."""
 
+WRITER_DELAY_SECONDS = 0.1
+"""Commits of that time are applied together. A lake in a temporary folder is often deleted by then."""
 READER_DELAY_SECONDS = 1.0
 """What was only read is applied later than what was written: most processes that read are gone by then."""
 LATE_SECONDS = 5.0
 """How long those who committed older versions have to apply them, at most."""
-IDLE_SECONDS = 5.0
 EXIT_SECONDS = 0.5
 """How long a process that ends waits for its followers."""
+_DELETION_SECONDS = 0.2
+"""How long a lake of which something is missing may take to be deleted as a whole."""
 _FIRST_RETRY_SECONDS = 0.05
 _LAST_RETRY_SECONDS = 30.0
 _QUIET_FAILURES = 3
 """So many times in a row a transaction may meet another one, or a server that starts again, before that is said."""
 _LOOK_SECONDS = 0.1
 _MOST_EXTRAS = 1000
-_MOST_ROOTS = 16
+_MOST_ROOTS = 32
 """Of one revision that are kept to be applied; earlier ones are read from the store."""
 _living: weakref.WeakSet[Follower] = weakref.WeakSet()
 
@@ -72,6 +76,8 @@ class Pending:
     extras: deque[Work] = field(default_factory=lambda: deque(maxlen=_MOST_EXTRAS))
     due_at: float = inf
     """When it is to be applied; inf when there is nothing."""
+    is_own: bool = False
+    """Whether this process wrote some of it."""
 
 
 class Follower:
@@ -81,11 +87,16 @@ class Follower:
         self,
         application: Callable[[], Application],
         asking: Asking,
-        close: Callable[[], None],
+        disconnect: Callable[[], None],
+        is_gone: Callable[[], bool],
+        stop_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application
-        self._close = close
+        self._disconnect = disconnect
+        self._is_gone = is_gone
+        self._stop_seconds = stop_seconds
+        self._is_closed = False
         self._asking = asking
         self._clock = clock
         self.start_afresh()
@@ -140,9 +151,25 @@ class Follower:
                 self._changed.wait(min(left, _LOOK_SECONDS))
             return not self._asking.is_refused
 
+    def stop(self) -> None:
+        """Apply nothing any longer. Does not wait."""
+        with self._changed:
+            self._is_closed = True
+            self._pending = Pending()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop, wait a little until the thread has ended, and close connections."""
+        self.stop()
+        thread = self._thread
+        if thread is not None:
+            thread.join(self._stop_seconds)
+        self._disconnect()
+
     def _has_work(self, also_later: bool) -> bool:
-        """Whether something is to be done; with `also_later` what is due later becomes due. The lock is held."""
-        if also_later and self._pending.due_at < inf:
+        """Whether something is to be done now; what this process wrote, and with `also_later` the rest, becomes due.
+        The lock is held."""
+        if (also_later or self._pending.is_own) and self._pending.due_at < inf:
             self._pending.due_at = -inf
             self._changed.notify_all()
         return self._is_busy or self._pending.due_at <= self._clock()
@@ -154,15 +181,16 @@ class Follower:
 
     def _start(self, is_own: bool) -> None:
         """Something is to be done. The caller holds the lock."""
-        if self._asking.is_refused:
+        if self._asking.is_refused or self._is_closed:
             self._pending = Pending()
             return
-        due_at = self._clock() + (0.0 if is_own else READER_DELAY_SECONDS)
+        due_at = self._clock() + (WRITER_DELAY_SECONDS if is_own else READER_DELAY_SECONDS)
         self._pending.due_at = min(self._pending.due_at, due_at)
+        self._pending.is_own |= is_own
         self._start_thread()
 
     def _start_thread(self) -> None:
-        if self._thread is None:
+        if self._thread is None and not self._is_closed:
             self._thread = Thread(target=self._run, daemon=True, name="underlay-registry")
             self._thread.start()
         self._changed.notify_all()
@@ -170,14 +198,16 @@ class Follower:
     def _run(self) -> None:
         while (taken := self._next()) is not None:
             self._apply(taken)
-        self._close()
+        self._disconnect()
 
     def _next(self) -> Pending | None:
-        """What is to be done, when it is due; None after nothing was for a while."""
+        """What is to be done, when it is due; None after nothing was for a while, and once it is closed."""
         idle_until = self._clock() + IDLE_SECONDS
         with self._changed:
             while (wait := max(self._pending.due_at, self._retry_at) - self._clock()) > 0:
                 left = idle_until - self._clock()
+                if self._is_closed:
+                    return None
                 if left <= 0 and self._pending.due_at == inf:
                     self._thread = None
                     return None
@@ -190,12 +220,22 @@ class Follower:
         failed: UnderlayError | None = UnderlayError("a fault in Underlay: see the traceback")
         behind: dict[str, SeenRoots] = {}
         try:
-            behind = self._application().apply(taken)
+            application = None if self._is_gone() else self._application()  # which loads libraries, the first time
+            if application is not None and not self._is_closed:
+                behind = application.apply(taken)
             failed = None
         except UnderlayError as error:
-            failed = error
+            failed = None if self._is_lost(error) else error
         finally:
             self._settle(taken, behind, failed)
+
+    def _is_lost(self, error: UnderlayError) -> bool:
+        """Whether what went wrong is that the lake was deleted, or is just being deleted."""
+        if self._is_closed or self._is_gone():
+            return True
+        if not isinstance(error, Unavailable):
+            time.sleep(_DELETION_SECONDS)
+        return self._is_gone()
 
     def _settle(self, taken: Pending, behind: dict[str, SeenRoots], failed: UnderlayError | None) -> None:
         if failed is None:
@@ -212,9 +252,9 @@ class Follower:
                 self._retry_at = self._clock() + min(_FIRST_RETRY_SECONDS * 2**self._failures, _LAST_RETRY_SECONDS)
             else:
                 self._retry_at = -inf
-            if self._asking.is_refused:
+            if self._asking.is_refused or self._is_closed:
                 self._pending = Pending()
-            if behind:
+            elif behind:
                 # Most of what the registry lacks is about to be applied by those who committed it.
                 self._put_back(Pending(seen=behind, due_at=self._clock() + random() * LATE_SECONDS))
             self._changed.notify_all()
@@ -223,16 +263,26 @@ class Follower:
         """Try again later. The caller holds the lock."""
         newer = self._pending
         self._pending = Pending(
-            catalog=newer.catalog or taken.catalog, seen=taken.seen | newer.seen, due_at=min(taken.due_at, newer.due_at)
+            catalog=newer.catalog or taken.catalog,
+            seen=taken.seen | newer.seen,
+            due_at=min(taken.due_at, newer.due_at),
+            is_own=taken.is_own or newer.is_own,
         )
         self._pending.extras.extend([*taken.extras, *newer.extras])
 
 
-def _wait_for_all() -> None:
-    """Give what this process wrote a moment to be applied."""
+def _close_all() -> None:
+    """Give what this process wrote a moment to be applied, and end all threads."""
     end = time.monotonic() + EXIT_SECONDS
-    for follower in list(_living):
+    living = list(_living)
+    for follower in living:
+        follower.wait(0.0, also_seen=False)  # what is due later is due now, for all of them
+    for follower in living:
         follower.wait(max(end - time.monotonic(), 0.0), also_seen=False)
+    for follower in living:
+        follower.stop()
+    for follower in living:
+        follower.close()
 
 
-atexit.register(_wait_for_all)
+atexit.register(_close_all)

@@ -14,7 +14,7 @@ from underlay.errors import RegistryRefused
 from underlay.index.outline import FileFacts
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import FILE_METADATA, NONE, REVISIONS, SEGMENTS, SOURCES, VERSIONS
-from underlay.registry.mirror.fold import Mirrored, RegistryDelta, Row, no_files
+from underlay.registry.mirror.fold import Mirrored, RegistryDelta, Row, VersionStep, fold, no_files
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -59,6 +59,33 @@ def live_files(connection: Connection, revision: str) -> Mapping[str, FileFacts]
     return {row[0]: FileFacts(*row) for row in connection.execute(wanted)}
 
 
+def apply_steps(connection: Connection, folder: str, revision: str, steps: Sequence[VersionStep]) -> int:
+    """Apply those of `steps`, versions in order, that the registry lacks; the head after it.
+
+    That may be further, and is less when the registry lacks versions before them: then nothing was applied. Raises
+    RegistryRefused when the registry holds another history.
+    """
+    if any(step.everything is not None for step in steps):
+        hold(connection, revision)  # files are read after the head
+    before = mirrored(connection, revision)
+    known = next((step.outline for step in steps if step.outline.version == before.head), None)
+    if known is not None and known.commit_id != before.head_id:
+        raise RegistryRefused(
+            f"the registry holds another version {before.head}",
+            place=revision,
+            expected=known.commit_id,
+            found=before.head_id,
+            hint=f"The registry or the store was restored from a copy. {RESTORE_HINT}",
+        )
+    new = [step for step in steps if step.outline.version > before.head]
+    if not new or new[0].outline.version > before.head + 1:
+        return before.head
+    batch = fold(revision, before, new)
+    if not apply_batch(connection, folder, batch):
+        return mirrored(connection, revision).head
+    return batch.last.version
+
+
 def apply_batch(connection: Connection, folder: str, batch: RegistryDelta) -> bool:
     """Move a revision of the table in `folder` forward; False, and nothing is written, when its head has moved since.
 
@@ -66,33 +93,23 @@ def apply_batch(connection: Connection, folder: str, batch: RegistryDelta) -> bo
     """
     is_applied = _move_head(connection, batch) or (batch.before.head == NONE and _begin(connection, folder, batch))
     if is_applied:
-        write_batches(connection, [batch])
+        _write(connection, batch)
     return is_applied
 
 
-def write_batches(connection: Connection, batches: Sequence[RegistryDelta]) -> None:
-    """Write the rows of batches of different revisions, whose heads have been moved."""
-    _end(connection, SEGMENTS, "segment", [(b.revision, b.ended_segments) for b in batches])
-    _end(connection, FILE_METADATA, "location", [(b.revision, b.ended_files) for b in batches])
-    replaced = [{"of_revision": batch.revision} for batch in batches if batch.replaces_sources]
-    if replaced:
-        connection.execute(delete(SOURCES).where(SOURCES.c.revision == bindparam("of_revision")), replaced)
-    insert_rows(connection, VERSIONS, [row for batch in batches for row in batch.versions])
-    insert_rows(connection, SEGMENTS, [row for batch in batches for row in batch.segments])
-    insert_rows(connection, FILE_METADATA, [row for batch in batches for row in batch.files])
-    upsert_rows(connection, SOURCES, [row for batch in batches for row in batch.sources])
+def _write(connection: Connection, batch: RegistryDelta) -> None:
+    """Write the rows of a batch whose head has been moved."""
+    _end(connection, SEGMENTS, "segment", batch.revision, batch.ended_segments)
+    _end(connection, FILE_METADATA, "location", batch.revision, batch.ended_files)
+    if batch.replaces_sources:
+        connection.execute(delete(SOURCES).where(SOURCES.c.revision == batch.revision))
+    insert_rows(connection, VERSIONS, batch.versions)
+    insert_rows(connection, SEGMENTS, batch.segments)
+    insert_rows(connection, FILE_METADATA, batch.files)
+    upsert_rows(connection, SOURCES, batch.sources)
 
 
-def move_heads(connection: Connection, batches: Sequence[RegistryDelta]) -> None:
-    """Say that batches of different revisions, whose rows are there, were applied, whatever was applied before."""
-    is_it = REVISIONS.c.revision == bindparam("of_revision")
-    values = [{"of_revision": batch.revision, **head_values(batch)} for batch in batches]
-    for names in {tuple(row) for row in values}:
-        statement = update(REVISIONS).where(is_it).values({name: bindparam(name) for name in names[1:]})
-        connection.execute(statement, [row for row in values if tuple(row) == names])
-
-
-def head_values(batch: RegistryDelta) -> Row:
+def _head_values(batch: RegistryDelta) -> Row:
     """The columns of `revisions` that a batch sets."""
     last = batch.last
     values: Row = {
@@ -143,31 +160,30 @@ def _move_head(connection: Connection, batch: RegistryDelta) -> bool:
     before, columns = batch.before, REVISIONS.c
     is_same = columns.head_id.is_(None) if before.head_id is None else columns.head_id == before.head_id
     guarded = update(REVISIONS).where(columns.revision == batch.revision, columns.head == before.head, is_same)
-    return connection.execute(guarded.values(head_values(batch))).rowcount == 1
+    return connection.execute(guarded.values(_head_values(batch))).rowcount == 1
 
 
 def _begin(connection: Connection, folder: str, batch: RegistryDelta) -> bool:
     """The row of a revision that no catalog entry named yet."""
-    row = {"revision": batch.revision, "folder": folder, "state": PREPARED, **head_values(batch)}
+    row = {"revision": batch.revision, "folder": folder, "state": PREPARED, **_head_values(batch)}
     return insert_new(connection, REVISIONS, row)
 
 
-def _end(connection: Connection, table: Table, key: str, ended: Sequence[tuple[str, Mapping[str, int]]]) -> None:
+def _end(connection: Connection, table: Table, key: str, revision: str, ended: Mapping[str, int]) -> None:
     """Rows that were true are no longer. Comes before new rows, which may have the same key."""
-    rows = [{"of_revision": r, "of": k, "since": v} for r, versions in ended for k, v in versions.items()]
-    if not rows:
+    if not ended:
         return
     statement: Update = (
         update(table)
-        .where(table.c.revision == bindparam("of_revision"), table.c[key] == bindparam("of"), table.c.removed.is_(None))
+        .where(table.c.revision == revision, table.c[key] == bindparam("of"), table.c.removed.is_(None))
         .values(removed=bindparam("since"))
     )
-    found = connection.execute(statement, rows).rowcount
-    if found != len(rows):
+    found = connection.execute(statement, [{"of": of, "since": since} for of, since in ended.items()]).rowcount
+    if found != len(ended):
         raise RegistryRefused(
             f"the registry lacks rows of {table.name} that the store's versions end",
-            place=", ".join(revision for revision, versions in ended if versions),
-            expected=len(rows),
+            place=revision,
+            expected=len(ended),
             found=found,
             hint=RESTORE_HINT,
         )

@@ -87,7 +87,7 @@ def _check_history(catalog: Catalog, lake_url: str, lake_id: str, number: int, c
             place=lake_url,
             expected=same,
             found=commit_id,
-            hint=f"The registry or the store was brought back from a copy. {RESTORE_HINT}",
+            hint=f"The registry or the store was restored from a copy. {RESTORE_HINT}",
         )
 
 

@@ -10,7 +10,9 @@ from underlay.index.keys import RevisionKeys, catalog_key
 from underlay.index.outline import decode_outline
 from underlay.registry.database.database import Database
 from underlay.registry.database.database_errors import RESTORE_HINT
-from underlay.registry.database.schema import LAKE
+from underlay.registry.database.schema import LAKE, NONE, REVISIONS
+from underlay.registry.mirror.read_versions import readers
+from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 
 
@@ -47,12 +49,26 @@ def check_head(store: Store, folder: str, revision: str, head: int, head_id: str
         raise _ahead(store.place_of(key), head_id, found)
 
 
+def find_problem(database: Database, store: Store) -> RegistryRefused | None:
+    """Why the registry does not match this store, None when it does. One request for each revision, and one."""
+    try:
+        check_history(database, store)
+        with database.read() as connection:
+            known = connection.execute(select(REVISIONS).where(REVISIONS.c.head != NONE)).all()
+        side_by_side(
+            lambda row: check_head(store, row.folder, row.revision, row.head, row.head_id), known, readers(store)
+        )
+    except RegistryRefused as error:
+        return error
+    return None
+
+
 def _ahead(place: str, known: str | None, found: str | None) -> RegistryRefused:
     return RegistryRefused(
         "the registry knows a commit that the store does not have",
         place=place,
         expected=known,
         found=found or "nothing",
-        hint="It belongs to another lake, or the store was brought back from an older copy. Look at the lake, then: "
+        hint="It belongs to another lake, or the store was restored from an older copy. Check the lake first. "
         + RESTORE_HINT,
     )

@@ -81,22 +81,6 @@ class RegistryDelta:
     replaces_sources: bool = False
     """Whether all sources that were there go first."""
 
-    @property
-    def row_count(self) -> int:
-        """How many rows it writes."""
-        ended = len(self.ended_segments) + len(self.ended_files)
-        return len(self.versions) + len(self.segments) + len(self.files) + len(self.sources) + ended
-
-    def after(self, live_files: Callable[[], Mapping[str, FileFacts]]) -> Mirrored:
-        """What the registry holds when the batch was applied; it then has the files that `live_files` gives."""
-        return Mirrored(
-            head=self.last.version,
-            head_id=self.last.commit_id,
-            file_count=self.last.file_count,
-            segments=frozenset(segment.id for segment in self.last.segments),
-            live_files=live_files,
-        )
-
 
 def fold(revision: str, before: Mirrored, steps: Sequence[VersionStep]) -> RegistryDelta:
     """What `steps`, at least one, change in a registry that holds `before` of the revision.
@@ -119,7 +103,7 @@ def check_follows(revision: str, before: Mirrored, outline: Outline) -> None:
             place=revision,
             expected=f"version {before.head + 1} after commit {before.head_id}",
             found=f"version {outline.version} after commit {outline.parent_id}",
-            hint=f"The registry or the store was brought back from a copy. {RESTORE_HINT}",
+            hint=f"The registry or the store was restored from a copy. {RESTORE_HINT}",
         )
 
 
@@ -156,7 +140,9 @@ class _Folding:
             self._add(outline, step.added)
             self._sources |= self._source_rows(outline.changed_sources)
         if self._file_count != outline.file_count:
-            raise self._wrong(outline, "its changes give another number of files", outline.file_count, self._file_count)
+            raise self._wrong(
+                outline, "its changes add up to a different number of files", outline.file_count, self._file_count
+            )
         self._head, self._head_id = outline.version, outline.commit_id
 
     def batch(self, steps: Sequence[VersionStep]) -> RegistryDelta:
@@ -194,7 +180,7 @@ class _Folding:
 
     def _take_everything(self, outline: Outline, everything: Everything | None) -> None:
         if everything is None:
-            raise self._wrong(outline, "it goes back, and what it consists of was not read", outline.restored, None)
+            raise self._wrong(outline, "it is a rollback whose content was not read", outline.restored, None)
         wanted = {file.location: file for file in map(_as_stored, everything.files)}
         live = self._live
         self._remove(outline, [location for location, file in live.items() if wanted.get(location) != file])
@@ -231,7 +217,7 @@ class _Folding:
     def _add(self, outline: Outline, files: Iterable[FileFacts]) -> None:
         for file in map(_as_stored, files):
             if file.location in self._new_files:
-                raise self._wrong(outline, "it adds a file that is there", None, file.location)
+                raise self._wrong(outline, "it adds a file that is already there", None, file.location)
             self._new_files[file.location] = row = _file_row(self._revision, file, outline.version)
             self._files.append(row)
             self._file_count += 1

@@ -1,19 +1,15 @@
-"""Intents of jobs, leases of readers and records of runs, as rows of the registry: what the objects say, whoever saw
-them.
-
-One job, lease or record of a run into the registry, as the store has it now.
-
-Records of runs that the registry lacks. Unlike versions they have no order, so the store is asked which it has.
-"""
+"""Intents of jobs, leases of readers and records of runs as rows of the registry: what the objects say now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
+from typing import Generic, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Table, delete, select
+from sqlalchemy import Connection, Table, delete, select
 
 from underlay.index.keys import RevisionKeys
 from underlay.registry.database.database import Database
@@ -21,34 +17,45 @@ from underlay.registry.database.database_errors import patiently
 from underlay.registry.database.schema import JOBS, LEASES, REVISIONS, RUNS
 from underlay.registry.mirror.apply import upsert_rows
 from underlay.registry.mirror.fold import Row
-from underlay.registry.mirror.read_versions import ahead, readers
+from underlay.registry.mirror.read_versions import Listing, ahead, readers
 from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.coordination.intent import Intent, decode_intent
 from underlay.table.coordination.lease import LeaseRecord, decode_lease
-from underlay.table.coordination.liveness import find_kept
+from underlay.table.coordination.liveness import KeptAlive, find_kept
 from underlay.table.coordination.run_record import RunRecord, decode_record
 
+T = TypeVar("T", bound=KeptAlive)
+Write = Callable[[Connection], None]
+"""Statements in somebody else's transaction."""
 _NOT_MIRRORED = ("format", "ttl_us")
 _COPIED = tuple(name for name in RunRecord.__struct_fields__ if name not in _NOT_MIRRORED)
+_WATCHING = "watching"
 
 
-def read_jobs(store: Store, revision: str, keys: Iterable[str]) -> list[Row]:
-    """The rows of these intents, as far as they are there and can be read. One request for each."""
-    found = [find_kept(store, key, decode_intent) for key in keys]
-    return [job_row(revision, one.record) for one in found if one is not None and one.record is not None]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror(Generic[T]):
+    """A kind of object that is mirrored one by one, and its table, whose key is the revision and a name."""
 
+    table: Table
+    key: Callable[[RevisionKeys, str], str]
+    decode: Callable[[memoryview], T]
+    row: Callable[[str, T], Row]
 
-def read_leases(store: Store, revision: str, keys: Iterable[str]) -> list[Row]:
-    """The rows of these leases, as far as they are there and can be read. One request for each."""
-    found = [find_kept(store, key, decode_lease) for key in keys]
-    return [lease_row(revision, one.record) for one in found if one is not None and one.record is not None]
+    def read(self, store: Store, revision: str, keys: Sequence[str]) -> list[Row]:
+        """The rows of these objects, as far as they are there and can be read. One request for each, side by side."""
+        found = side_by_side(lambda key: find_kept(store, key, self.decode), keys, readers(store))
+        return [self.row(revision, one.record) for one in found if one is not None and one.record is not None]
 
+    def follow(self, store: Store, keys: RevisionKeys, revision: str, name: str) -> Write:
+        """Read one object; what is returned writes its row, or deletes it when there is none."""
+        return partial(self._write, self.read(store, revision, [self.key(keys, name)]), revision, name)
 
-def read_runs(store: Store, revision: str, keys: Sequence[str]) -> list[Row]:
-    """The rows of these records, as far as they are there and can be read. One request for each, side by side."""
-    found = side_by_side(lambda key: find_kept(store, key, decode_record), keys, readers(store)) if keys else []
-    return [run_row(revision, one.record) for one in found if one is not None and one.record is not None]
+    def _write(self, rows: Sequence[Row], revision: str, name: str, connection: Connection) -> None:
+        upsert_rows(connection, self.table, rows)
+        if not rows:
+            of_revision, of_name = self.table.primary_key
+            connection.execute(delete(self.table).where(of_revision == revision, of_name == name))
 
 
 def job_row(revision: str, intent: Intent) -> Row:
@@ -83,37 +90,16 @@ def run_row(revision: str, record: RunRecord) -> Row:
     return {"revision": revision, **copied, "versions": msgspec.json.encode(record.versions).decode()}
 
 
-Write = Callable[[Connection], None]
-"""Statements in somebody else's transaction."""
+JOB_MIRROR = Mirror(table=JOBS, key=RevisionKeys.intent, decode=decode_intent, row=job_row)
+LEASE_MIRROR = Mirror(table=LEASES, key=RevisionKeys.lease, decode=decode_lease, row=lease_row)
+RUN_MIRROR = Mirror(table=RUNS, key=RevisionKeys.record, decode=decode_record, row=run_row)
 
 
-def mirror_job(store: Store, keys: RevisionKeys, revision: str, job: str) -> Write:
-    """Reads the job's intent; what is returned writes its row, or deletes it when there is none."""
-    rows = read_jobs(store, revision, [keys.intent(job)])
-    return partial(_write, JOBS, rows, (JOBS.c.revision == revision, JOBS.c.job == job))
-
-
-def mirror_lease(store: Store, keys: RevisionKeys, revision: str, reader: str) -> Write:
-    """The same for a reader's lease."""
-    rows = read_leases(store, revision, [keys.lease(reader)])
-    return partial(_write, LEASES, rows, (LEASES.c.revision == revision, LEASES.c.reader == reader))
-
-
-def mirror_run(store: Store, keys: RevisionKeys, revision: str, job: str) -> Write:
-    """The same for the record of a run."""
-    rows = read_runs(store, revision, [keys.record(job)])
-    return partial(_write, RUNS, rows, (RUNS.c.revision == revision, RUNS.c.job == job))
-
-
-def _write(table: Table, rows: Sequence[Row], which: tuple[ColumnElement[bool], ...], connection: Connection) -> None:
-    """Write the one row, or delete `which` when there is none."""
-    upsert_rows(connection, table, rows)
-    if not rows:
-        connection.execute(delete(table).where(*which))
-
-
-_WATCHING = "watching"
-_DEPTH = 64
+def read_listed(store: Store, revision: str, listing: Listing) -> Iterator[tuple[Table, list[Row]]]:
+    """The rows of all that a listing of the revision names, by table."""
+    yield JOBS, JOB_MIRROR.read(store, revision, listing.intents)
+    yield LEASES, LEASE_MIRROR.read(store, revision, listing.leases)
+    yield RUNS, RUN_MIRROR.read(store, revision, listing.records)
 
 
 def follow_runs(database: Database, store: Store) -> None:
@@ -125,7 +111,7 @@ def follow_runs(database: Database, store: Store) -> None:
         places = connection.execute(select(REVISIONS.c.revision, REVISIONS.c.folder)).all()
     keys = [RevisionKeys.of(folder, revision) for revision, folder in places]
     with ThreadPoolExecutor(readers(store)) as pool:
-        listings = ahead(pool, [partial(_list, store, one) for one in keys], _DEPTH)
+        listings = ahead(pool, [partial(_list, store, one) for one in keys])
         for (revision, _), one, names in zip(places, keys, listings, strict=True):
             patiently(partial(_follow, database, store, revision, one, names))
 
@@ -141,7 +127,7 @@ def _follow(database: Database, store: Store, revision: str, keys: RevisionKeys,
         known = {row.job: row.state for row in connection.execute(asked)}
     wanted = [keys.record(job) for job in jobs if known.get(job, _WATCHING) == _WATCHING]
     gone = known.keys() - set(jobs)
-    rows = read_runs(store, revision, wanted)
+    rows = RUN_MIRROR.read(store, revision, wanted)
     if rows or gone:
         with database.write() as connection:
             upsert_rows(connection, RUNS, rows)

@@ -55,4 +55,4 @@ def _place(folder: object, revision: object) -> tuple[str, str]:
 
 
 def _strange(what: str, found: object) -> RegistryRefused:
-    return RegistryRefused(f"the registry says of {what} what cannot be", found=repr(found), hint=RESTORE_HINT)
+    return RegistryRefused(f"the registry holds an impossible value for {what}", found=repr(found), hint=RESTORE_HINT)

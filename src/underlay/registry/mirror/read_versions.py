@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from underlay.errors import Inconsistent, NotFound, UnderlayError
@@ -15,7 +14,6 @@ from underlay.index.outline import FileFacts, Outline, decode_outline, facts_of
 from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import scan_all
 from underlay.registry.mirror.fold import Everything, VersionStep
-from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.versions.chain import missing_object
 from underlay.table.versions.snapshot import Snapshot
@@ -23,8 +21,8 @@ from underlay.table.versions.snapshot import Snapshot
 T = TypeVar("T")
 READERS = 16
 """Requests side by side to a store that is far away."""
-_MOST_AT_ONCE = 64
-"""Versions that are read before any of them is handed on."""
+DEPTH = 4 * READERS
+"""Tasks that are under way, or done and not taken, at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,27 +62,6 @@ def list_revision(store: Store, keys: RevisionKeys) -> Listing:
     return Listing(root_count=root_count, intents=tuple(intents), leases=tuple(leases), records=tuple(records))
 
 
-def steps_after(store: Store, keys: RevisionKeys, head: int, until: int | None = None) -> Iterator[list[VersionStep]]:
-    """The versions after `head`, in order, some at a time: up to `until`, or to the first that is not there.
-
-    Without `until` one request finds that there is none; each time all that were asked for exist, twice as many are
-    asked for next. Raises Inconsistent for a version up to `until` that is not there.
-    """
-    count = 1 if until is None else _MOST_AT_ONCE
-    while until is None or head < until:
-        end = head + count if until is None else min(head + count, until)
-        found = _read_together(store, keys, range(head + 1, end + 1))
-        steps = [step for step in found[: found.index(None) if None in found else None] if step is not None]
-        if steps:
-            yield steps
-        head += len(steps)
-        if len(steps) < len(found):
-            if until is not None:
-                raise missing_object(keys.root(head + 1))
-            return
-        count = min(2 * count, _MOST_AT_ONCE)
-
-
 def read_step(store: Store, keys: RevisionKeys, version: int) -> VersionStep | None:
     """One version, None when it is not there. One request, more when it added segments or went back to a version."""
     key = keys.root(version)
@@ -115,23 +92,19 @@ def complete(store: Store, keys: RevisionKeys, outline: Outline) -> VersionStep:
     return VersionStep(outline=outline, added=(*inner, *outline.added))
 
 
-def ahead(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Iterator[T]:
-    """The results of the tasks, in order; `depth` of them are under way or wait to be taken."""
+def ahead(pool: Executor, tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """The results of the tasks, in order; at most `DEPTH` of them are under way or wait to be taken."""
     running: deque[Future[T]] = deque()
     try:
         for task in tasks:
             running.append(pool.submit(task))
-            if len(running) >= depth:
+            if len(running) >= DEPTH:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
     finally:
         for future in running:
             future.cancel()
-
-
-def _read_together(store: Store, keys: RevisionKeys, versions: Sequence[int]) -> list[VersionStep | None]:
-    return side_by_side(partial(read_step, store, keys), versions, readers(store))
 
 
 def _everything(snapshot: Snapshot) -> Everything:

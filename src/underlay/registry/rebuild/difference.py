@@ -16,7 +16,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, collate, select
 
 from underlay.registry.database.database import Database, open_database
 from underlay.registry.database.schema import COMPARED, LAKE, METADATA
-from underlay.registry.rebuild.restore import OnProgress, rebuild
+from underlay.registry.rebuild.restore import OnProgress, fill
 from underlay.store.store import Store
 
 _FETCHED_AT_ONCE = 1000
@@ -69,7 +69,7 @@ def _look(database: Database, store: Store, progress: OnProgress | None) -> _Loo
         try:
             with truth.write() as connection:
                 METADATA.create_all(connection)
-                rebuild(connection, store, progress=progress)
+                fill(connection, store, progress)
             with truth.read() as expected, database.read() as found:
                 return _all_differences(found, expected)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
@@ -10,10 +9,11 @@ from sqlalchemy import Connection, func, select
 from underlay.errors import RegistryRefused
 from underlay.index.catalog import Catalog
 from underlay.registry.database.database import Database
-from underlay.registry.database.migration import schema_state
+from underlay.registry.database.migration import check_shape, schema_state
 from underlay.registry.database.schema import FOOTER_CACHE, LAKE, NONE, REVISIONS
-from underlay.registry.mirror.check_history import check_head, check_history
+from underlay.registry.mirror.check_history import find_problem
 from underlay.registry.mirror.read_versions import readers
+from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.versions.registry_protocol import Known
@@ -54,12 +54,14 @@ class Status:
 
 
 def find_status(database: Database, store: Store) -> Status:
-    """Raises Unavailable and Malformed of a database that cannot be read, NotFound without a lake."""
+    """Raises Unavailable and Malformed of a database that cannot be read, Inconsistent of one whose tables are not what
+    they should be, NotFound without a lake."""
     schema = schema_state(database)
     lake = LakeCatalog(store)
     catalog = lake.catalog()
     known, heads, cached = None, dict[str, Known](), 0
     if schema.current == schema.newest:
+        check_shape(database)
         with database.read() as connection:
             known = connection.execute(select(LAKE)).one_or_none()
             heads = find_heads(connection)
@@ -95,18 +97,4 @@ def _tables(lake: LakeCatalog, catalog: Catalog, heads: dict[str, Known]) -> tup
             table=name, revision=record.active, applied=known.number if known is not None else NONE, newest=newest
         )
 
-    with ThreadPoolExecutor(readers(lake.store)) as pool:
-        return tuple(pool.map(look, sorted(catalog.tables)))
-
-
-def find_problem(database: Database, store: Store) -> RegistryRefused | None:
-    """Why the registry does not tell of this store, None when it does. One request for each revision, and one."""
-    try:
-        check_history(database, store)
-        with database.read() as connection:
-            known = connection.execute(select(REVISIONS).where(REVISIONS.c.head != NONE)).all()
-        with ThreadPoolExecutor(readers(store)) as pool:
-            list(pool.map(lambda row: check_head(store, row.folder, row.revision, row.head, row.head_id), known))
-    except RegistryRefused as error:
-        return error
-    return None
+    return tuple(side_by_side(look, sorted(catalog.tables), readers(lake.store)))

@@ -8,7 +8,7 @@ from threading import Lock
 
 from msgspec.structs import replace
 
-from underlay.errors import Busy, Inconsistent, NotFound, UnderlayError
+from underlay.errors import Busy, Inconsistent, InvalidRequest, NotFound, UnderlayError
 from underlay.index.catalog import FORMAT, Catalog, decode_catalog, encode_catalog
 from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
 from underlay.store.probe import probe_store
@@ -31,6 +31,7 @@ class LakeCatalog:
         self._chain = Chain(store, keys, self.surroundings)
         self._lock = Lock()
         self._newest: Catalog | None = None
+        self._is_closed = False
 
     @property
     def registry(self) -> RegistryPort | None:
@@ -42,6 +43,17 @@ class LakeCatalog:
         """Whether this process knows an entry of the catalog."""
         with self._lock:
             return self._newest is not None
+
+    def close(self) -> None:
+        """Refuse to be used any longer."""
+        self._is_closed = True
+
+    def check_open(self) -> None:
+        """Raise InvalidRequest once the lake is closed."""
+        if self._is_closed:
+            raise InvalidRequest(
+                "the lake is closed", place=self.store.url, hint="Open it again with underlay.connect."
+            )
 
     def start_at(self, bound: Known) -> Callable[[], Catalog | None]:
         """Look for the newest entry from one that is said to be there. Returns at once; what is returned waits, and
@@ -59,6 +71,7 @@ class LakeCatalog:
 
     def initialise(self) -> Catalog:
         """Make a lake here unless there is one. Raises Unsupported on a store where commits would not be safe."""
+        self.check_open()
         if self._chain.head() == NONE:
             probe_store(self.store)
             first = Catalog(
@@ -75,6 +88,7 @@ class LakeCatalog:
 
     def catalog(self, max_staleness_seconds: float = 0.0) -> Catalog:
         """The newest entry. One request when it is the one this process knows. Raises NotFound without a lake."""
+        self.check_open()
         number = self._chain.head(max_staleness_seconds)
         if number == NONE:
             raise NotFound("there is no lake here", place=self.store.url, hint='Make one with "underlay init".')

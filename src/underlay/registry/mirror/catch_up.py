@@ -1,0 +1,182 @@
+"""The registry caught up with the store: versions that it lacks are read side by side and applied in order.
+
+Every way to a newer registry ends here: the background follower, `underlay registry follow`, and a restore, which
+catches up from nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Connection, select
+
+from underlay.errors import Unavailable
+from underlay.index.keys import RevisionKeys
+from underlay.registry.database.database import Database
+from underlay.registry.database.database_errors import patiently, retryable
+from underlay.registry.database.migration import prepare
+from underlay.registry.database.schema import NONE, REVISIONS
+from underlay.registry.mirror.apply import apply_steps, mirrored
+from underlay.registry.mirror.apply_catalog import apply_catalog
+from underlay.registry.mirror.check_history import find_problem
+from underlay.registry.mirror.fold import VersionStep
+from underlay.registry.mirror.holders import follow_runs
+from underlay.registry.mirror.read_versions import ahead, read_step, readers
+from underlay.runtime.threads import side_by_side
+from underlay.store.store import Store
+from underlay.table.catalog.lake import LakeCatalog
+from underlay.table.versions.chain import missing_object
+from underlay.table.versions.environment import Surroundings
+from underlay.table.versions.revision import Revision
+
+_READ_AT_ONCE = 8
+"""Versions that one thread reads in a row: handing each over on its own takes as long as reading it."""
+_APPLIED_AT_ONCE = 64
+"""Versions of one revision in one transaction, at most."""
+
+Transact = Callable[[Callable[[Connection], int]], int]
+"""Runs work in a transaction."""
+OnRevision = Callable[[int, int], None]
+"""Told how many revisions are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Versions of a revision that the registry lacks: those after `head`, up to `newest`."""
+
+    folder: str
+    revision: str
+    head: int
+    newest: int
+
+
+def catch_up(pool: Executor, transact: Transact, store: Store, gaps: Iterable[Gap]) -> Iterator[tuple[Gap, int]]:
+    """Close the gaps, one after another; after each transaction the gap and the version that was applied last.
+
+    Raises Inconsistent for a version that the store lacks, RegistryRefused when the registry holds another history.
+    """
+    for gap, steps in _gathered(_read(pool, store, gaps)):
+        _apply(transact, gap, steps)
+        yield gap, steps[-1].outline.version
+
+
+def catch_up_revision(database: Database, store: Store, folder: str, revision: str, newest: int | None = None) -> int:
+    """Apply what the registry lacks of one revision, up to `newest` when that is known; the new head.
+
+    One statement and one request when nothing is new.
+    """
+    with database.read() as connection:
+        head = mirrored(connection, revision).head
+    if newest is None:
+        gap = find_gap(store, folder, revision, head)
+    else:
+        gap = Gap(folder=folder, revision=revision, head=head, newest=newest)
+    with ThreadPoolExecutor(readers(store)) as pool:
+        for _, applied in catch_up(pool, partial(_transact, database), store, [gap]):
+            head = applied
+    return head
+
+
+def catch_up_all(database: Database, store: Store, progress: OnRevision | None = None) -> int:
+    """Apply what the registry lacks of the catalog and of every revision that it names; how many versions that were.
+
+    One request for each revision, and for each version that is new.
+    """
+    known = patiently(partial(_apply_newest_catalog, database, store))
+    found = side_by_side(lambda row: find_gap(store, *row), known, readers(store))
+    gaps = [gap for gap in found if gap.newest > gap.head]
+    done = 0
+
+    def transact(work: Callable[[Connection], int]) -> int:
+        return patiently(partial(_transact, database, work))
+
+    with ThreadPoolExecutor(readers(store)) as pool:
+        for gap, applied in catch_up(pool, transact, store, gaps):
+            done += applied == gap.newest
+            if progress is not None:
+                progress(done, len(gaps))
+    return sum(gap.newest - gap.head for gap in gaps)
+
+
+def follow(database: Database, store: Store, progress: OnRevision | None = None) -> int:
+    """Bring a registry up to date, whatever state its tables are in; how many versions were applied.
+
+    Three requests for each revision of which nothing is new. Raises RegistryRefused for a registry of another history.
+    """
+    prepare(database)
+    problem = find_problem(database, store)
+    if problem is not None:
+        raise problem
+    count = catch_up_all(database, store, progress)
+    follow_runs(database, store)
+    return count
+
+
+def find_gap(store: Store, folder: str, revision: str, head: int) -> Gap:
+    """What a registry with this head lacks. One request when that is nothing."""
+    newest = head
+    if store.head(RevisionKeys.of(folder, revision).root(head + 1)) is not None:
+        newest = Revision(store, folder, revision, Surroundings()).newest_version()
+    return Gap(folder=folder, revision=revision, head=head, newest=newest)
+
+
+def _apply_newest_catalog(database: Database, store: Store) -> list[tuple[str, str, int]]:
+    """Apply the newest entry; folder, name and head of every revision in the registry then."""
+    catalog = LakeCatalog(store).catalog()
+    with database.write() as connection:
+        apply_catalog(connection, catalog, store.url)
+        asked = select(REVISIONS.c.folder, REVISIONS.c.revision, REVISIONS.c.head)
+        return [(row.folder, row.revision, row.head) for row in connection.execute(asked)]
+
+
+def _transact(database: Database, work: Callable[[Connection], int]) -> int:
+    with database.write() as connection:
+        return work(connection)
+
+
+def _apply(transact: Transact, gap: Gap, steps: list[VersionStep]) -> None:
+    """Apply them in a transaction; in another one what is left when another process applied some first."""
+    head = NONE - 1
+    while head < steps[-1].outline.version:
+        now = transact(lambda connection: apply_steps(connection, gap.folder, gap.revision, steps))
+        if now <= head:  # the registry lacks versions before them, which it had
+            raise retryable(
+                Unavailable("another process is restoring the registry", place=gap.revision, hint="Try again.")
+            )
+        head = now
+
+
+def _read(pool: Executor, store: Store, gaps: Iterable[Gap]) -> Iterator[tuple[Gap, list[VersionStep]]]:
+    """The versions of all gaps, gap by gap and in order, some at a time."""
+    return ahead(
+        pool,
+        (
+            partial(_read_some, store, gap, begin)
+            for gap in gaps
+            for begin in range(gap.head + 1, gap.newest + 1, _READ_AT_ONCE)
+        ),
+    )
+
+
+def _read_some(store: Store, gap: Gap, begin: int) -> tuple[Gap, list[VersionStep]]:
+    keys = RevisionKeys.of(gap.folder, gap.revision)
+    steps = []
+    for version in range(begin, min(begin + _READ_AT_ONCE, gap.newest + 1)):
+        step = read_step(store, keys, version)
+        if step is None:
+            raise missing_object(keys.root(version))
+        steps.append(step)
+    return gap, steps
+
+
+def _gathered(read: Iterable[tuple[Gap, list[VersionStep]]]) -> Iterator[tuple[Gap, list[VersionStep]]]:
+    """The same in larger parts."""
+    gathered: list[VersionStep] = []
+    for gap, steps in read:
+        gathered += steps
+        if len(gathered) >= _APPLIED_AT_ONCE or gathered[-1].outline.version == gap.newest:
+            yield gap, gathered
+            gathered = []
