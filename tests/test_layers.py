@@ -35,7 +35,6 @@ FOLDERS = [
     "parquet/thrift",
     "parquet/records",
     "parquet/footer",
-    "parquet/bulk",
     "parquet/write",
     "parquet",
     "pm/format",

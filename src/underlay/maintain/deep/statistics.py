@@ -14,8 +14,8 @@ from underlay.index.segment.arrays import ChunkStatistics
 from underlay.index.segment.bounds import has_flag
 from underlay.index.segment.packed import bound_column
 from underlay.index.segment.widen import widened
-from underlay.parquet.bulk.stack import stack_of
 from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.stack import stack_of
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.bound_storage import domain_of, storage_of
 from underlay.schema.table_schema import TableSchema
