@@ -214,3 +214,7 @@ def test_help_answers_without_the_heavy_libraries(arguments: list[str]):
 
 def test_importing_the_package_loads_nothing_heavy():
     assert loaded_by("import underlay").isdisjoint({"pyspark", "pyarrow", "numpy", "duckdb", "sqlglot", "typer"})
+
+
+def test_importing_the_sidecar_package_loads_nothing_heavy():
+    assert loaded_by("import underlay.pm").isdisjoint({"pyspark", "pyarrow", "numpy", "duckdb", "sqlglot", "typer"})
