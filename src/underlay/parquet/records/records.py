@@ -104,7 +104,8 @@ class StructRecords:
 
     def nodes(self, *path: int, kind: ThriftKind) -> Entries:
         """The entry of one field in each struct, -1 where it is absent."""
-        return self.locate(((path, kind),))[0]
+        entries: Entries = self.locate(((path, kind),))[0]
+        return entries
 
 
 def _name(path: tuple[int, ...]) -> str:

@@ -55,7 +55,7 @@ class StackedRecords:
 
     def integers(self, *path: int, kind: ThriftKind) -> Integers:
         """One field's numbers, 0 where it is absent."""
-        (numbers,) = self.read(((path, kind),)).numbers
+        numbers: Integers = self.read(((path, kind),)).numbers[0]
         return numbers
 
     def spans(self, *path: int) -> Spans:
