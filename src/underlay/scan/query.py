@@ -23,8 +23,8 @@ from underlay.scan.read.file_stores import FileStores, ObjectPlace
 from underlay.scan.read.pipeline import DEFAULT_BUDGET_BYTES, Task, default_workers, run_in_order
 from underlay.scan.slabs import RowFilter, Slab, SlabFiles, slabs_of
 from underlay.schema.convert.arrow import to_arrow_field
-from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, ListOf, MapOf, StructOf
+from underlay.schema.table_schema import TableSchema, leaves_in
+from underlay.schema.types import Field
 from underlay.table.versions.snapshot import Snapshot
 
 SPREAD = 6
@@ -70,7 +70,7 @@ class Query:
     @cached_property
     def plan(self) -> BlockPlan:
         """What is read, and why the rest is not."""
-        leaves = [leaf for column in self.read_columns for leaf in leaf_ids(column)]
+        leaves = [leaf.id for column in self.read_columns for leaf in leaves_in(column)]
         plan = plan_snapshot(self.snapshot, self.predicate, leaves)
         if self.cache is None:
             return plan
@@ -139,18 +139,6 @@ def row_filter_of(predicate: Predicate) -> RowFilter | None:
     if predicate == TRUE:
         return None
     return lambda table: matches(predicate, table).to_numpy(zero_copy_only=False)
-
-
-def leaf_ids(column: Field) -> Sequence[int]:
-    """The field ids of a column's leaves, in order."""
-    match column.type:
-        case StructOf(fields):
-            return [leaf for part in fields for leaf in leaf_ids(part)]
-        case ListOf(element):
-            return leaf_ids(element)
-        case MapOf(key, value):
-            return [*leaf_ids(key), *leaf_ids(value)]
-    return [column.id]
 
 
 def _keep(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> pa.Table:

@@ -150,14 +150,6 @@ class ManyFiles:
     layouts: tuple[FileLayout, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManyEntries:
-    """What became of many footers: for each its entry or why it does not fit, and the layouts that entries name."""
-
-    entries: tuple[FileEntry | Misfit, ...]
-    layouts: tuple[FileLayout, ...]
-
-
 def read_files(
     footers: Sequence[bytes],
     places: Sequence[FilePlace],
@@ -193,23 +185,6 @@ def read_files(
         arrays = StackArrays(stack, leaves, here, [layout.id for layout in of_files])
         alike.append(FilesAlike(segment=Segment(arrays, len(here)), indices=tuple(indices)))
     return ManyFiles(alike=tuple(alike), misfits=misfits, layouts=tuple(layouts.values()))
-
-
-def read_entries(
-    footers: Sequence[bytes],
-    places: Sequence[FilePlace],
-    table: TableSchema,
-    *,
-    by: By = "name",
-    ignore_surplus: bool = False,
-) -> ManyEntries:
-    """The entries of many files from their Thrift footers; see `read_files`."""
-    files = read_files(footers, places, table, by=by, ignore_surplus=ignore_surplus)
-    found: dict[int, FileEntry | Misfit] = {}
-    for alike in files.alike:
-        found.update(zip(alike.indices, alike.segment.entries(), strict=True))
-    found.update(files.misfits)
-    return ManyEntries(entries=tuple(found[index] for index in range(len(footers))), layouts=files.layouts)
 
 
 def _check_stack(stack: Stack, places: Sequence[FilePlace]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,13 +75,6 @@ def pack_bytes(values: Sequence[bytes]) -> bytes:
     """Values as offsets and bytes."""
     offsets = struct.pack(f"<{len(values) + 1}i", 0, *accumulate(map(len, values)))
     return offsets + b"".join(values)
-
-
-def unpack_bytes(data: bytes, count: int) -> list[bytes]:
-    """The values in `data`. Raises Truncated or Malformed."""
-    offsets = byte_offsets(data, count)
-    values = memoryview(data)[(count + 1) * _OFFSET_BYTES :]
-    return [bytes(values[begin:end]) for begin, end in pairwise(offsets.tolist())]
 
 
 def byte_offsets(data: bytes, count: int) -> NDArray[np.int32]:
