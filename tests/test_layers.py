@@ -35,7 +35,6 @@ FOLDERS = [
     "parquet/thrift",
     "parquet/records",
     "parquet/footer",
-    "parquet/bulk",
     "parquet/write",
     "parquet",
     "pm/format",
@@ -215,3 +214,7 @@ def test_help_answers_without_the_heavy_libraries(arguments: list[str]):
 
 def test_importing_the_package_loads_nothing_heavy():
     assert loaded_by("import underlay").isdisjoint({"pyspark", "pyarrow", "numpy", "duckdb", "sqlglot", "typer"})
+
+
+def test_importing_the_sidecar_package_loads_nothing_heavy():
+    assert loaded_by("import underlay.pm").isdisjoint({"pyspark", "pyarrow", "numpy", "duckdb", "sqlglot", "typer"})

@@ -11,7 +11,7 @@ from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.intake.entries import file_entry
 from underlay.index.intake.schema_match import Misfit, match_schema
 from underlay.index.intake.stack_arrays import FilePlace
-from underlay.index.segment.packed import unpack_bytes
+from underlay.index.segment.packed import binary_array
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.records.records import Flags
 from underlay.schema.bound_storage import Storage, storage_of
@@ -65,6 +65,6 @@ def known_of(column: ColumnEntry, table: TableSchema, block: int, count: int) ->
 
 def unpack(data: bytes, storage: Storage, block: int, count: int) -> object:
     if storage is Storage.BYTES:
-        return unpack_bytes(data, count)[block]
+        return binary_array(data, count)[block].as_py()
     kind = {Storage.INT: "<q", Storage.UINT: "<Q", Storage.FLOAT: "<d"}[storage]
     return struct.unpack_from(kind, data, 8 * block)[0]

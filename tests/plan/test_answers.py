@@ -11,7 +11,7 @@ from tests.plan.worlds import stored
 from underlay.errors import UnknownColumn
 from underlay.index.deletion_vectors import pack
 from underlay.index.entry import FileEntry, Flag
-from underlay.plan.answers import count_rows, maximum, minimum
+from underlay.plan.answers import exact_row_count, maximum, minimum
 from underlay.plan.part import Part
 from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune.parse.sql import parse_where
@@ -31,18 +31,18 @@ def extremes(plan: BlockPlan, field: int) -> tuple[object, object]:
 
 def test_rows_are_counted_where_every_block_matches_in_full():
     entries = [file_entry("a", SCHEMA, {"id": [[1, 2], [5, 6]]})]
-    assert count_rows(plan_of(entries)) == 4
-    assert count_rows(plan_of(entries, "id >= 5")) == 2
-    assert count_rows(plan_of(entries, "id >= 6")) is None
-    assert count_rows(plan_of(entries, "id > 9")) == 0
+    assert exact_row_count(plan_of(entries)) == 4
+    assert exact_row_count(plan_of(entries, "id >= 5")) == 2
+    assert exact_row_count(plan_of(entries, "id >= 6")) is None
+    assert exact_row_count(plan_of(entries, "id > 9")) == 0
 
 
 def test_deleted_rows_do_not_count():
     """T34."""
     entries = [file_entry("a", SCHEMA, {"id": [[1, 2], [5, 6]]}, deleted=[0, 3])]
-    assert count_rows(plan_of(entries)) == 2
+    assert exact_row_count(plan_of(entries)) == 2
     part = Part(segment=stored(entries, SCHEMA), deletes={0: pack([0, 1, 3])})
-    assert count_rows(make_plan([part], SCHEMA)) == 1
+    assert exact_row_count(make_plan([part], SCHEMA)) == 1
 
 
 def test_extremes_are_those_of_all_kept_blocks():

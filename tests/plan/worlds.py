@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.index.segment_examples import Value, file_entry, schema_of
 from underlay.index.deletion_vectors import unpack
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
-from underlay.index.segment.packed import unpack_bytes
+from underlay.index.segment.packed import binary_array
 from underlay.index.segment.segment import Segment
 from underlay.index.segment.write import write_segment
 from underlay.plan.part import Part
@@ -36,7 +36,7 @@ from underlay.prune import (
     columns_of,
     evaluate,
 )
-from underlay.schema.bound_storage import Storage, domain_of, storage_of
+from underlay.schema.bound_storage import Storage, bound_domain, storage_of
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.values.ranges import ByteRange
 
@@ -212,7 +212,7 @@ def _kept_blocks(
 
 def _one_block(leaf: LeafColumn, entry: FileEntry, block: int, rows: int, block_count: int) -> ColumnBounds:
     column = next((column for column in entry.columns if column.field == leaf.id), None)
-    domain = domain_of(leaf.type)
+    domain = bound_domain(leaf.type)
     if column is None:
         return _default_block(leaf, rows)
     flags = column.flags[block]
@@ -231,7 +231,7 @@ def _one_block(leaf: LeafColumn, entry: FileEntry, block: int, rows: int, block_
 
 
 def _default_block(leaf: LeafColumn, rows: int) -> ColumnBounds:
-    domain = domain_of(leaf.type)
+    domain = bound_domain(leaf.type)
     if leaf.default is None:
         return ColumnBounds.of(domain, block_count=1, null_count=[rows], value_count=[rows], may_hold_nan=False)
     if leaf.default == "nan":
@@ -245,5 +245,5 @@ def _default_block(leaf: LeafColumn, rows: int) -> ColumnBounds:
 def _bound(column: ColumnEntry, packed: bytes, leaf: LeafColumn, block: int, block_count: int) -> object:
     storage = storage_of(leaf.type)
     if storage is Storage.BYTES:
-        return pa.array([unpack_bytes(packed, block_count)[block]], pa.binary())
+        return binary_array(packed, block_count).slice(block, 1)
     return np.frombuffer(packed, storage.value)[block : block + 1]

@@ -45,7 +45,7 @@ class Plan:
 
     def count(self) -> int | None:
         """How many rows match, None when only a scan can tell."""
-        return answers.count_rows(self.choices)
+        return answers.exact_row_count(self.choices)
 
     def minimum(self, column: str) -> Any:  # noqa: ANN401  # a value of the column
         """The least value of a column in matching rows as an Arrow scalar, None when only a scan can tell."""

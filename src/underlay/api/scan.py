@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from underlay.plan.plan import BlockPlan
-from underlay.scan.query import Query, count_rows
+from underlay.scan.query import Query, count_matches
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]  # an optional library without types
@@ -58,7 +58,7 @@ class Scan:
 
     def count(self) -> int:
         """How many rows match: from metadata where that is exact, else from the predicate's columns alone."""
-        return count_rows(self._query)
+        return count_matches(self._query)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows as an Arrow C stream."""

@@ -20,7 +20,7 @@ from underlay.schema.types import Scalar, TypeKind
 AnyScalar: TypeAlias = "pa.Scalar[Any]"  # Any: of the column's type
 
 
-def count_rows(plan: BlockPlan) -> int | None:
+def exact_row_count(plan: BlockPlan) -> int | None:
     """How many rows match; None when only a scan can tell."""
     return int(plan.row_counts.sum() - plan.deleted_counts.sum()) if plan.must.all() else None
 

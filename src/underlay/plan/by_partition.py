@@ -14,7 +14,7 @@ from underlay.plan.equality import equalities
 from underlay.plan.leaf_bounds import nothing_known
 from underlay.plan.part import BoolArray, Numbers
 from underlay.prune import ColumnBounds, ColumnPath, Operand, Predicate, evaluate
-from underlay.schema.bound_storage import Storage, domain_of, storage_of
+from underlay.schema.bound_storage import Storage, bound_domain, storage_of
 from underlay.schema.partitioning.partition import bucket_of_literal, source_bounds
 from underlay.schema.partitioning.transform import BUCKET, PartitionField, bind_partition
 from underlay.schema.table_schema import LeafColumn, TableSchema
@@ -86,7 +86,7 @@ def _value_bounds(field: PartitionField, stored: BoundColumn, is_null: BoolArray
     if span is None:
         return nothing_known(leaf, len(is_null))
     return ColumnBounds.of(
-        domain_of(leaf.type),
+        bound_domain(leaf.type),
         block_count=len(is_null),
         minimum=span[0],
         maximum=span[1],

@@ -26,9 +26,9 @@ from underlay.plan.part import BoolArray, Numbers
 from underlay.prune import ColumnBounds, ColumnPath, Unordered
 from underlay.prune.blocks.column_bounds import KeyRanges
 from underlay.prune.predicates.operand import format_column
-from underlay.schema.bound_storage import Storage, domain_of, storage_of
+from underlay.schema.bound_storage import Storage, bound_domain, storage_of
 from underlay.schema.convert.default import default_scalar
-from underlay.schema.convert.stored_values import stored_values
+from underlay.schema.convert.stored_values import stored_array
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import Field, TypeKind
 
@@ -57,7 +57,7 @@ def nothing_known(leaf: LeafColumn | None, count: int) -> ColumnBounds:
         return ColumnBounds.of(_GROUP, block_count=count, is_nested=True)
     # Keys of bytes must be bytes even where none is a bound, or a literal could not be compared with them.
     missing = pa.nulls(count, pa.binary()) if _has_byte_keys(leaf) else None
-    return ColumnBounds.of(domain_of(leaf.type), block_count=count, minimum=missing, maximum=missing)
+    return ColumnBounds.of(bound_domain(leaf.type), block_count=count, minimum=missing, maximum=missing)
 
 
 def _has_byte_keys(leaf: LeafColumn) -> bool:
@@ -87,7 +87,7 @@ def block_bounds(segment: Segment, leaf: LeafColumn | None, blocks: Blocks) -> C
     if is_absent.any():
         low, high, nulls, flags = _with_default(leaf, (low, high, nulls, flags), is_absent, rows)
     return ColumnBounds.of(
-        domain_of(leaf.type),
+        bound_domain(leaf.type),
         block_count=len(rows),
         minimum=low,
         maximum=high,
@@ -128,7 +128,7 @@ def default_bound(leaf: LeafColumn) -> int | float | bytes | None:
     scalar = default_scalar(field)
     if scalar is None or storage_of(leaf.type) is Storage.NONE:
         return None
-    stored = stored_values(pa.repeat(scalar, 1), leaf.type)
+    stored = stored_array(pa.repeat(scalar, 1), leaf.type)
     value: int | float | bytes = stored[0].item() if isinstance(stored, np.ndarray) else stored[0].as_py()
     return None if value != value else value
 

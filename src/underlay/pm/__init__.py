@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from underlay.pm.prune.prune import chunk_ranges, search_timestamp
     from underlay.pm.read.file_schema import FileSchema
     from underlay.pm.read.rows import read_rows
-from underlay.pm.read.synthesise import to_footer
+    from underlay.pm.read.synthesise import to_footer
 
 __all__ = [
     "FileSchema",

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from underlay.index.root import SegmentRef
 from underlay.index.segment.segment import Segment
 from underlay.plan.by_segment import surviving
 from underlay.plan.leaf_bounds import resolve
-from underlay.plan.part import Part
 from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune import Predicate, columns_of
 from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.versions.snapshot import Snapshot
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a plan is made of: parts to look at, and segments that the root's bounds alone rule out."""
-
-    parts: tuple[Part, ...]
-    skipped: tuple[SegmentRef, ...]
 
 
 def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[int]) -> BlockPlan:
@@ -31,26 +20,18 @@ def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[in
     Fetches the predicate's columns of the segments that survive the root's bounds: one batch of requests for each
     segment, all segments side by side, and none when they are in the cache.
     """
-    found = parts_of(snapshot, predicate)
-    return make_plan(
-        found.parts,
-        snapshot.schema,
-        predicate,
-        columns,
-        partition_by=snapshot.definition.partition_by,
-        skipped=found.skipped,
-    )
-
-
-def parts_of(snapshot: Snapshot, predicate: Predicate) -> Parts:
-    """The parts of a snapshot that may hold a matching row."""
-    refs = snapshot.root.segments
     leaves = [leaf.id for leaf in resolve(snapshot.schema, columns_of(predicate)).values() if leaf is not None]
     is_kept = _surviving(snapshot, predicate, leaves)
     kept = [place for place, is_needed in enumerate(is_kept) if is_needed]
     _prefetch(snapshot.store, [snapshot.segment(place) for place in kept], leaves)
-    skipped = tuple(ref for ref, is_needed in zip(refs, is_kept, strict=True) if not is_needed)
-    return Parts(parts=tuple(snapshot.parts(kept)), skipped=skipped)
+    return make_plan(
+        tuple(snapshot.parts(kept)),
+        snapshot.schema,
+        predicate,
+        columns,
+        partition_by=snapshot.definition.partition_by,
+        skipped=tuple(ref for ref, is_needed in zip(snapshot.root.segments, is_kept, strict=True) if not is_needed),
+    )
 
 
 def _surviving(snapshot: Snapshot, predicate: Predicate, leaves: Sequence[int]) -> list[bool]:

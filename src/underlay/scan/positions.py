@@ -16,7 +16,7 @@ from underlay.plan.plan import make_plan
 from underlay.prune import Predicate
 from underlay.scan.query import SPREAD, Query, row_filter_of
 from underlay.scan.read.pipeline import Task, default_workers, run_in_order
-from underlay.scan.slabs import RowFilter, SlabRead
+from underlay.scan.slabs import RowFilter, Slab, SlabFiles
 from underlay.schema.table_schema import TableSchema
 
 Positions = NDArray[np.int64]
@@ -28,7 +28,9 @@ def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
     Reads the predicate's columns of the blocks that may match; nothing of blocks of which every row does.
     """
     row_filter = row_filter_of(query.predicate)
-    tasks = (Task(slab.size_bytes * SPREAD, partial(_matching, slab, row_filter)) for slab in query.slabs())
+    tasks = (
+        Task(slab.fetch_bytes * SPREAD, partial(_matching, slab, query.files, row_filter)) for slab in query.slabs()
+    )
     workers = query.workers or default_workers(query.snapshot.store)
     for location, positions in run_in_order(tasks, workers=workers, budget_bytes=query.budget_bytes):
         if len(positions):
@@ -45,12 +47,12 @@ def file_may_match(schema: TableSchema, predicate: Predicate) -> Callable[[FileE
     return may_match
 
 
-def _matching(slab: SlabRead, row_filter: RowFilter | None) -> tuple[str, Positions]:
-    counts = [block.row_count for block in slab.read.blocks]
-    runs = zip(slab.first_rows.tolist(), counts, strict=True)
+def _matching(slab: Slab, files: SlabFiles, row_filter: RowFilter | None) -> tuple[str, Positions]:
+    counts = slab.row_counts
+    runs = zip(slab.first_rows, counts, strict=True)
     positions = np.concatenate([np.arange(first, first + count, dtype=np.int64) for first, count in runs])
-    if row_filter is not None and not slab.must.all():
-        positions = positions[row_filter(slab.read.read()) | np.repeat(slab.must, counts)]
+    if row_filter is not None and not all(slab.must):
+        positions = positions[row_filter(slab.open(files).read()) | np.repeat(slab.must, counts)]
     if slab.deletes is not None:
         positions = positions[~np.isin(positions, unpack(slab.deletes))]
     return slab.location, positions

@@ -1,7 +1,4 @@
-"""A query over one snapshot: some columns, the rows that match; planned from metadata and read by exact ranges.
-
-How many rows match.
-"""
+"""A query over one snapshot: some columns, the rows that match or their number, read by exact byte ranges."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ from underlay.scan.plan_snapshot import plan_snapshot
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import FileStores, ObjectPlace
 from underlay.scan.read.pipeline import DEFAULT_BUDGET_BYTES, Task, default_workers, run_in_order
-from underlay.scan.slabs import RowFilter, SlabRead, slab_reads
+from underlay.scan.slabs import RowFilter, Slab, SlabFiles, slabs_of
 from underlay.schema.convert.arrow import to_arrow_field
-from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, ListOf, MapOf, StructOf
+from underlay.schema.table_schema import TableSchema, leaves_in
+from underlay.schema.types import Field
 from underlay.table.versions.snapshot import Snapshot
 
 SPREAD = 6
@@ -72,7 +69,7 @@ class Query:
     @cached_property
     def plan(self) -> BlockPlan:
         """What is read, and why the rest is not."""
-        leaves = [leaf for column in self.read_columns for leaf in leaf_ids(column)]
+        leaves = [leaf.id for column in self.read_columns for leaf in leaves_in(column)]
         plan = plan_snapshot(self.snapshot, self.predicate, leaves)
         if self.cache is None:
             return plan
@@ -93,18 +90,22 @@ class Query:
         """The rows that match, all at once."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
-    def slabs(self) -> Iterator[SlabRead]:
+    def slabs(self) -> Iterator[Slab]:
         """The plan as pieces of work, in its order."""
-        is_remote = self.snapshot.store.is_remote
-        return slab_reads(self.plan, self._shape, self._locate, self.cache, is_remote=is_remote)
+        return slabs_of(self.plan, self.files, self.cache, is_remote=self.snapshot.store.is_remote)
+
+    @property
+    def files(self) -> SlabFiles:
+        """What the slabs of this query are read with."""
+        return SlabFiles(self._shape, self._locate)
 
     def _tasks(self) -> Iterator[Task[pa.Table]]:
         row_filter = row_filter_of(self.predicate)
         for slab in self.slabs():
-            yield Task(slab.size_bytes * SPREAD, partial(self._rows, slab, row_filter))
+            yield Task(slab.fetch_bytes * SPREAD, partial(self._rows, slab, row_filter))
 
-    def _rows(self, slab: SlabRead, row_filter: RowFilter | None) -> pa.Table:
-        rows = slab.rows(row_filter)
+    def _rows(self, slab: Slab, row_filter: RowFilter | None) -> pa.Table:
+        rows = slab.rows(self.files, row_filter)
         if self.rest is None:
             return rows
         # in the table's order: a condition may name a column by its number
@@ -139,18 +140,6 @@ def row_filter_of(predicate: Predicate) -> RowFilter | None:
     return lambda table: matches(predicate, table).to_numpy(zero_copy_only=False)
 
 
-def leaf_ids(column: Field) -> Sequence[int]:
-    """The field ids of a column's leaves, in order."""
-    match column.type:
-        case StructOf(fields):
-            return [leaf for part in fields for leaf in leaf_ids(part)]
-        case ListOf(element):
-            return leaf_ids(element)
-        case MapOf(key, value):
-            return [*leaf_ids(key), *leaf_ids(value)]
-    return [column.id]
-
-
 def _keep(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> pa.Table:
     """The rows that Arrow finds the condition on these columns true for. Raises BadPredicate."""
     import pyarrow.dataset as ds  # loads pandas where there is one, which takes long; few conditions come here
@@ -162,9 +151,9 @@ def _keep(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> p
         raise BadPredicate(f"Arrow cannot apply the condition: {error}", found=str(condition)) from error
 
 
-def count_rows(query: Query) -> int:
+def count_matches(query: Query) -> int:
     """The number of rows that match: without a request when every kept block matches in full."""
-    exact = answers.count_rows(query.plan) if query.rest is None else None
+    exact = answers.exact_row_count(query.plan) if query.rest is None else None
     if exact is not None:
         return exact
     return sum(batch.num_rows for batch in replace(query, columns=()).batches())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -27,30 +27,63 @@ RowFilter = Callable[[pa.Table], NDArray[np.bool_]]
 """Which rows of a table match."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SlabRead:
-    """Some blocks of one file, and what is kept of their rows."""
+class SlabFiles(NamedTuple):
+    """What a slab needs beside itself to be read: a layout's shape by its id, and where a file lies."""
+
+    shape_of: Callable[[str], FileShape]
+    locate: Callable[[str], ObjectPlace]
+
+
+class Slab(msgspec.Struct, frozen=True, array_like=True):
+    """Some blocks of one file, and what is kept of their rows. Can be sent to another process.
+
+    `location` is how the index names the file, `size_bytes` the size of all of it, and `layout` the id of its layout.
+    """
 
     location: str
-    """How the index names the file."""
-    read: FileRead
-    first_rows: NDArray[np.int64]
-    must: NDArray[np.bool_]
+    size_bytes: int
+    etag: str | None
+    layout: str
+    blocks: tuple[BlockChunks, ...]
+    first_rows: tuple[int, ...]
+    must: tuple[bool, ...]
     deletes: bytes | None
 
     @property
-    def size_bytes(self) -> int:
-        """Bytes to fetch, about."""
-        return sum(chunk.size for block in self.read.blocks for chunk in block.chunks.values())
+    def fetch_bytes(self) -> int:
+        """Bytes of its chunks."""
+        return sum(block.size_bytes for block in self.blocks)
 
-    def rows(self, matches: RowFilter | None) -> pa.Table:
+    @property
+    def row_counts(self) -> list[int]:
+        """Rows of each block."""
+        return [block.row_count for block in self.blocks]
+
+    def cut(self, most_bytes: int) -> Iterator[Slab]:
+        """The same blocks in runs of at most `most_bytes`, or of one block."""
+        for begin, end in block_runs(self.blocks, most_bytes):
+            yield msgspec.structs.replace(
+                self, blocks=self.blocks[begin:end], first_rows=self.first_rows[begin:end], must=self.must[begin:end]
+            )
+
+    def open(self, files: SlabFiles) -> FileRead:
+        """The blocks, ready to be fetched."""
+        return FileRead(
+            place=files.locate(self.location),
+            size_bytes=self.size_bytes,
+            etag=self.etag,
+            shape=files.shape_of(self.layout),
+            blocks=self.blocks,
+        )
+
+    def rows(self, files: SlabFiles, matches: RowFilter | None) -> pa.Table:
         """The rows that are there and match. Blocks that must match are not filtered."""
-        table = self.read.read()
+        table = self.open(files).read()
         keep = self._kept_by_deletes()
-        if matches is not None and not self.must.all():
+        if matches is not None and not all(self.must):
             is_match = matches(table)
-            if self.must.any():
-                is_match = is_match | np.repeat(self.must, [block.row_count for block in self.read.blocks])
+            if any(self.must):
+                is_match = is_match | np.repeat(self.must, self.row_counts)
             keep = is_match if keep is None else keep & is_match
         if keep is None or keep.all():
             return table
@@ -59,11 +92,8 @@ class SlabRead:
     def _kept_by_deletes(self) -> NDArray[np.bool_] | None:
         if self.deletes is None:
             return None
-        masks = [
-            keep_mask(self.deletes, first, first + block.row_count)
-            for first, block in zip(self.first_rows.tolist(), self.read.blocks, strict=True)
-        ]
-        return np.concatenate(masks)
+        runs = zip(self.first_rows, self.row_counts, strict=True)
+        return np.concatenate([keep_mask(self.deletes, first, first + count) for first, count in runs])
 
 
 def keep_rows(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
@@ -73,36 +103,28 @@ def keep_rows(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
     return table.filter(mask)
 
 
-def slab_reads(
-    plan: BlockPlan,
-    shape_of: Callable[[str], FileShape],
-    locate: Callable[[str], ObjectPlace],
-    cache: DecodedCache | None = None,
-    *,
-    is_remote: bool = False,
-) -> Iterator[SlabRead]:
-    """The reads of a plan, in its order. `shape_of` knows a layout's shape by its id.
+def slabs_of(
+    plan: BlockPlan, files: SlabFiles, cache: DecodedCache | None = None, *, is_remote: bool = False
+) -> Iterator[Slab]:
+    """The slabs of a plan, in its order.
 
     Fetches where the plan's columns lie in its files: one batch of requests for each segment, or, with a cache and a
     store that `is_remote`, the footers of few files of a large one; nothing that was fetched before.
     """
-    footers = _prefetch(plan, locate, cache, is_remote=is_remote)
+    footers = _prefetch(plan, files.locate, cache, is_remote=is_remote)
     for file in plan.files():
-        shape = shape_of(file.layout)
+        shape = files.shape_of(file.layout)
         by_footer = None if footers is None else footers.blocks(file, shape)
         blocks = list(_blocks(plan, file, shape) if by_footer is None else by_footer)
-        for begin, end in _slabs(blocks):
-            yield SlabRead(
+        for begin, end in block_runs(blocks, SLAB_BYTES):
+            yield Slab(
                 location=file.location,
-                read=FileRead(
-                    place=locate(file.location),
-                    size_bytes=file.size_bytes,
-                    etag=file.etag,
-                    shape=shape,
-                    blocks=tuple(blocks[begin:end]),
-                ),
-                first_rows=file.first_rows[begin:end],
-                must=file.must[begin:end],
+                size_bytes=file.size_bytes,
+                etag=file.etag,
+                layout=file.layout,
+                blocks=tuple(blocks[begin:end]),
+                first_rows=tuple(file.first_rows[begin:end].tolist()),
+                must=tuple(file.must[begin:end].tolist()),
                 deletes=file.deletes,
             )
 
@@ -125,14 +147,14 @@ def _prefetch(
     return places
 
 
-def _slabs(blocks: Sequence[BlockChunks]) -> Iterator[tuple[int, int]]:
+def block_runs(blocks: Sequence[BlockChunks], most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Runs of neighbouring blocks with at most `most_bytes` of chunks, or with one block."""
     begin, held = 0, 0
     for number, block in enumerate(blocks):
-        size = sum(chunk.size for chunk in block.chunks.values())
-        if number > begin and held + size > SLAB_BYTES:
+        if number > begin and held + block.size_bytes > most_bytes:
             yield begin, number
             begin, held = number, 0
-        held += size
+        held += block.size_bytes
     yield begin, len(blocks)
 
 

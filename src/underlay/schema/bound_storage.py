@@ -72,7 +72,7 @@ def storage_of(scalar: Scalar) -> Storage:
     return Storage.INT
 
 
-def domain_of(scalar: Scalar) -> Domain:
+def bound_domain(scalar: Scalar) -> Domain:
     """How values of this type are ordered, and what a literal means in it."""
     kind = scalar.kind
     if kind in _INTEGERS:

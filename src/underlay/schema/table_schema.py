@@ -43,7 +43,7 @@ class TableSchema:
     @cached_property
     def leaves(self) -> tuple[LeafColumn, ...]:
         """Every scalar field, depth first, as Parquet orders its leaves."""
-        return tuple(leaf for field in self.fields for leaf in _leaves(field, (), False, True))
+        return tuple(leaf for field in self.fields for leaf in leaves_in(field))
 
     @cached_property
     def leaf_by_id(self) -> dict[int, LeafColumn]:
@@ -66,6 +66,11 @@ class TableSchema:
             if field.name == name:
                 return field
         raise UnknownColumn(f"there is no column {name}", hint=f"Columns: {', '.join(self.names)}.")
+
+
+def leaves_in(field: Field) -> Iterator[LeafColumn]:
+    """The leaves of one column, in order."""
+    return _leaves(field, (), False, True)
 
 
 def _leaves(field: Field, above: tuple[str, ...], is_repeated: bool, is_required: bool) -> Iterator[LeafColumn]:

@@ -11,7 +11,7 @@ from tests.index import patching
 from tests.parquet.footers import footer_bytes, written
 from underlay.errors import SchemaMismatch, Truncated, Unsupported
 from underlay.index.entry import FileEntry, Flag
-from underlay.index.intake.entries import file_entry, match_footer, read_entries, read_files, written_entry
+from underlay.index.intake.entries import file_entry, match_footer, read_files, written_entry
 from underlay.index.intake.schema_match import Misfit
 from underlay.index.intake.stack_arrays import FilePlace
 from underlay.index.segment.merge import MergedArrays, MergeInput
@@ -53,10 +53,14 @@ def alone(data: bytes, number: int) -> FileEntry | Misfit:
 
 def test_many_footers_give_the_entries_that_each_gives_alone():
     data = footers()
-    made = read_entries(data, [place(number) for number in range(len(data))], TABLE)
-    assert list(made.entries) == [alone(footer, number) for number, footer in enumerate(data)]
-    assert [type(entry).__name__ for entry in made.entries].count("Misfit") == 2
-    named = {entry.layout for entry in made.entries if isinstance(entry, FileEntry)}
+    made = read_files(data, [place(number) for number in range(len(data))], TABLE)
+    found: dict[int, FileEntry | Misfit] = {}
+    for alike in made.alike:
+        found.update(zip(alike.indices, alike.segment.entries(), strict=True))
+    found.update(made.misfits)
+    assert [found[number] for number in range(len(data))] == [alone(footer, n) for n, footer in enumerate(data)]
+    assert len(made.misfits) == 2
+    named = {entry.layout for entry in found.values() if isinstance(entry, FileEntry)}
     assert {layout.id for layout in made.layouts} == named
     assert len(named) == 3
 
@@ -81,7 +85,7 @@ def test_a_file_that_is_too_short_is_named():
     data = footers()[:5]
     places = [place(number, 10 if number == 3 else 1 << 30) for number in range(5)]
     with pytest.raises(Truncated, match="file 3"):
-        read_entries(data, places, TABLE)
+        read_files(data, places, TABLE)
 
 
 def test_a_written_file_has_the_entry_that_its_footer_gives():

@@ -11,7 +11,7 @@ import pytest
 from tests import genuine
 from tests.parquet.footers import footer_bytes, written
 from underlay.index.intake.entries import match_footer
-from underlay.index.intake.schema_match import Fit, Misfit, carries_ids, match_schema, schema_of, source_fields
+from underlay.index.intake.schema_match import Fit, Misfit, match_schema, schema_of, source_fields
 from underlay.index.intake.shape import ColumnForm, shapes_of
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import load_footer
@@ -64,15 +64,10 @@ def test_a_file_with_our_ids_matches_whatever_its_names():
     names = ["1", "2", "3", "4"]
     footer = footer_of(to_arrow(table).empty_table().rename_columns(names))
     # rename_columns drops no metadata of fields, so the ids are still there
-    assert carries_ids(footer.schema, table)
     found = match_footer(footer, table, by="id")
     assert not isinstance(found, Misfit)
     assert found.fields == tuple(leaf.id for leaf in table.leaves)
     assert isinstance(match_footer(footer, table, by="name"), Misfit)
-
-
-def test_a_foreign_file_carries_no_ids_of_ours():
-    assert not carries_ids(footer_of(NESTED.empty_table()).schema, from_arrow(NESTED))
 
 
 def test_source_fields_mirror_arrow():

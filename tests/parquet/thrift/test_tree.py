@@ -204,6 +204,16 @@ def test_more_places_than_any_schema_are_refused():
         parse(wide)
 
 
+def test_places_of_earlier_inputs_do_not_count_against_later_ones():
+    def wide(first: int) -> bytes:
+        return b"".join(bytes((5,)) + encode(I16(n)) + b"\0" for n in range(first, first + 3000)) + b"\0"
+
+    early = parse(wide(0))
+    for first in (3000, 6000, 9000):
+        assert len(parse(wide(first))) == 3001
+    assert early.field(0, 2999) == 3000
+
+
 @pytest.mark.parametrize("item", [b"\x0c\x00", b"\x08\x00", b"\x05\x00", b"\x01\x01", b"\x09\x05"])
 def test_memory_is_a_small_multiple_of_the_input(item):
     count = 100_000

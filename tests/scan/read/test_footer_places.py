@@ -13,7 +13,7 @@ from underlay.cache.objects import DecodedCache
 from underlay.prune.parse.sql import parse_where
 from underlay.scan.query import Query, row_filter_of
 from underlay.scan.read.footer_places import REQUEST_BYTES, is_cheaper_by_footers
-from underlay.scan.slabs import slab_reads
+from underlay.scan.slabs import slabs_of
 from underlay.store import open_store
 from underlay.store.testing import CountingStore
 
@@ -58,8 +58,8 @@ def fresh(folder: Path) -> tuple[Table, CountingStore, DecodedCache]:
 
 
 def read(query: Query, cache: DecodedCache | None, *, is_remote: bool) -> pa.Table:
-    slabs = slab_reads(query.plan, query._shape, query._locate, cache, is_remote=is_remote)
-    return pa.concat_tables([slab.rows(row_filter_of(query.predicate)) for slab in slabs])
+    slabs = slabs_of(query.plan, query.files, cache, is_remote=is_remote)
+    return pa.concat_tables([slab.rows(query.files, row_filter_of(query.predicate)) for slab in slabs])
 
 
 @pytest.mark.parametrize("where", ["n = 77", "n between 75 and 203", "some = 's31'"])

@@ -16,7 +16,7 @@ from tests.schema.examples import schema_of, values
 from underlay.prune import Operand
 from underlay.schema.cast.widen import widen
 from underlay.schema.convert.arrow import to_arrow_type
-from underlay.schema.convert.stored_values import stored_values
+from underlay.schema.convert.stored_values import stored_array
 from underlay.schema.partitioning.partition import apply_transform, bucket_of_literal, source_bounds
 from underlay.schema.partitioning.transform import PartitionField, partition_fields
 from underlay.schema.types import parse_scalar
@@ -79,16 +79,16 @@ def test_periods_are_counted_in_utc():
 def test_the_bounds_of_a_period_are_its_first_and_last_moment(unit, transform):
     field = bound(f"{transform}(c)", f"timestamp({unit})")
     moments = np.array(EDGES_NS + [n // 7 for n in EDGES_NS], dtype=np.int64)
-    periods = stored_values(apply_transform(field, pa.array(moments).cast(pa.timestamp(unit))), field.type)
+    periods = stored_array(apply_transform(field, pa.array(moments).cast(pa.timestamp(unit))), field.type)
     low, high = source_bounds(field, periods)
     assert (low <= moments).all()
     assert (moments <= high).all()
     for edge, step in ((low, -1), (high, 1)):
         inside = apply_transform(field, pa.array(edge).cast(pa.timestamp(unit)))
-        assert stored_values(inside, field.type).tolist() == periods.tolist()
+        assert stored_array(inside, field.type).tolist() == periods.tolist()
         is_end = (edge == np.iinfo(np.int64).min) | (edge == np.iinfo(np.int64).max)
         outside = apply_transform(field, pa.array(edge[~is_end] + step).cast(pa.timestamp(unit)))
-        assert (stored_values(outside, field.type) == periods[~is_end] + step).all()
+        assert (stored_array(outside, field.type) == periods[~is_end] + step).all()
 
 
 def test_the_bounds_of_a_day_of_microseconds():
@@ -113,7 +113,7 @@ def test_the_bounds_of_a_truncated_integer_hold_exactly_its_values(type_, width)
     field = bound(f"truncate({width}, c)", type_)
     limits = np.iinfo(type_)
     every = np.arange(limits.min, limits.max + 1)
-    cut = stored_values(apply_transform(field, pa.array(every.astype(type_))), field.type)
+    cut = stored_array(apply_transform(field, pa.array(every.astype(type_))), field.type)
     low, high = source_bounds(field, cut)
     for value, least, most in zip(cut.tolist(), low.tolist(), high.tolist(), strict=True):
         inside = every[cut == value]
@@ -127,7 +127,7 @@ def test_truncated_text_keeps_whole_characters_and_bounds_the_text(texts: list[s
     field = bound(f"truncate(c, {width})", "string")
     cut = apply_transform(field, pa.array(texts, pa.string()))
     assert cut.to_pylist() == [None if text is None else text[:width] for text in texts]
-    low, high = source_bounds(field, stored_values(cut, field.type))
+    low, high = source_bounds(field, stored_array(cut, field.type))
     for text, least, most in zip(texts, low.to_pylist(), high.to_pylist(), strict=True):
         if text is not None:
             assert least <= text.encode()
@@ -267,8 +267,8 @@ def test_chunks_are_transformed_as_one_array():
 
 def test_slices_are_read_from_their_offset():
     array = pa.array([Decimal("1.00"), None, Decimal("-3.25")], pa.decimal128(20, 2)).slice(1)
-    assert stored_values(array, parse_scalar("decimal(20,2)")).to_pylist() == [
+    assert stored_array(array, parse_scalar("decimal(20,2)")).to_pylist() == [
         None,
         (-325).to_bytes(16, "big", signed=True),
     ]
-    assert stored_values(array.cast(pa.decimal128(9, 2)), parse_scalar("decimal(9,2)")).tolist() == [0, -325]
+    assert stored_array(array.cast(pa.decimal128(9, 2)), parse_scalar("decimal(9,2)")).tolist() == [0, -325]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from underlay.schema.bound_storage import Storage, storage_of
-from underlay.schema.convert.stored_values import stored_values
+from underlay.schema.convert.stored_values import stored_array
 from underlay.schema.partitioning.partition import apply_transform
 from underlay.schema.partitioning.transform import PartitionField
 from underlay.schema.table_schema import TableSchema
@@ -75,7 +75,7 @@ def _packed(value: pa.Array[Any], scalar: Scalar) -> bytes | None:
     """The one value of an array. It stays in Arrow: Python has no nanoseconds, and its years end."""
     if value.null_count:
         return None
-    stored = stored_values(value, scalar)
+    stored = stored_array(value, scalar)
     if isinstance(stored, np.ndarray):
         return stored.astype(storage_of(scalar).value).tobytes()
     found = stored[0].as_py()

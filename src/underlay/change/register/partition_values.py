@@ -16,7 +16,7 @@ from underlay.plan.leaf_bounds import file_bounds
 from underlay.prune import ColumnBounds
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.convert.arrow import to_arrow_type
-from underlay.schema.convert.stored_values import from_stored, stored_values
+from underlay.schema.convert.stored_values import from_stored, stored_array
 from underlay.schema.partitioning.bucket import bucket_of_key
 from underlay.schema.partitioning.partition import apply_transform
 from underlay.schema.partitioning.transform import BUCKET, IDENTITY, PartitionField, bind_partition, write_transform
@@ -66,7 +66,7 @@ def _transformed(field: PartitionField, keys: np.ndarray[Any, Any]) -> np.ndarra
         return keys
     if field.transform == BUCKET:
         return np.array([bucket_of_key(key, field.source, field.width) for key in keys.tolist()], dtype=np.int64)
-    values = stored_values(apply_transform(field, _arrow(keys, field.source)), field.type)
+    values = stored_array(apply_transform(field, _arrow(keys, field.source)), field.type)
     return values if isinstance(values, np.ndarray) else np.array(values.to_pylist(), dtype=np.object_)
 
 

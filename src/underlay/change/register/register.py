@@ -23,7 +23,7 @@ from underlay.index.operation import Operation
 from underlay.index.segment.merge import MergedArrays, MergeInput
 from underlay.index.segment.segment import Segment
 from underlay.index.segment.subset import FileSubset, PartitionedFiles
-from underlay.parquet.bulk.stack import FOOTERS_AT_ONCE
+from underlay.parquet.footer.stack import FOOTERS_AT_ONCE
 from underlay.parquet.footer.tail import GUESS_BYTES, TAIL_BYTES, read_tail
 from underlay.scan.read.file_stores import LOCAL, FileStores
 from underlay.scan.read.pipeline import Task, run_in_order

@@ -12,14 +12,13 @@ from deflate import crc32
 
 from underlay.errors import SchemaMismatch, UnderlayError
 from underlay.index.entry import FileEntry, FileLayout
-from underlay.index.intake.one_block import written_columns
 from underlay.index.intake.schema_match import By, Demand, Fit, Misfit, match_schema, schema_of, with_writer
 from underlay.index.intake.stack_arrays import FilePlace, StackArrays
-from underlay.index.intake.statistics import check_counts, column_arrays, column_entries, count_nulls
+from underlay.index.intake.statistics import check_counts, column_arrays, column_entries, count_nulls, leaves_of
 from underlay.index.segment.segment import Segment
-from underlay.parquet.bulk.stack import Stack, read_stacks, stack_of
 from underlay.parquet.footer.checks import check_ranges, check_readable
 from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.stack import Stack, read_stacks, stack_of
 from underlay.parquet.records.records import Flags
 from underlay.parquet.write.writer import WrittenFile
 from underlay.pm.format.checksum import identity
@@ -55,7 +54,7 @@ def _is_met(stack: Stack, demand: Demand) -> Flags:
     """Where one of the leaves is known to be without nulls."""
     is_met = np.zeros(stack.row_counts.size, np.bool_)
     for index in demand.leaves:
-        counts, known = count_nulls(stack, [stack.schema.leaves[index]])
+        (counts,), (known,) = count_nulls(stack, leaves_of([stack.schema.leaves[index]]))
         is_met |= known & (counts == 0)
     return is_met
 
@@ -77,9 +76,7 @@ def written_entry(
     if isinstance(fit, Misfit):
         raise SchemaMismatch("the file was not written for this table", place=location, found=" ".join(fit.reasons))
     footer = file.footer
-    columns = written_columns(footer, fit.layout, table, file.nan_free)
-    if columns is None:
-        (columns,) = column_entries(stack_of(footer), fit.layout, table, nan_free=file.nan_free)
+    (columns,) = column_entries(stack_of(footer), fit.layout, table, nan_free=file.nan_free)
     entry = FileEntry(
         location=location,
         size_bytes=file.size_bytes,
@@ -153,14 +150,6 @@ class ManyFiles:
     layouts: tuple[FileLayout, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManyEntries:
-    """What became of many footers: for each its entry or why it does not fit, and the layouts that entries name."""
-
-    entries: tuple[FileEntry | Misfit, ...]
-    layouts: tuple[FileLayout, ...]
-
-
 def read_files(
     footers: Sequence[bytes],
     places: Sequence[FilePlace],
@@ -196,23 +185,6 @@ def read_files(
         arrays = StackArrays(stack, leaves, here, [layout.id for layout in of_files])
         alike.append(FilesAlike(segment=Segment(arrays, len(here)), indices=tuple(indices)))
     return ManyFiles(alike=tuple(alike), misfits=misfits, layouts=tuple(layouts.values()))
-
-
-def read_entries(
-    footers: Sequence[bytes],
-    places: Sequence[FilePlace],
-    table: TableSchema,
-    *,
-    by: By = "name",
-    ignore_surplus: bool = False,
-) -> ManyEntries:
-    """The entries of many files from their Thrift footers; see `read_files`."""
-    files = read_files(footers, places, table, by=by, ignore_surplus=ignore_surplus)
-    found: dict[int, FileEntry | Misfit] = {}
-    for alike in files.alike:
-        found.update(zip(alike.indices, alike.segment.entries(), strict=True))
-    found.update(files.misfits)
-    return ManyEntries(entries=tuple(found[index] for index in range(len(footers))), layouts=files.layouts)
 
 
 def _check_stack(stack: Stack, places: Sequence[FilePlace]) -> None:

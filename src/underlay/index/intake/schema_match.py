@@ -109,12 +109,6 @@ def schema_of(elements: bytes) -> Schema:
     return read_schema(parse(_SCHEMA_FIELD + elements + b"\x00"))
 
 
-def carries_ids(schema: Schema, table: TableSchema) -> bool:
-    """Whether every leaf of a file has a field id that the table issued."""
-    ids = [leaf.node.field_id for leaf in schema.leaves]
-    return all(ident is not None and 0 < ident <= table.last_id for ident in ids) and len(set(ids)) == len(ids)
-
-
 def _match_fields(
     matching: _Matching, path: tuple[str, ...], shapes: tuple[ColumnShape, ...], fields: tuple[Field, ...]
 ) -> None:

@@ -11,7 +11,7 @@ from deflate import crc32
 
 from underlay.index.intake.statistics import LeafArrays
 from underlay.index.segment.arrays import I64, ChunkPlaces, ChunkStatistics, FileArrays, partition_array
-from underlay.parquet.bulk.stack import Stack
+from underlay.parquet.footer.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from underlay.index.intake.file_type import file_type
 from underlay.index.segment.packed import MAX_BOUND_BYTES, shorten_high, shorten_low
 from underlay.parquet.footer.schema import Leaf
 from underlay.parquet.records.records import Flags, Integers
-from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
+from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage
 from underlay.schema.types import UNITS, Scalar, TypeKind
 from underlay.values.physical import PhysicalType
 
@@ -54,28 +51,41 @@ class Bounds:
     exact: Flags
 
 
-def decode_bounds(found: StoredSide, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
-    """One side's bounds of a leaf, as values of the table's type. The leaf's type must be one that `wanted` holds."""
-    if leaf.physical_type in _DTYPES:
-        return _from_numbers(found, leaf, wanted, side)
-    if wanted.kind is TypeKind.DECIMAL:
-        return _from_decimals(found, leaf, wanted)
-    return _from_bytes(found, leaf, wanted, side)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundForm:
+    """How bounds are stored in a file and in the index: the leaf, the type it holds, and the table's type.
+
+    `wanted` is a type that takes every value of `held`.
+    """
+
+    leaf: Leaf
+    held: Scalar
+    wanted: Scalar
+    storage: Storage
 
 
-def _from_numbers(found: StoredSide, leaf: Leaf, wanted: Scalar, side: Side) -> Bounds:
-    held = file_type(leaf.node) or wanted
+def decode_bounds(found: StoredSide, form: BoundForm, side: Side) -> Bounds:
+    """One side's bounds, as values of the table's type."""
+    if form.leaf.physical_type in _DTYPES:
+        return _from_numbers(found, form, side)
+    if form.wanted.kind is TypeKind.DECIMAL:
+        return _from_decimals(found, form)
+    return _from_bytes(found, form.leaf, form.wanted, side)
+
+
+def _from_numbers(found: StoredSide, form: BoundForm, side: Side) -> Bounds:
+    leaf, held, wanted = form.leaf, form.held, form.wanted
     dtype = np.dtype(_UNSIGNED.get(held.kind, _DTYPES[leaf.physical_type]))
     has = found.has & (found.length == dtype.itemsize)
     octets: NDArray[np.uint8] = np.frombuffer(found.data, np.uint8)
     places = np.where(has, found.begin, 0)[:, None] + np.arange(dtype.itemsize)
     stored: NDArray[Any] = octets[places].view(dtype)[:, 0]  # Any: the type is not known before it runs
     exact = has & (found.exact != 0)
-    if wanted.kind is TypeKind.DECIMAL and storage_of(wanted) is Storage.BYTES:
+    if wanted.kind is TypeKind.DECIMAL and form.storage is Storage.BYTES:
         return _wide_decimals(stored.tolist(), has, exact, wanted.scale - held.scale)
-    if storage_of(wanted) is Storage.FLOAT:
+    if form.storage is Storage.FLOAT:
         return _from_floats(stored.astype(np.float64), has, exact, side)
-    values = stored.astype(np.uint64 if storage_of(wanted) is Storage.UINT else np.int64)
+    values = stored.astype(np.uint64 if form.storage is Storage.UINT else np.int64)
     bounds = Bounds(values, has, exact)
     if wanted.kind is TypeKind.DECIMAL:
         return _multiplied(bounds, 10 ** (wanted.scale - held.scale))
@@ -117,16 +127,16 @@ def _raw(found: StoredSide) -> list[bytes]:
     return [found.data[begin : begin + length] if has else b"" for begin, length, has in spans]
 
 
-def _from_decimals(found: StoredSide, leaf: Leaf, wanted: Scalar) -> Bounds:
-    """Big-endian two's complement of any length. One that is cut is no number; of variable length, none may be."""
-    held = file_type(leaf.node) or wanted
+def _from_decimals(found: StoredSide, form: BoundForm) -> Bounds:
+    """Big-endian two's complement of any length. A truncated one is not a number; one of variable length may be one."""
+    leaf, held, wanted = form.leaf, form.held, form.wanted
     is_fixed = leaf.physical_type is PhysicalType.FIXED_LEN_BYTE_ARRAY
     is_whole = found.length == (leaf.node.type_length or 0) if is_fixed else found.length > 0
     has = found.has & is_whole & (found.exact != 0)
     exact = has & ((found.exact == 1) | is_fixed)
     numbers = [int.from_bytes(value, "big", signed=True) for value in _raw(found)]
     steps = wanted.scale - held.scale
-    if storage_of(wanted) is Storage.BYTES:
+    if form.storage is Storage.BYTES:
         return _wide_decimals(numbers, has, exact, steps)
     scaled = [number * 10**steps for number in numbers]
     fits = np.array([-_MAX_INT64 <= number <= _MAX_INT64 for number in scaled], np.bool_)
@@ -165,32 +175,27 @@ def _from_bytes(found: StoredSide, leaf: Leaf, wanted: Scalar, side: Side) -> Bo
     return Bounds(values, has, exact & has)
 
 
-def drop_inverted(low: Bounds, high: Bounds, wanted: Scalar) -> None:
-    """Where the lower bound is above the upper one, neither counts."""
-    both = low.has & high.has
-    if not both.any():
-        return
-    drop_both(low, high, both & _is_above(low, high, wanted))
+def is_inverted(low: Bounds, high: Bounds, wanted: Scalar) -> Flags:
+    """Where the lower bound is above the upper one: neither is to be believed."""
+    return low.has & high.has & _is_above(low, high, wanted)
 
 
 def drop_both(low: Bounds, high: Bounds, where: Flags) -> None:
     """Leave out both sides somewhere."""
+    kept = ~where
     for bounds in (low, high):
-        bounds.has &= ~where
-        bounds.exact &= ~where
+        bounds.has &= kept
+        bounds.exact &= kept
 
 
 def _is_above(low: Bounds, high: Bounds, wanted: Scalar) -> Flags:
     if isinstance(low.values, np.ndarray):
         above: Flags = low.values > high.values
         return above
+    left, right = list(low.values), list(high.values)
     if wanted.kind is TypeKind.DECIMAL:  # two's complement: the sign turned, bytes are ordered as numbers
-        turned = [[_turn_sign(value) for value in bounds.values] for bounds in (low, high)]
-    else:
-        turned = [list(bounds.values) for bounds in (low, high)]
-    left, right = (pa.array(values, pa.binary()) for values in turned)
-    compared: Flags = pc.greater(left, right).to_numpy(zero_copy_only=False)
-    return compared
+        left, right = [_turn_sign(value) for value in left], [_turn_sign(value) for value in right]
+    return np.array([one > other for one, other in zip(left, right, strict=True)], np.bool_)
 
 
 def _turn_sign(value: bytes) -> bytes:

@@ -3,9 +3,8 @@
 A bound is worth something only if its writer and its reader mean the same order. `min_value` and `max_value` have the
 type's own order where the footer says so; the older `min` and `max` were compared as signed numbers whatever the type.
 
-Dates and times of files that Spark wrote when it counted days by the Julian calendar before 1582.
-
-The same number then means a day some days off. Bounds that reach into those times are left out.
+Spark once counted days before 1582 by the Julian calendar: the same number then means a day some days off. Where a file
+may have such dates or times, bounds that reach into those years are dropped.
 """
 
 from __future__ import annotations
@@ -14,14 +13,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 import numpy as np
 
 from underlay.index.intake.file_type import file_type, holds_only_nulls, is_int96
 from underlay.index.intake.stored_bounds import Bounds, drop_both
-from underlay.parquet.bulk.stack import Origin
 from underlay.parquet.footer.footer import ColumnOrder, KeyValue
 from underlay.parquet.footer.schema import Leaf, Schema
+from underlay.parquet.footer.stack import Origin
 from underlay.parquet.records.records import Flags
 from underlay.schema.types import Scalar, TypeKind
 from underlay.values.physical import PhysicalType
@@ -100,6 +100,10 @@ _UNSIGNED = (
 )
 
 
+MAX_KNOWN_LEAVES = 500
+"""What follows from a schema with more leaves is not remembered: 64 such schemas would take too much memory."""
+
+
 def order_of(leaf: Leaf) -> Order:
     """The order of a leaf's bounds. Columns inside lists and maps have none: a bound of values is not one of rows."""
     found = file_type(leaf.node)
@@ -114,7 +118,8 @@ def trusts_of(origins: Sequence[Origin], schema: Schema) -> list[Trust]:
     """What counts of each file's statistics. Files of one writer are looked at once."""
     # Files of one stack share their orders, which take longer to hash than to name.
     kinds = {(origin.created_by, id(origin.column_orders)): origin for origin in origins}
-    trusted = {kind: _trusted(origin.created_by, origin.column_orders, schema) for kind, origin in kinds.items()}
+    find = _known_trusted if len(schema.leaves) <= MAX_KNOWN_LEAVES else _trusted
+    trusted = {kind: find(origin.created_by, origin.column_orders, schema) for kind, origin in kinds.items()}
     return [
         Trust(*trusted[origin.created_by, id(origin.column_orders)], has_legacy_calendar(origin.key_values))
         for origin in origins
@@ -134,6 +139,9 @@ def _trusted(
         values.append(is_sound and is_stated)
         deprecated.append(is_plain and (orders is None or is_stated))
     return tuple(values), tuple(deprecated)
+
+
+_known_trusted = lru_cache(maxsize=64)(_trusted)
 
 
 def _is_old_writer(created_by: str | None) -> bool:

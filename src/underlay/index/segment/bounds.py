@@ -11,7 +11,7 @@ from underlay.index.entry import Flag
 from underlay.index.root import SegmentBound
 from underlay.index.segment.arrays import I64, ChunkStatistics
 from underlay.prune import ColumnBounds
-from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, domain_of, storage_of
+from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, bound_domain, storage_of
 from underlay.schema.types import Scalar
 
 BoolArray = NDArray[np.bool_]
@@ -31,7 +31,7 @@ def trusted_bounds(statistics: ChunkStatistics, block_rows: I64) -> ColumnBounds
     """
     flags = statistics.flags
     return ColumnBounds.of(
-        domain_of(statistics.type),
+        bound_domain(statistics.type),
         block_count=len(flags),
         minimum=statistics.low,
         maximum=statistics.high,

@@ -5,8 +5,9 @@ Numbers are 8 bytes each. Values of bytes are N + 1 offsets of 4 bytes, the firs
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -72,16 +73,8 @@ def _text_above(prefix: str) -> bytes | None:
 
 def pack_bytes(values: Sequence[bytes]) -> bytes:
     """Values as offsets and bytes."""
-    offsets = np.zeros(len(values) + 1, dtype="<i4")
-    np.cumsum([len(value) for value in values], out=offsets[1:])
-    return offsets.tobytes() + b"".join(values)
-
-
-def unpack_bytes(data: bytes, count: int) -> list[bytes]:
-    """The values in `data`. Raises Truncated or Malformed."""
-    offsets = byte_offsets(data, count)
-    values = memoryview(data)[(count + 1) * _OFFSET_BYTES :]
-    return [bytes(values[begin:end]) for begin, end in pairwise(offsets.tolist())]
+    offsets = struct.pack(f"<{len(values) + 1}i", 0, *accumulate(map(len, values)))
+    return offsets + b"".join(values)
 
 
 def byte_offsets(data: bytes, count: int) -> NDArray[np.int32]:

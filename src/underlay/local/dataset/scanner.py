@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from underlay.errors import UnknownColumn, Unsupported
 from underlay.local.dataset.arrow_filter import SplitFilter, named_columns, split_filter
-from underlay.plan.answers import count_rows
+from underlay.plan.answers import exact_row_count
 from underlay.prune import TRUE
 from underlay.scan.query import Query
 
@@ -122,7 +122,7 @@ class TableScanner(ds.Scanner):
     def count_rows(self) -> int:
         """How many rows match: from metadata alone where that is exact."""
         if self._split.rest is None:
-            known = count_rows(self.query.plan)
+            known = exact_row_count(self.query.plan)
             if known is not None:
                 return known
         return sum(batch.num_rows for batch in self.to_batches())

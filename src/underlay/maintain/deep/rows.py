@@ -19,9 +19,9 @@ from underlay.scan.read.file_read import BlockChunks, FileRead
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
 from underlay.schema.arrow_aliases import AnyArray
-from underlay.schema.bound_storage import Storage, domain_of, storage_of
+from underlay.schema.bound_storage import Storage, bound_domain, storage_of
 from underlay.schema.cast.list_items import list_entries, map_entries
-from underlay.schema.convert.stored_values import one_array, stored_values
+from underlay.schema.convert.stored_values import one_array, stored_array
 from underlay.schema.partitioning.partition import apply_transform
 from underlay.schema.partitioning.transform import PartitionField
 from underlay.schema.table_schema import LeafColumn, TableSchema
@@ -119,7 +119,7 @@ def _leaf_problems(leaf: LeafColumn, statistics: ChunkStatistics, block: int, va
     keys = _extremes(values, leaf.type)
     if keys is None:
         return
-    domain = domain_of(leaf.type)
+    domain = bound_domain(leaf.type)
     for side, bounds, has, exact in (
         ("lower", statistics.low, Flag.HAS_LOW, Flag.IS_LOW_EXACT),
         ("upper", statistics.high, Flag.HAS_HIGH, Flag.IS_HIGH_EXACT),
@@ -141,15 +141,15 @@ def _extremes(values: AnyArray, scalar: Scalar) -> KeyArray | None:
         return None
     if scalar.kind is TypeKind.DECIMAL:
         ends = pc.min_max(present)
-        stored = stored_values(pa.array([ends["min"].as_py(), ends["max"].as_py()], present.type), scalar)
+        stored = stored_array(pa.array([ends["min"].as_py(), ends["max"].as_py()], present.type), scalar)
     else:
-        stored = stored_values(present, scalar)
+        stored = stored_array(present, scalar)
         if isinstance(stored, np.ndarray):
             stored = np.array([stored.min(), stored.max()], stored.dtype)
         else:
             ends = pc.min_max(stored)
             stored = pa.array([ends["min"].as_py(), ends["max"].as_py()], pa.binary())
-    return domain_of(scalar).keys(stored)[0]
+    return bound_domain(scalar).keys(stored)[0]
 
 
 def _has_only(values: AnyArray, scalar: Scalar, value: bytes | None) -> bool:
@@ -158,7 +158,7 @@ def _has_only(values: AnyArray, scalar: Scalar, value: bytes | None) -> bool:
         return True
     if value is None or values.null_count:
         return value is None and values.null_count == len(values)
-    stored = stored_values(values, scalar)
+    stored = stored_array(values, scalar)
     if isinstance(stored, np.ndarray):
         return stored.astype(storage_of(scalar).value).tobytes() == value * len(values)
     return bool(pc.all(pc.equal(stored, pa.scalar(value, pa.binary()))).as_py())

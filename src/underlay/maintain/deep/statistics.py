@@ -14,10 +14,10 @@ from underlay.index.segment.arrays import ChunkStatistics
 from underlay.index.segment.bounds import has_flag
 from underlay.index.segment.packed import bound_column
 from underlay.index.segment.widen import widened
-from underlay.parquet.bulk.stack import stack_of
 from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.stack import stack_of
 from underlay.prune.predicates.operand import format_column
-from underlay.schema.bound_storage import domain_of, storage_of
+from underlay.schema.bound_storage import bound_domain, storage_of
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Scalar
 
@@ -110,7 +110,7 @@ def _is_within(stored: ChunkStatistics, given: ChunkStatistics, side: str) -> Bo
     ours, theirs = (stored.low, given.low) if is_low else (stored.high, given.high)
     if ours is None or theirs is None:
         return np.zeros(len(stored.flags), np.bool_)
-    domain = domain_of(stored.type)
+    domain = bound_domain(stored.type)
     (left, is_left), (right, is_right) = domain.keys(ours), domain.keys(theirs)
     within: BoolArray = np.asarray((left <= right) if is_low else (left >= right), np.bool_) & is_left & is_right
     return within

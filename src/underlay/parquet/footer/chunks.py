@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from underlay.parquet.records.records import Flags, Integers, Spans, StructRecords
 from underlay.parquet.records.stacked import StackedRecords
+from underlay.parquet.thrift.places import FieldPath
 from underlay.parquet.thrift.tree import ITEM, ThriftKind, ThriftTree
 
 CHUNKS = (4, ITEM, 1, ITEM)
@@ -76,32 +77,53 @@ class Chunks:
     statistics: Statistics
 
 
-class _Grid:
-    """Fields of the chunks, put into rows and columns."""
+_NUMBERS: dict[str, FieldPath] = {
+    "file_offset": ((2,), ThriftKind.I64),
+    "offset_index_offset": ((4,), ThriftKind.I64),
+    "offset_index_length": ((5,), ThriftKind.I32),
+    "column_index_offset": ((6,), ThriftKind.I64),
+    "column_index_length": ((7,), ThriftKind.I32),
+    "num_values": ((META, 5), ThriftKind.I64),
+    "total_uncompressed_bytes": ((META, 6), ThriftKind.I64),
+    "total_compressed_bytes": ((META, 7), ThriftKind.I64),
+    "data_page_offset": ((META, 9), ThriftKind.I64),
+    "index_page_offset": ((META, 10), ThriftKind.I64),
+    "dictionary_page_offset": ((META, 11), ThriftKind.I64),
+    "bloom_filter_offset": ((META, 14), ThriftKind.I64),
+    "bloom_filter_length": ((META, 15), ThriftKind.I32),
+    "null_count": ((META, STATISTICS, 3), ThriftKind.I64),
+    "distinct_count": ((META, STATISTICS, 4), ThriftKind.I64),
+    "nan_count": ((META, STATISTICS, 9), ThriftKind.I64),
+}
+"""0 where they are absent."""
 
-    def __init__(self, records: StructRecords | StackedRecords, shape: tuple[int, int]) -> None:
-        self.records = records
-        self.shape = shape
+_CODES: dict[str, FieldPath] = {
+    "physical_type": ((META, 1), ThriftKind.I32),
+    "codec": ((META, 4), ThriftKind.I32),
+    "is_min_exact": ((META, STATISTICS, 8), ThriftKind.TRUE),
+    "is_max_exact": ((META, STATISTICS, 7), ThriftKind.TRUE),
+}
+"""-1 where they are absent."""
 
-    def numbers(self, *path: int, kind: ThriftKind = ThriftKind.I64, absent: int = 0) -> tuple[Integers, Flags]:
-        values, present = self.records.integers(*path, kind=kind, absent=absent)
-        return values.reshape(self.shape), present.reshape(self.shape)
-
-    def number(self, *path: int, kind: ThriftKind = ThriftKind.I64, absent: int = 0) -> Integers:
-        return self.numbers(*path, kind=kind, absent=absent)[0]
-
-    def flag(self, *path: int) -> npt.NDArray[np.int8]:
-        return self.number(*path, kind=ThriftKind.TRUE, absent=-1).astype(np.int8)
-
-    def has(self, *path: int, kind: ThriftKind) -> Flags:
-        return self.records.has(*path, kind=kind).reshape(self.shape)
-
-    def spans(self, *path: int) -> Spans:
-        begin, length = self.records.spans(*path)
-        return Spans(begin.reshape(self.shape), length.reshape(self.shape))
-
-    def masks(self, *path: int) -> npt.NDArray[np.uint32]:
-        return self.records.masks(*path).reshape(self.shape)
+_SPANS: dict[str, FieldPath] = {
+    "min_value": ((META, STATISTICS, 6), ThriftKind.BINARY),
+    "max_value": ((META, STATISTICS, 5), ThriftKind.BINARY),
+    "deprecated_min": ((META, STATISTICS, 2), ThriftKind.BINARY),
+    "deprecated_max": ((META, STATISTICS, 1), ThriftKind.BINARY),
+}
+_OTHERS: dict[str, FieldPath] = {
+    "meta_data": ((META,), ThriftKind.STRUCT),
+    "statistics": ((META, STATISTICS), ThriftKind.STRUCT),  # read so that a chunk that has them twice is refused
+    "encodings": ((META, 2), ThriftKind.LIST),
+    "file_path": ((1,), ThriftKind.BINARY),
+    "crypto": ((8,), ThriftKind.STRUCT),
+    "encrypted": ((9,), ThriftKind.BINARY),
+}
+_NAMES = (*_NUMBERS, *_CODES, *_SPANS, *_OTHERS)
+_FIELDS = (*_NUMBERS.values(), *_CODES.values(), *_SPANS.values(), *_OTHERS.values())
+_OPTIONAL = slice(len(_NUMBERS), len(_NUMBERS) + len(_CODES) + len(_SPANS))
+_BINARIES = slice(_OPTIONAL.stop - len(_SPANS), _OPTIONAL.stop)
+_ENCODINGS = _NAMES.index("encodings")
 
 
 def read_chunks(tree: ThriftTree, row_group_count: int, column_count: int) -> Chunks:
@@ -110,60 +132,62 @@ def read_chunks(tree: ThriftTree, row_group_count: int, column_count: int) -> Ch
 
 
 def chunks_of(records: StructRecords | StackedRecords, row_group_count: int, column_count: int) -> Chunks:
-    """The chunks whose structs these are."""
-    grid = _Grid(records, (row_group_count, column_count))
-    index_page, has_index_page = grid.numbers(META, 10)
-    dictionary_page, has_dictionary_page = grid.numbers(META, 11)
-    bloom_offset, has_bloom_offset = grid.numbers(META, 14)
-    bloom_length, has_bloom_length = grid.numbers(META, 15, kind=ThriftKind.I32)
-    offset_index, has_offset_index = grid.numbers(4)
-    column_index, has_column_index = grid.numbers(6)
+    """The chunks whose structs these are.
+
+    All fields are read at once: what a small footer costs is the number of numpy calls, not its bytes.
+    """
+    shape = (row_group_count, column_count)
+    values = records.read(_FIELDS)
+    found = values.numbers.reshape(len(_FIELDS), *shape)
+    present = values.present.reshape(len(_FIELDS), *shape)
+    found[_OPTIONAL][~present[_OPTIONAL]] = -1
+    begins = records.begins_at(values.entries[_BINARIES]).reshape(len(_SPANS), *shape)
+    encodings = records.masks_at(values.entries[_ENCODINGS]).reshape(shape)
+    number = dict(zip(_NAMES, found, strict=True))
+    has = dict(zip(_NAMES, present, strict=True))
+    span = {name: Spans(begin, number[name]) for name, begin in zip(_SPANS, begins, strict=True)}
     return Chunks(
-        has_meta_data=grid.has(META, kind=ThriftKind.STRUCT),
-        has_file_path=grid.has(1, kind=ThriftKind.BINARY),
-        has_crypto=grid.has(8, kind=ThriftKind.STRUCT) | grid.has(9, kind=ThriftKind.BINARY),
-        file_offset=grid.number(2),
-        physical_type=grid.number(META, 1, kind=ThriftKind.I32, absent=-1),
-        codec=grid.number(META, 4, kind=ThriftKind.I32, absent=-1),
-        encodings=grid.masks(META, 2),
-        num_values=grid.number(META, 5),
-        total_uncompressed_bytes=grid.number(META, 6),
-        total_compressed_bytes=grid.number(META, 7),
-        data_page_offset=grid.number(META, 9),
-        index_page_offset=index_page,
-        has_index_page_offset=has_index_page,
-        dictionary_page_offset=dictionary_page,
-        has_dictionary_page_offset=has_dictionary_page,
-        bloom_filter_offset=bloom_offset,
-        has_bloom_filter_offset=has_bloom_offset,
-        bloom_filter_length=bloom_length,
-        has_bloom_filter_length=has_bloom_length,
-        offset_index_offset=offset_index,
-        offset_index_length=grid.number(5, kind=ThriftKind.I32),
-        has_offset_index=has_offset_index,
-        column_index_offset=column_index,
-        column_index_length=grid.number(7, kind=ThriftKind.I32),
-        has_column_index=has_column_index,
-        statistics=_read_statistics(grid),
+        has_meta_data=has["meta_data"],
+        has_file_path=has["file_path"],
+        has_crypto=has["crypto"] | has["encrypted"],
+        file_offset=number["file_offset"],
+        physical_type=number["physical_type"],
+        codec=number["codec"],
+        encodings=encodings,
+        num_values=number["num_values"],
+        total_uncompressed_bytes=number["total_uncompressed_bytes"],
+        total_compressed_bytes=number["total_compressed_bytes"],
+        data_page_offset=number["data_page_offset"],
+        index_page_offset=number["index_page_offset"],
+        has_index_page_offset=has["index_page_offset"],
+        dictionary_page_offset=number["dictionary_page_offset"],
+        has_dictionary_page_offset=has["dictionary_page_offset"],
+        bloom_filter_offset=number["bloom_filter_offset"],
+        has_bloom_filter_offset=has["bloom_filter_offset"],
+        bloom_filter_length=number["bloom_filter_length"],
+        has_bloom_filter_length=has["bloom_filter_length"],
+        offset_index_offset=number["offset_index_offset"],
+        offset_index_length=number["offset_index_length"],
+        has_offset_index=has["offset_index_offset"],
+        column_index_offset=number["column_index_offset"],
+        column_index_length=number["column_index_length"],
+        has_column_index=has["column_index_offset"],
+        statistics=_statistics(number, has, span),
     )
 
 
-def _read_statistics(grid: _Grid) -> Statistics:
-    grid.has(META, STATISTICS, kind=ThriftKind.STRUCT)  # refuses a chunk that has statistics twice
-    null_count, has_null_count = grid.numbers(META, STATISTICS, 3)
-    distinct_count, has_distinct_count = grid.numbers(META, STATISTICS, 4)
-    nan_count, has_nan_count = grid.numbers(META, STATISTICS, 9)
+def _statistics(number: dict[str, Integers], has: dict[str, Flags], span: dict[str, Spans]) -> Statistics:
     return Statistics(
-        null_count=null_count,
-        has_null_count=has_null_count,
-        distinct_count=distinct_count,
-        has_distinct_count=has_distinct_count,
-        nan_count=nan_count,
-        has_nan_count=has_nan_count,
-        min_value=grid.spans(META, STATISTICS, 6),
-        max_value=grid.spans(META, STATISTICS, 5),
-        is_min_exact=grid.flag(META, STATISTICS, 8),
-        is_max_exact=grid.flag(META, STATISTICS, 7),
-        deprecated_min=grid.spans(META, STATISTICS, 2),
-        deprecated_max=grid.spans(META, STATISTICS, 1),
+        null_count=number["null_count"],
+        has_null_count=has["null_count"],
+        distinct_count=number["distinct_count"],
+        has_distinct_count=has["distinct_count"],
+        nan_count=number["nan_count"],
+        has_nan_count=has["nan_count"],
+        min_value=span["min_value"],
+        max_value=span["max_value"],
+        is_min_exact=number["is_min_exact"].astype(np.int8),
+        is_max_exact=number["is_max_exact"].astype(np.int8),
+        deprecated_min=span["deprecated_min"],
+        deprecated_max=span["deprecated_max"],
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from underlay.errors import Malformed, SchemaMismatch, Unsupported
 from underlay.parquet.footer.chunks import CHUNKS, Chunks, read_chunks
 from underlay.parquet.footer.schema import Schema, read_schema
 from underlay.parquet.records.records import Flags, Integers, Spans, StructRecords
+from underlay.parquet.thrift.encode import list_header
 from underlay.parquet.thrift.tree import ITEM, ThriftKind, ThriftTree, parse
 
 ROW_GROUPS = 4
@@ -28,6 +30,21 @@ SIGNATURE_BYTES = 28
 MAX_ROW_GROUPS = 1_000_000
 MAX_KEY_VALUES = 100_000
 """More than any file has: they bound what hostile input can make of a few bytes each."""
+
+
+_ROW_GROUP_FIELDS = (
+    ((3,), ThriftKind.I64),
+    ((2,), ThriftKind.I64),
+    ((5,), ThriftKind.I64),
+    ((7,), ThriftKind.I16),
+    ((1,), ThriftKind.LIST),
+    ((4,), ThriftKind.LIST),
+)
+"""Rows, bytes, offset, ordinal, columns and sorting columns of a RowGroup."""
+
+_SORTING_FIELDS = (((1,), ThriftKind.I32), ((2,), ThriftKind.TRUE), ((3,), ThriftKind.TRUE))
+_TYPE_ORDER = b"\x1c\x00\x00"
+"""The union with the member that every writer chooses."""
 
 
 class ColumnOrder(Enum):
@@ -145,6 +162,8 @@ class Footer:
 
     def _key_values(self) -> tuple[KeyValue, ...]:
         """The pairs in order, duplicates among them."""
+        if 5 not in self._fields:
+            return ()
         records = StructRecords(self.tree, (5, ITEM))
         _check_count("keys", records.count, MAX_KEY_VALUES)
         keys, values = records.spans(1), records.spans(2)
@@ -159,6 +178,9 @@ class Footer:
         entry = self._find(7, ThriftKind.LIST)
         if entry is None:
             return None
+        count = self.tree.integer(entry)
+        if self.tree.raw(entry) == list_header(ThriftKind.STRUCT, count) + _TYPE_ORDER * count:
+            return (ColumnOrder.TYPE_ORDER,) * count
         members = [self.tree.children(order) for order in self.tree.children(entry)]
         return tuple(
             _ORDERS.get(self.tree.field_id(member[0]), ColumnOrder.UNKNOWN) if len(member) == 1 else ColumnOrder.UNKNOWN
@@ -170,35 +192,31 @@ class Footer:
             raise Malformed("the footer has no list of row groups", place="footer")
         groups = StructRecords(self.tree, (ROW_GROUPS, ITEM))
         _check_count("row groups", groups.count, MAX_ROW_GROUPS)
-        file_offset, has_file_offset = groups.integers(5, kind=ThriftKind.I64)
-        ordinal, has_ordinal = groups.integers(7, kind=ThriftKind.I16)
+        values = groups.read(_ROW_GROUP_FIELDS)
+        num_rows, total_byte_size, file_offset, ordinal, column_count, sorting_count = values.numbers
+        _, _, has_file_offset, has_ordinal, _, is_sorted = values.present
         return RowGroups(
-            num_rows=groups.integers(3, kind=ThriftKind.I64)[0],
-            total_byte_size=groups.integers(2, kind=ThriftKind.I64)[0],
+            num_rows=num_rows,
+            total_byte_size=total_byte_size,
             file_offset=file_offset,
             has_file_offset=has_file_offset,
             ordinal=ordinal,
             has_ordinal=has_ordinal,
-            column_count=groups.integers(1, kind=ThriftKind.LIST)[0],
-            sorting_columns=self._sorting_columns(groups),
+            column_count=column_count,
+            sorting_columns=self._sorting_columns(sorting_count.tolist(), is_sorted.tolist()),
         )
 
-    def _sorting_columns(self, groups: StructRecords) -> tuple[tuple[SortingColumn, ...] | None, ...]:
-        counts, present = groups.integers(4, kind=ThriftKind.LIST)
-        if not present.any():
-            return (None,) * groups.count
-        columns = StructRecords(self.tree, (ROW_GROUPS, ITEM, 4, ITEM))
-        index = columns.integers(1, kind=ThriftKind.I32)[0].tolist()
-        descending = columns.integers(2, kind=ThriftKind.TRUE)[0].tolist()
-        nulls_first = columns.integers(3, kind=ThriftKind.TRUE)[0].tolist()
-        sorting = [
-            SortingColumn(column, bool(down), bool(nulls))
-            for column, down, nulls in zip(index, descending, nulls_first, strict=True)
-        ]
-        ends = np.cumsum(counts).tolist()
+    def _sorting_columns(
+        self, counts: list[int], is_sorted: list[bool]
+    ) -> tuple[tuple[SortingColumn, ...] | None, ...]:
+        if not any(is_sorted):
+            return (None,) * len(counts)
+        columns = StructRecords(self.tree, (ROW_GROUPS, ITEM, 4, ITEM)).read(_SORTING_FIELDS)
+        sorting = [SortingColumn(column, bool(down), bool(nulls)) for column, down, nulls in columns.numbers.T.tolist()]
+        ends = accumulate(counts)
         return tuple(
             tuple(sorting[end - count : end]) if is_there else None
-            for end, count, is_there in zip(ends, counts.tolist(), present.tolist(), strict=True)
+            for end, count, is_there in zip(ends, counts, is_sorted, strict=True)
         )
 
 

@@ -25,6 +25,18 @@ ELEMENTS = 2
 """Field id of the schema in FileMetaData."""
 
 
+_FIELDS = (
+    *(((field,), ThriftKind.I32) for field in (1, 2, 3, 5, 6, 7, 8, 9)),
+    ((4,), ThriftKind.BINARY),
+    ((10,), ThriftKind.STRUCT),
+)
+_NAME, _UNION = 8, 9
+"""Of a SchemaElement: type, length, repetition, children, converted type, scale, precision, id; name; logical type."""
+
+_KNOWN_SCHEMAS, _KNOWN_BYTES = 64, 1 << 16
+"""How many schemas a process remembers, and how long they may be. A table's files share one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaNode:
     """A field: a group with children, or a leaf with a physical type.
@@ -76,6 +88,9 @@ class Schema:
     leaves: tuple[Leaf, ...]
     raw: bytes
 
+    def __hash__(self) -> int:
+        return hash(self.raw)  # the rest follows from it
+
 
 @dataclass(frozen=True, slots=True)
 class _Element:
@@ -88,6 +103,23 @@ def read_schema(tree: ThriftTree) -> Schema:
     entry = tree.field(0, ELEMENTS)
     if entry is None or tree.kind(entry) is not ThriftKind.LIST:
         raise Malformed("the footer has no schema", place="footer")
+    raw = tree.raw(entry)
+    known = _known.get(raw)
+    if known is not None:
+        return known
+    schema = _read(tree, entry, raw)
+    if len(raw) <= _KNOWN_BYTES:
+        if len(_known) >= _KNOWN_SCHEMAS:
+            _known.clear()
+        _known[raw] = schema
+    return schema
+
+
+_known: dict[bytes, Schema] = {}
+"""By their bytes, which decide everything about them."""
+
+
+def _read(tree: ThriftTree, entry: int, raw: bytes) -> Schema:
     count = tree.integer(entry)
     if count > MAX_SCHEMA_ELEMENTS:
         raise Unsupported("the schema is too large", expected=f"at most {MAX_SCHEMA_ELEMENTS} elements", found=count)
@@ -97,27 +129,24 @@ def read_schema(tree: ThriftTree) -> Schema:
     root, after = _group(elements, 0, 1)
     if after != len(elements):
         raise Malformed("the schema has elements outside its root", expected=after, found=len(elements))
-    return Schema(root=root, leaves=tuple(_leaves(root)), raw=tree.raw(entry))
+    return Schema(root=root, leaves=tuple(_leaves(root)), raw=raw)
 
 
 def _elements(tree: ThriftTree) -> Iterator[_Element]:
     """The elements one by one, not yet put together."""
     records = StructRecords(tree, (ELEMENTS, ITEM))
-    numbers = [records.integers(field, kind=ThriftKind.I32) for field in (1, 2, 3, 5, 6, 7, 8, 9)]
-    columns = [
-        [value if present else None for value, present in zip(values.tolist(), presence.tolist(), strict=True)]
-        for values, presence in numbers
-    ]
-    begins, lengths = records.spans(4)
-    unions = records.nodes(10, kind=ThriftKind.STRUCT).tolist()
-    for index, (begin, length) in enumerate(zip(begins.tolist(), lengths.tolist(), strict=True)):
+    values = records.read(_FIELDS)
+    begins = records.begins_at(values.entries[_NAME]).tolist()
+    elements = zip(values.numbers.T.tolist(), values.present.T.tolist(), values.entries[_UNION].tolist(), strict=True)
+    for index, (numbers, present, union) in enumerate(elements):
         place = f"schema element {index}"
-        physical, type_length, repetition, children, converted, scale, precision, field_id = (
-            column[index] for column in columns
+        physical, type_length, repetition, children, converted, scale, precision, field_id, _, _ = (
+            number if is_there else None for number, is_there in zip(numbers, present, strict=True)
         )
+        begin, length = begins[index], numbers[_NAME]
         logical, member = NONE, None
-        if unions[index] >= 0:
-            member, logical = from_union(tree, unions[index])
+        if union >= 0:
+            member, logical = from_union(tree, union)
         elif converted is not None:
             logical = from_converted(converted, precision or 0, scale or 0)
         if begin < 0:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from underlay.errors import Malformed
+from underlay.parquet.thrift.places import FieldPath
 from underlay.parquet.thrift.tree import Entries, ThriftTree
 from underlay.parquet.thrift.wire import ThriftKind
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-_BOOL = (ThriftKind.TRUE, ThriftKind.FALSE)
-
-
-class FieldEntries(NamedTuple):
-    """The structs that have a field, by rank, and the entries of the field."""
-
-    ranks: Integers
-    entries: Entries
 
 
 class Spans(NamedTuple):
@@ -29,6 +21,17 @@ class Spans(NamedTuple):
 
     begin: Integers
     length: Integers
+
+
+class FieldValues(NamedTuple):
+    """Some fields of some structs, as arrays [fields, structs]: their entries (-1 where one is absent), and numbers.
+
+    A flag's number is 0 or 1, a list's its count, a binary's its length; it is 0 where the field is absent.
+    """
+
+    entries: Entries
+    present: Flags
+    numbers: Integers
 
 
 class StructRecords:
@@ -40,60 +43,69 @@ class StructRecords:
         self.entries = tree.select(path)
         self.count = self.entries.size
 
-    def find(self, *path: int, kind: ThriftKind) -> FieldEntries:
-        """The field at `path` inside each struct. One that occurs twice is refused.
+    def locate(self, fields: tuple[FieldPath, ...]) -> Entries:
+        """The entries of some fields [fields, structs], -1 where one is absent. A field that occurs twice is refused.
 
-        One of another kind than `kind` counts as absent, as Thrift's own readers have it; such files exist.
+        All fields take as many steps of numpy as one. A field of another kind counts as absent, as Thrift's own
+        readers have it; such files exist.
         """
         tree = self.tree
-        whole = self.path + path
-        entries = tree.select(whole, _BOOL if kind in _BOOL else (kind,))
-        ranks = np.searchsorted(self.entries, entries, side="right") - 1
-        if ranks.size > 1 and not (ranks[1:] > ranks[:-1]).all():
-            place = int(tree.begin[entries[1:][ranks[1:] <= ranks[:-1]][0]])
-            raise Malformed(f"field {_name(whole)} occurs twice in one struct", place=f"byte {place}")
-        return FieldEntries(ranks, entries)
+        rank_of_place: npt.NDArray[np.int8] = np.frombuffer(tree.places.ranks(self.path, fields), np.int8)
+        ranks = rank_of_place[tree.place]
+        entries = np.flatnonzero(ranks >= 0)
+        cells = ranks[entries].astype(np.int64)
+        cells *= self.count
+        cells += self.entries.searchsorted(entries, side="right")
+        cells -= 1
+        found = np.full(len(fields) * self.count, -1, np.int64)
+        found[cells] = entries
+        if np.count_nonzero(found >= 0) != entries.size:
+            self._refuse_twin(fields, entries, cells)
+        return found.reshape(len(fields), self.count)
 
-    def has(self, *path: int, kind: ThriftKind) -> Flags:
-        """Which structs have the field."""
-        present = np.zeros(self.count, np.bool_)
-        present[self.find(*path, kind=kind).ranks] = True
-        return present
+    def _refuse_twin(self, fields: tuple[FieldPath, ...], entries: Entries, cells: Integers) -> NoReturn:
+        _, first = np.unique(cells, return_index=True)
+        twin = int(np.setdiff1d(np.arange(cells.size), first)[0])
+        path, _ = fields[int(cells[twin]) // self.count]
+        place = int(self.tree.begin[entries[twin]])
+        raise Malformed(f"field {_name(self.path + path)} occurs twice in one struct", place=f"byte {place}")
 
-    def integers(self, *path: int, kind: ThriftKind, absent: int = 0) -> tuple[Integers, Flags]:
-        """The field's numbers (flags as 0 and 1, lists as their counts), and which structs have it."""
-        found = self.find(*path, kind=kind)
-        numbers = np.full(self.count, absent, np.int64)
-        numbers[found.ranks] = self.tree.number[found.entries]
-        present = np.zeros(self.count, np.bool_)
-        present[found.ranks] = True
+    def read(self, fields: tuple[FieldPath, ...]) -> FieldValues:
+        """Many fields at once; see `locate`."""
+        entries = self.locate(fields)
+        present = entries >= 0
+        return FieldValues(entries, present, self.tree.number[entries] * present)
+
+    def begins_at(self, entries: Entries) -> Integers:
+        """Where the bytes of binaries begin, -1 where there is none."""
+        begins = self.tree.end[entries] - self.tree.number[entries]
+        begins[entries < 0] = -1
+        return begins
+
+    def masks_at(self, entries: Entries) -> npt.NDArray[np.uint32]:
+        """Located lists of small numbers as bit masks; numbers outside 0 to 31 are left out."""
+        structs = np.flatnonzero(entries >= 0)
+        masks = np.zeros(self.count, np.uint32)
+        lists, numbers = self.tree.numbers_in(entries[structs])
+        known = (numbers >= 0) & (numbers < 32)
+        bits = np.uint32(1) << numbers[known].astype(np.uint32)
+        np.bitwise_or.at(masks, structs[lists[known]], bits)
+        return masks
+
+    def integers(self, *path: int, kind: ThriftKind) -> tuple[Integers, Flags]:
+        """One field's numbers, 0 where it is absent, and which structs have it."""
+        _, (present,), (numbers,) = self.read(((path, kind),))
         return numbers, present
 
     def spans(self, *path: int) -> Spans:
-        """Where the bytes of a binary field lie."""
-        found = self.find(*path, kind=ThriftKind.BINARY)
-        begin, length = np.full(self.count, -1, np.int64), np.full(self.count, -1, np.int64)
-        sizes = self.tree.number[found.entries]
-        length[found.ranks] = sizes
-        begin[found.ranks] = self.tree.end[found.entries] - sizes
-        return Spans(begin, length)
+        """Where the bytes of one binary field lie."""
+        (entries,), (present,), (lengths,) = self.read(((path, ThriftKind.BINARY),))
+        return Spans(self.begins_at(entries), np.where(present, lengths, -1))
 
     def nodes(self, *path: int, kind: ThriftKind) -> Entries:
-        """The entry of the field in each struct, -1 where it is absent."""
-        found = self.find(*path, kind=kind)
-        entries = np.full(self.count, -1, np.int64)
-        entries[found.ranks] = found.entries
+        """The entry of one field in each struct, -1 where it is absent."""
+        entries: Entries = self.locate(((path, kind),))[0]
         return entries
-
-    def masks(self, *path: int) -> npt.NDArray[np.uint32]:
-        """A field that lists small numbers as a bit mask; numbers outside 0 to 31 are left out."""
-        found = self.find(*path, kind=ThriftKind.LIST)
-        masks = np.zeros(self.count, np.uint32)
-        lists, numbers = self.tree.numbers_in(found.entries)
-        known = (numbers >= 0) & (numbers < 32)
-        bits = np.uint32(1) << numbers[known].astype(np.uint32)
-        np.bitwise_or.at(masks, found.ranks[lists[known]], bits)
-        return masks
 
 
 def _name(path: tuple[int, ...]) -> str:

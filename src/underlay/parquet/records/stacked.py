@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from underlay.parquet.records.records import Flags, Integers, Spans, StructRecords
+from underlay.parquet.records.records import FieldValues, Integers, Spans, StructRecords
 from underlay.parquet.records.walk import StackedStructs, integers_in_lists
+from underlay.parquet.thrift.places import FieldPath
+from underlay.parquet.thrift.tree import Entries
 from underlay.parquet.thrift.wire import ThriftKind
 
 
@@ -18,37 +20,48 @@ class StackedRecords:
         self._lead = StructRecords(stacked.lead, path)
         self.count = self._lead.count * stacked.count
 
-    def has(self, *path: int, kind: ThriftKind) -> Flags:
-        """Which structs have the field."""
-        return np.tile(self._lead.has(*path, kind=kind), self._stacked.count)
+    def read(self, fields: tuple[FieldPath, ...]) -> FieldValues:
+        """Many fields at once. Entries are the lead's [fields, structs of the lead]."""
+        entries = self._lead.locate(fields)
+        numbers = [self._numbers(row, kind) for row, (_, kind) in zip(entries, fields, strict=True)]
+        return FieldValues(entries, np.tile(entries >= 0, self._stacked.count), np.stack(numbers))
 
-    def integers(self, *path: int, kind: ThriftKind, absent: int = 0) -> tuple[Integers, Flags]:
-        """The field's numbers (flags as 0 and 1, lists as their counts), and which structs have it."""
-        found = self._lead.find(*path, kind=kind)
-        present = np.zeros(self._lead.count, np.bool_)
-        present[found.ranks] = True
-        numbers = self._stacked.numbers(found.entries, kind)
-        return self._spread(found.ranks, numbers, absent), np.tile(present, self._stacked.count)
+    def begins_at(self, entries: Entries) -> Integers:
+        """Where the bytes of binaries begin, -1 where there is none. Takes entries [fields, structs of the lead]."""
+        return np.stack([self._begins(row) for row in entries])
 
-    def spans(self, *path: int) -> Spans:
-        """Where the bytes of a binary field lie."""
-        found = self._lead.find(*path, kind=ThriftKind.BINARY)
-        lengths = self._stacked.numbers(found.entries, ThriftKind.BINARY)
-        begins = self._stacked.ends(found.entries) - lengths
-        return Spans(self._spread(found.ranks, begins, -1), self._spread(found.ranks, lengths, -1))
+    def _numbers(self, entries: Entries, kind: ThriftKind) -> Integers:
+        structs = np.flatnonzero(entries >= 0)
+        return self._spread(structs, self._stacked.numbers(entries[structs], kind), 0)
 
-    def masks(self, *path: int) -> npt.NDArray[np.uint32]:
-        """A field that lists small numbers as a bit mask; numbers outside 0 to 31 are left out."""
-        found = self._lead.find(*path, kind=ThriftKind.LIST)
-        lists, _ = self._lead.tree.numbers_in(found.entries)
-        numbers = self._stacked.integers_at(integers_in_lists(self._lead.tree, found.entries)[0], ThriftKind.I64)
+    def _begins(self, entries: Entries) -> Integers:
+        structs = np.flatnonzero(entries >= 0)
+        lengths = self._stacked.numbers(entries[structs], ThriftKind.BINARY)
+        return self._spread(structs, self._stacked.ends(entries[structs]) - lengths, -1)
+
+    def masks_at(self, entries: Entries) -> npt.NDArray[np.uint32]:
+        """A located field that lists small numbers as a bit mask; numbers outside 0 to 31 are left out."""
+        structs = np.flatnonzero(entries >= 0)
+        lists, _ = self._lead.tree.numbers_in(entries[structs])
+        places = integers_in_lists(self._lead.tree, entries[structs])[0]
+        numbers = self._stacked.integers_at(places, ThriftKind.I64)
         known = (numbers >= 0) & (numbers < 32)
         bits = known.astype(np.uint32) << np.where(known, numbers, 0).astype(np.uint32)
         starts = np.flatnonzero(np.diff(lists, prepend=-1))
         each = np.bitwise_or.reduceat(bits, starts, axis=0) if starts.size else bits
         masks = np.zeros((self._stacked.count, self._lead.count), np.uint32)
-        masks[:, found.ranks[lists[starts]]] = each.T
+        masks[:, structs[lists[starts]]] = each.T
         return masks.ravel()
+
+    def integers(self, *path: int, kind: ThriftKind) -> Integers:
+        """One field's numbers, 0 where it is absent."""
+        numbers: Integers = self.read(((path, kind),)).numbers[0]
+        return numbers
+
+    def spans(self, *path: int) -> Spans:
+        """Where the bytes of one binary field lie."""
+        entries, (present,), (lengths,) = self.read(((path, ThriftKind.BINARY),))
+        return Spans(self.begins_at(entries)[0], np.where(present, lengths, -1))
 
     def _spread(self, ranks: Integers, values: Integers, absent: int) -> Integers:
         """Values [entries, footers] in the order of the structs."""

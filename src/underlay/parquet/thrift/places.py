@@ -8,6 +8,7 @@ header byte always means the same field, so its meaning is worked out once.
 
 from __future__ import annotations
 
+from array import array
 from typing import NamedTuple
 
 from underlay.errors import Malformed
@@ -17,7 +18,7 @@ ITEM = 0x10000
 """Stands for the field id of a list's items; field ids are 16 bits wide."""
 
 MAX_PLACES = 4096
-"""More places than any schema has. Bounds what hostile input can make the scanner remember."""
+"""More places than any schema has. Bounds what one hostile input can make the scanner remember."""
 
 MAX_STEPS = 65536
 """How many header meanings are remembered; beyond it they are worked out each time."""
@@ -37,6 +38,14 @@ _STEP_OF_KIND = {
     ThriftKind.SET: STEP_LIST,
     ThriftKind.MAP: STEP_MAP,
 }
+
+_CROWDED_PLACES, _CROWDED_STEPS = 1024, 8192
+"""More than all footers of well-behaved writers have together."""
+
+_FLAGS = (ThriftKind.TRUE, ThriftKind.FALSE)
+
+FieldPath = tuple[tuple[int, ...], ThriftKind]
+"""A field of a struct: the ids that lead to it, and its kind; TRUE stands for either flag."""
 
 Step = tuple[int, int, "HeaderMeanings"]
 """What to do, the value's place << 32 (for STEP_LONG: its kind), and the state after the field."""
@@ -83,7 +92,8 @@ class HeaderMeanings(dict[int, Step]):
 
 
 class Places:
-    """The places met so far. Number 0 is the root struct. Numbers never change once handed out.
+    """The places met so far. Number 0 is the root struct. Numbers never change once handed out, so that one table
+    serves many inputs: what their headers mean is worked out once.
 
     `inside` has, for each place, the state before the first field of its structs; for places of another kind, one
     that is inside nothing (-1). `struct_items` remembers `item` of lists of structs.
@@ -91,24 +101,37 @@ class Places:
 
     def __init__(self) -> None:
         self.table: list[ThriftPlace] = []
+        self.kinds = bytearray()
         self.inside: list[HeaderMeanings] = []
         self.struct_items: dict[int, int] = {}
         self._nowhere = HeaderMeanings(self, -1, 0)
         self._numbers: dict[tuple[int, int, int], int] = {}
         self._kinds: dict[tuple[int, int], tuple[int, ...]] = {}
         self._states: dict[tuple[int, int], HeaderMeanings] = {}
+        self._ranks: dict[tuple[tuple[int, ...], tuple[FieldPath, ...]], array[int]] = {}
         self._steps = 0
+        self._limit = MAX_PLACES
         self.number(-1, 0, ThriftKind.STRUCT)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether to begin with a new table: input of many kinds, or hostile input, has filled this one."""
+        return len(self.table) > _CROWDED_PLACES or self._steps > _CROWDED_STEPS
+
+    def make_room(self) -> None:
+        """Let the next input add as many places as any may, whatever others have added."""
+        self._limit = len(self.table) + MAX_PLACES
 
     def number(self, parent: int, field: int, kind: int) -> int:
         """The number of a place, a new one when it was not met before."""
         found = self._numbers.get((parent, field, kind))
         if found is not None:
             return found
-        if len(self.table) >= MAX_PLACES:
+        if len(self.table) >= self._limit:
             raise Malformed("the input has fields at more places than any schema", expected=f"at most {MAX_PLACES}")
         number = self._numbers[(parent, field, int(kind))] = len(self.table)
         self.table.append(ThriftPlace(parent, field, ThriftKind(kind)))
+        self.kinds.append(kind)
         self.inside.append(self.state(number) if kind == ThriftKind.STRUCT else self._nowhere)
         self._kinds[(parent, field)] = (*self._kinds.get((parent, field), ()), number)
         return number
@@ -144,3 +167,15 @@ class Places:
         for field in path:
             numbers = tuple(child for number in numbers for child in self._kinds.get((number, field), ()))
         return numbers
+
+    def ranks(self, path: tuple[int, ...], fields: tuple[FieldPath, ...]) -> array[int]:
+        """For every place, which of the fields of the structs at `path` lies there; -1 for none. At most 127 fields."""
+        known = self._ranks.get((path, fields))
+        if known is None or len(known) != len(self.table):
+            known = self._ranks[path, fields] = array("b", [-1]) * len(self.table)
+            for rank, (inner, kind) in enumerate(fields):
+                kinds = _FLAGS if kind in _FLAGS else (kind,)
+                for number in self.find(path + inner):
+                    if self.table[number].kind in kinds:
+                        known[number] = rank
+        return known

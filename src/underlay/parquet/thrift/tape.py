@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +20,27 @@ BLOCK = 1 << 18
 """How many entries are decoded at a time: the temporary arrays stay small beside the input."""
 
 
+_VARINTS = (*INTEGER_BITS, ThriftKind.BINARY)
+_BINARY, _I8 = np.uint8(ThriftKind.BINARY), np.uint8(ThriftKind.I8)
+"""As numpy compares them at once; members of an enumeration it would convert first."""
+
+
+def _by_kind(values: Mapping[ThriftKind, int], dtype: npt.DTypeLike, otherwise: int = 0) -> npt.NDArray[Any]:
+    """A table to look kinds up in."""  # Any: of `dtype`
+    return np.array([values.get(kind, otherwise) for kind in ThriftKind], dtype)
+
+
+_IS_CONTAINER: npt.NDArray[np.bool_] = _by_kind(dict.fromkeys((*CONTAINERS, ThriftKind.MAP), 1), np.bool_)
+_IS_VARINT: npt.NDArray[np.bool_] = _by_kind(dict.fromkeys(_VARINTS, 1), np.bool_)
+_IS_LIST: npt.NDArray[np.bool_] = _by_kind({ThriftKind.LIST: 1, ThriftKind.SET: 1}, np.bool_)
+_FIXED: Positions = _by_kind(FIXED_BYTES, np.uint32)
+_CONSTANT: npt.NDArray[np.int64] = _by_kind({ThriftKind.TRUE: 1}, np.int64)
+_VALUE_BITS: npt.NDArray[np.int64] = _by_kind({kind: bits - 1 for kind, bits in INTEGER_BITS.items()}, np.int64, 63)
+
+
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The arrays that `Tree` describes."""
+    """The arrays that `ThriftTree` describes."""
 
     place: npt.NDArray[np.uint16]
     begin: Positions
@@ -30,26 +50,27 @@ class Measures:
 
 
 def measure(octets: Octets, scanner: Scanner) -> Measures:
-    """Decode every number of the tape. Refuses varints over 64 bits and numbers that do not fit their kind."""
+    """Decode every number of the tape. Refuses varints over 64 bits and numbers that do not fit their kind.
+
+    A footer of a few columns costs as many steps of numpy as one of thousands, so there are few of them: values of all
+    kinds are decoded together.
+    """
     words = np.frombuffer(scanner.take_tape(), np.uint32).reshape(-1, 2)
     is_stop = words[:, 1] == STOP_ENTRY >> 32
-    place = words[:, 1][~is_stop].astype(np.uint16)
-    begin, stops = words[:, 0][~is_stop], words[:, 0][is_stop]
-    del words
-    kind_of_place = np.array([place.kind for place in scanner.places.table], np.uint8)
-    kinds = kind_of_place[place]
-    end, following = begin.copy(), np.arange(1, begin.size + 1, dtype=np.uint32)
-    _close(is_stop, np.isin(kind_of_place, [*CONTAINERS, ThriftKind.MAP])[place], stops, end, following)
+    is_entry = ~is_stop
+    place = words[:, 1][is_entry].astype(np.uint16)
+    begin, stops = words[:, 0][is_entry], words[:, 0][is_stop]
+    del words, is_entry
+    kinds = np.frombuffer(bytes(scanner.places.kinds), np.uint8)[place]
+    end = begin + _FIXED[kinds]
+    following = np.arange(1, begin.size + 1, dtype=np.uint32)
+    _close(is_stop, _IS_CONTAINER[kinds], stops, end, following)
     del is_stop, stops
-    number = np.zeros(begin.size, np.int64)
+    number = _CONSTANT[kinds]
     ends: Positions = np.frombuffer(scanner.ends, np.uint32)
     for block in range(0, begin.size, BLOCK):
-        here = kinds[block : block + BLOCK]
-        for kind in set(np.flatnonzero(np.bincount(here)).tolist()) - {ThriftKind.STRUCT}:
-            nodes = np.flatnonzero(here == kind) + block
-            number[nodes], measured = _measure_kind(octets, ThriftKind(kind), begin[nodes], ends)
-            if measured is not None:
-                end[nodes] = measured
+        here = slice(block, block + BLOCK)
+        _decode(octets, kinds[here], begin[here], ends, number[here], end[here])
     return Measures(place, begin, end, following, number)
 
 
@@ -67,33 +88,54 @@ def _close(
     change = np.full(is_stop.size, -1, np.int8)
     change[~is_stop] = is_container
     depth = np.cumsum(change, dtype=np.int8)
-    stop_depth = depth[is_stop] + np.int8(1)
-    entry_depth = depth[~is_stop] * is_container
-    del change, depth
-    entries_before = np.flatnonzero(is_stop).astype(np.uint32)
-    entries_before -= np.arange(entries_before.size, dtype=np.uint32)
-    for level in range(1, int(entry_depth.max()) + 1):
-        begins_here, stops_here = entry_depth == level, stop_depth == level
-        end[begins_here] = stops[stops_here]
-        following[begins_here] = entries_before[stops_here]
+    del change
+    closing = _stable_order(depth[is_stop])
+    entries_before = np.flatnonzero(is_stop).astype(np.uint32)[closing]
+    entries_before -= closing
+    opened = np.flatnonzero(is_container).astype(np.uint32)
+    opened = opened[_stable_order(depth[~is_stop][opened])]
+    following[opened] = entries_before
+    end[opened] = stops[closing]
 
 
-def _measure_kind(
-    octets: Octets, kind: ThriftKind, begin: Positions, ends: Positions
-) -> tuple[npt.NDArray[np.int64] | int, Positions | None]:
-    """Numbers and ends of values of one kind; the ends of lists and maps are not known here."""
-    if kind in INTEGER_BITS:
-        return decode_integers(octets, kind, begin), ends[begin]
-    if kind is ThriftKind.BINARY:
-        lengths = decode_varints(octets, begin)
-        return lengths.view(np.int64), ends[begin] + lengths.astype(np.uint32)
-    if kind in (ThriftKind.LIST, ThriftKind.SET):
-        return _counts(octets, begin), None
-    if kind is ThriftKind.MAP:
-        return 0, None
-    if kind is ThriftKind.I8:
-        return octets[begin].view(np.int8).astype(np.int64), begin + np.uint32(1)
-    return int(kind is ThriftKind.TRUE), begin + np.uint32(FIXED_BYTES.get(kind, 0))
+def _stable_order(depths: npt.NDArray[np.int8]) -> Positions:
+    """The positions of depths in ascending order, in 32 bits: hostile input may open a container with every byte."""
+    return np.argsort(depths, kind="stable").astype(np.uint32)
+
+
+def _decode(
+    octets: Octets,
+    kinds: npt.NDArray[np.uint8],
+    begin: Positions,
+    ends: Positions,
+    number: npt.NDArray[np.int64],
+    end: Positions,
+) -> None:
+    """Fill in numbers and ends of some entries; the ends of lists and maps are known already."""
+    varints = np.flatnonzero(_IS_VARINT[kinds])
+    here, kind = begin[varints], kinds[varints]
+    stored = decode_varints(octets, here)
+    values = unzigzag_all(stored)
+    _check_fit(values, kind, here)
+    is_binary = kind == _BINARY
+    np.copyto(values, stored.view(np.int64), where=is_binary)
+    number[varints] = values
+    end[varints] = ends[here] + (stored * is_binary).astype(np.uint32)
+    lists = np.flatnonzero(_IS_LIST[kinds])
+    number[lists] = _counts(octets, begin[lists])
+    octet = np.flatnonzero(kinds == _I8)
+    if octet.size:
+        number[octet] = octets[begin[octet]].view(np.int8)
+
+
+def _check_fit(values: npt.NDArray[np.int64], kinds: npt.NDArray[np.uint8], begin: Positions) -> None:
+    """Refuse integers that do not fit their kind: above the bits of the kind, all are the sign's."""
+    wrong = values >> _VALUE_BITS[kinds] != values >> 63
+    wrong &= kinds != _BINARY
+    if wrong.any():
+        index = int(wrong.argmax())
+        name = ThriftKind(int(kinds[index])).name
+        raise Malformed(f"a number does not fit {name}", place=f"byte {int(begin[index])}", found=int(values[index]))
 
 
 def decode_integers(octets: Octets, kind: ThriftKind, begin: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:

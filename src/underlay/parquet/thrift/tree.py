@@ -16,6 +16,7 @@ A field id that occurs twice in a struct stays on the tape; whoever looks a fiel
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
 import numpy as np
@@ -42,6 +43,9 @@ __all__ = ["ITEM", "ThriftKind", "ThriftTree", "parse"]
 Entries = npt.NDArray[np.int64]
 
 _FLAGS = (ThriftKind.TRUE, ThriftKind.FALSE)
+_HOLDS_INTEGERS = np.array([header & 15 in set(INTEGER_BITS) for header in range(256)], np.bool_)
+"""Of every list header whether the items are I16, I32 or I64."""
+
 _INTEGER_TYPES: dict[ThriftKind, type[encode.I8 | encode.I16 | encode.I32 | encode.I64]] = {
     ThriftKind.I8: encode.I8,
     ThriftKind.I16: encode.I16,
@@ -57,11 +61,28 @@ def parse(data: bytes, *, trailing: bool = False) -> ThriftTree:
     """
     if len(data) > MAX_INPUT_BYTES:
         raise Malformed("the input is too long", expected=f"at most {MAX_INPUT_BYTES} bytes", found=len(data))
-    scanner = Scanner(data, Places())
+    scanner = Scanner(data, _known_places())
     end = scanner.run()
     if end != len(data) and not trailing:
         raise Malformed("bytes follow the end of the struct", place=f"byte {end}", found=f"{len(data) - end} bytes")
     return ThriftTree(data, scanner)
+
+
+class _Met(threading.local):
+    """The places that a thread has met: all footers have nearly the same, and finding them takes longer than a scan."""
+
+    def __init__(self) -> None:
+        self.places = Places()
+
+
+_MET = _Met()
+
+
+def _known_places() -> Places:
+    if _MET.places.is_crowded:
+        _MET.places = Places()
+    _MET.places.make_room()
+    return _MET.places
 
 
 class ThriftTree:
@@ -145,12 +166,13 @@ class ThriftTree:
 
         Lists of another kind are refused. Costs memory in proportion to the bytes of the lists.
         """
-        headers = self.octets[self.begin[entries]]
-        wrong = np.flatnonzero(((headers & 15) < ThriftKind.I16) | ((headers & 15) > ThriftKind.I64))
-        if wrong.size:
-            place = int(self.begin[entries[wrong[0]]])
+        begin = self.begin[entries].astype(np.int64)
+        headers = self.octets[begin]
+        wrong = ~_HOLDS_INTEGERS[headers]
+        if wrong.any():
+            place = int(begin[wrong][0])
             raise Malformed("a list does not hold integers", place=f"byte {place}", expected="I16, I32 or I64")
-        begin = self.begin[entries].astype(np.int64) + 1
+        begin += 1
         for index in np.flatnonzero(headers >> 4 == 15).tolist():
             begin[index] = read_varint(self.data, int(begin[index]))[1]
         size = self.end[entries] - begin

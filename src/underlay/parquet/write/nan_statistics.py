@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from underlay.parquet.bulk.own import parse_own
 from underlay.parquet.footer.chunks import CHUNKS, META, STATISTICS
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import seal
@@ -109,4 +108,4 @@ def without_bounds(footer: Footer, has_nan: Flags) -> tuple[Footer, bytes]:
         }
         replaced[entry] = encode(Struct(kept))
     changed = tree.write(replaced)
-    return parse_own(changed), seal(changed)
+    return Footer.parse(changed), seal(changed)

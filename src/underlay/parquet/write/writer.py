@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from underlay.errors import InvalidRequest
-from underlay.parquet.bulk.own import parse_own
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import TAIL_BYTES, read_tail
 from underlay.parquet.records.records import Flags
@@ -164,7 +163,7 @@ class _OpenFile:
         has_nan = np.stack(self.has_nan)
         end = memoryview(buffer)[-TAIL_BYTES:]
         tail = read_tail(bytes(end), buffer.size)
-        footer = parse_own(bytes(memoryview(buffer)[tail.footer_offset : buffer.size - TAIL_BYTES]))
+        footer = Footer.parse(bytes(memoryview(buffer)[tail.footer_offset : buffer.size - TAIL_BYTES]))
         parts: tuple[pa.Buffer | bytes, ...] = (buffer,)
         if has_nan.any():
             footer, sealed = without_bounds(footer, has_nan)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from underlay.errors import Damaged, Inconsistent, UnderlayError
-from underlay.parquet.bulk.stack import Stack, read_stacks
+from underlay.parquet.footer.stack import Stack, read_stacks
 from underlay.parquet.footer.tail import TAIL_BYTES
 from underlay.parquet.write.bloom import encode_header, parse_header
 from underlay.plan.plan import PlannedFile

@@ -32,6 +32,11 @@ class BlockChunks:
     chunks: dict[int, Chunk]
     null_leaves: frozenset[int] = frozenset()
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all chunks."""
+        return sum(chunk.size for chunk in self.chunks.values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:

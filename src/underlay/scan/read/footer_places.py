@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from underlay.cache.objects import DecodedCache
 from underlay.index.intake.statistics import chunk_begins
-from underlay.parquet.bulk.stack import stack_of
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.minimal import Chunk
+from underlay.parquet.footer.stack import stack_of
 from underlay.plan.by_part import PartChoice
 from underlay.plan.part import distinct
 from underlay.plan.plan import BlockPlan, PlannedFile

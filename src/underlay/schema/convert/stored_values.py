@@ -21,7 +21,7 @@ def one_array(array: AnyArray | AnyChunks) -> AnyArray:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def stored_values(array: AnyArray | AnyChunks, type_: Scalar) -> BoundArray:
+def stored_array(array: AnyArray | AnyChunks, type_: Scalar) -> BoundArray:
     """The values of a column of this type as bounds are stored: numpy numbers, or a pyarrow binary array.
 
     Nulls are null in a binary array and zero among numbers. Types without a storage have no values here.

@@ -34,7 +34,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 def buckets_of(values: BoundArray, type_: Scalar, count: int) -> NDArray[np.int32]:
-    """The bucket of each stored value (`stored_values`); nulls have an arbitrary one."""
+    """The bucket of each stored value (`stored_array`); nulls have an arbitrary one."""
     if isinstance(values, np.ndarray):
         hashes = _mix(_hashed_integers(values, type_))
     else:

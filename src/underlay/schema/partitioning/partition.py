@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from underlay.errors import BadPredicate
 from underlay.prune import BoundArray, Operand
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks
-from underlay.schema.bound_storage import domain_of
+from underlay.schema.bound_storage import bound_domain
 from underlay.schema.convert.default import UNIT_NS
-from underlay.schema.convert.stored_values import from_stored, null_mask, one_array, stored_values
+from underlay.schema.convert.stored_values import from_stored, null_mask, one_array, stored_array
 from underlay.schema.partitioning.bucket import bucket_of_key, buckets_of
 from underlay.schema.partitioning.transform import BUCKET, HOUR, IDENTITY, MONTH, TRUNCATE, YEAR, PartitionField
 from underlay.schema.types import TypeKind
@@ -40,7 +40,7 @@ def apply_transform(field: PartitionField, array: AnyArray | AnyChunks) -> AnyAr
         return pc.utf8_slice_codeunits(plain, 0, field.width)
     if field.transform == TRUNCATE and field.source.kind is TypeKind.BINARY:
         return pc.binary_slice(plain, 0, field.width)
-    values = stored_values(plain, field.source)
+    values = stored_array(plain, field.source)
     if field.transform == BUCKET:
         return from_stored(buckets_of(values, field.source, field.width), field.type, null_mask(plain))
     numbers = np.asarray(values)
@@ -68,7 +68,7 @@ def bucket_of_literal(field: PartitionField, literal: Operand) -> int | None:
     if field.transform != BUCKET or literal is None:
         return None
     try:
-        key = domain_of(field.source).exact_key(literal)
+        key = bound_domain(field.source).exact_key(literal)
     except BadPredicate:
         return None
     return bucket_of_key(key, field.source, field.width) if isinstance(key, int | bytes) else None

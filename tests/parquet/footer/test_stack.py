@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.parquet.footers import example, footer_bytes, plain_footers, written
 from underlay.errors import Damaged, UnderlayError
-from underlay.parquet.bulk.stack import Stack, read_stacks, stack_of
 from underlay.parquet.footer.chunks import Chunks, Statistics
 from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.stack import Stack, read_stacks, stack_of
 from underlay.parquet.records.records import Spans
 
 

@@ -118,8 +118,8 @@ def _stacked(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) ->
     """The stack of footers that are alike. Raises Malformed when one has other rows than its row groups."""
     if (lead.row_groups.column_count != lead.column_count).any():
         raise SchemaMismatch("a row group has another number of columns than the schema")
-    rows = StackedRecords(stacked, (ROW_GROUPS, ITEM)).integers(3, kind=ThriftKind.I64)[0]
-    totals = StackedRecords(stacked, ()).integers(NUM_ROWS, kind=ThriftKind.I64)[0]
+    rows = StackedRecords(stacked, (ROW_GROUPS, ITEM)).integers(3, kind=ThriftKind.I64)
+    totals = StackedRecords(stacked, ()).integers(NUM_ROWS, kind=ThriftKind.I64)
     if (rows < 0).any() or not np.array_equal(rows.reshape(stacked.count, -1).sum(axis=1), totals):
         raise Malformed("the row groups have other rows than the file")
     return Stack(

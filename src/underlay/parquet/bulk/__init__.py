@@ -1,1 +1,0 @@
-"""Many footers read as one, and the footers that this process wrote itself."""
