@@ -24,8 +24,8 @@ from underlay.change.rows import append as appending
 from underlay.errors import InvalidRequest, VersionNotFound
 from underlay.index.catalog import find_table
 from underlay.index.root import Definition
-from underlay.local.dataset.arrow_filter import named_columns, split_filter
 from underlay.prune import TRUE, Predicate
+from underlay.prune.parse.arrow import named_columns, split_filter
 from underlay.prune.parse.sql import parse_where
 from underlay.scan.query import Query
 from underlay.scan.read.file_stores import FileStores

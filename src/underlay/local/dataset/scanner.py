@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from underlay.errors import UnknownColumn, Unsupported
-from underlay.local.dataset.arrow_filter import SplitFilter, named_columns, split_filter
 from underlay.plan.answers import count_rows
 from underlay.prune import TRUE
+from underlay.prune.parse.arrow import SplitFilter, named_columns, split_filter
 from underlay.scan.query import Query
 
 DEFAULT_BATCH_ROWS = 1 << 17
