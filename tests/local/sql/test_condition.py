@@ -143,6 +143,12 @@ def test_what_is_understood_of_a_condition_prunes(where, blocks, table):
     assert table.plan(None, where).kept.blocks == blocks
 
 
+@pytest.mark.parametrize(("where", "rows"), [(None, 30), ("1 = 1", 30), ("i = 1", 3), ("i + 1 = 2", 3)])
+def test_a_scan_of_no_columns_has_all_rows_that_match(where, rows, table):
+    found = table.scan([], where).to_arrow()
+    assert (found.num_rows, found.num_columns) == (rows, 0)
+
+
 def test_rows_come_in_the_order_of_the_table(table):
     assert table.scan(["k"], "k % 3 = 0 and lower(s) <> ''").to_arrow()["k"].to_pylist() == list(range(12, 40, 3))
 
