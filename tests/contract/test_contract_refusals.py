@@ -100,7 +100,7 @@ BAD_CONDITIONS = {
     "no SQL": ("id = = 1", BadPredicate),
     "another type": ("id = 'x'", BadPredicate),
     "an unknown column": ("idd = 1", UnknownColumn),
-    "two columns": ("id = name", BadPredicate),
+    "another query": ("id = (select 1)", BadPredicate),
     "nothing": ("", BadPredicate),
     "a number": (7, InvalidRequest),
 }

@@ -106,12 +106,12 @@ def without_bounds(footer, row_group):
 
 def test_t27_functions_that_are_not_monotone():
     data = numbered(pa.array(range(50), pa.int64()))
-    assert_safe(data, "c % 8 = 2", "abs(c - 25) = 25", "-c > -3", "c + 1 = 50", "c * c = 4", only_sql=True)
+    assert_safe(data, "c % 8 = 2", "abs(c - 25) = 25", "-c > -3", "c + 1 = 50", "c * c = 4")
     text = numbered(pa.array(["9", "10", "a", "A", " a "]))
-    assert_safe(text, "upper(c) = 'A'", "trim(c) = 'a'", "length(c) = 2", "c || 'x' = '9x'", only_sql=True)
+    assert_safe(text, "upper(c) = 'A'", "trim(c) = 'a'", "length(c) = 2", "c || 'x' = '9x'")
     digits = numbered(pa.array(["9", "10"]))
-    assert_safe(digits, "cast(c as int) > 5", only_sql=True)
-    with pytest.raises(BadPredicate):
+    assert_safe(digits, "cast(c as int) > 5")
+    with pytest.raises(BadPredicate, match="a column of type text cannot be compared with int 5"):
         own(digits).plan(where="c > 5")
 
 
@@ -133,9 +133,7 @@ def test_t28_text_that_is_no_utf8_is_refused():
 
 def test_t29_collations():
     data = numbered(pa.array(["B", "B", "a", "b"]))
-    assert_safe(data, "c COLLATE NOCASE = 'b'", "c COLLATE NOCASE = 'A'", "lower(c) = 'b'", only_sql=True)
-    with pytest.raises(BadPredicate):
-        own(data).scan(where="c COLLATE NOCASE = 'b'")
+    assert_safe(data, "c COLLATE NOCASE = 'b'", "c COLLATE NOCASE = 'A'", "lower(c) = 'b'")
 
 
 def test_t30_patterns_and_prefixes():
@@ -163,7 +161,7 @@ def test_t31_names():
         assert by_scan(table, ["c = 1", '"C" = 1', '"A".b = 2', '"A.b" = 5']) == [[0], [1], [1], [0]]
         assert table.scan(["n"], col("A", "b") == 2).to_arrow()["n"].to_pylist() == [1]
         with pytest.raises(UnknownColumn):
-            table.plan(where="a = 1")
+            table.plan(where="x = 1")
 
 
 def test_t32_files_older_than_a_column():

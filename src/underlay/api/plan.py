@@ -37,7 +37,8 @@ class Plan:
 
     def explain(self) -> str:
         """Step by step what was dropped and why, and what is read."""
-        return explain.explain(self.choices)
+        text = explain.explain(self.choices)
+        return text if self._query.rest is None else f"{text}\nrows are then filtered by: {self._query.rest}"
 
     def to_dict(self) -> Mapping[str, object]:
         """The same for programs."""
@@ -45,15 +46,17 @@ class Plan:
 
     def count(self) -> int | None:
         """How many rows match, None when only a scan can tell."""
-        return answers.exact_row_count(self.choices)
+        return answers.exact_row_count(self.choices) if self._query.rest is None else None
 
     def minimum(self, column: str) -> Any:  # noqa: ANN401  # a value of the column
         """The least value of a column in matching rows as an Arrow scalar, None when only a scan can tell."""
-        return answers.minimum(self.choices, find_leaf(self._query.table_schema, parse_path(column)).id)
+        leaf = find_leaf(self._query.table_schema, parse_path(column)).id
+        return answers.minimum(self.choices, leaf) if self._query.rest is None else None
 
     def maximum(self, column: str) -> Any:  # noqa: ANN401  # a value of the column
         """The greatest value of a column in matching rows as an Arrow scalar, None when only a scan can tell."""
-        return answers.maximum(self.choices, find_leaf(self._query.table_schema, parse_path(column)).id)
+        leaf = find_leaf(self._query.table_schema, parse_path(column)).id
+        return answers.maximum(self.choices, leaf) if self._query.rest is None else None
 
     def ranges(self) -> dict[str, list[tuple[int, int]]]:
         """The bytes that a scan fetches: for each file, by its location, begins and ends, neighbours joined."""

@@ -66,4 +66,5 @@ class Scan:
 
     def __repr__(self) -> str:
         snapshot = self._query.snapshot
-        return f"Scan({snapshot.keys.folder}, version {snapshot.version}, where {self._query.predicate})"
+        where = self._query.predicate if self._query.rest is None else f"{self._query.predicate} AND {self._query.rest}"
+        return f"Scan({snapshot.keys.folder}, version {snapshot.version}, where {where})"

@@ -19,15 +19,16 @@ from underlay.api.scan import Scan
 from underlay.change.define.evolve import set_comment
 from underlay.change.register import register as registering
 from underlay.change.rows import append as appending
-from underlay.errors import InvalidRequest, VersionNotFound
+from underlay.errors import BadPredicate, InvalidRequest, VersionNotFound
 from underlay.index.catalog import find_table
 from underlay.index.root import Definition
-from underlay.local.dataset.arrow_filter import named_columns, split_filter
 from underlay.prune import TRUE, Predicate
-from underlay.prune.parse.sql import parse_where
-from underlay.scan.query import Query
+from underlay.prune.parse.arrow import named_columns, split_filter
+from underlay.prune.parse.bind import bind_where
+from underlay.scan.query import Query, RestFilter
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.table_schema import TableSchema
 from underlay.table import time_travel as travel
 from underlay.table.catalog.changes import untag_version
 from underlay.table.coordination.job import TTL_SECONDS as JOB_TTL_SECONDS
@@ -229,7 +230,7 @@ class Table:
         if isinstance(columns, str):
             raise InvalidRequest("columns is a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
         snapshot = self.snapshot()
-        predicate, rest = _read_where(where, snapshot)
+        predicate, rest, rest_columns = _read_where(where, snapshot)
         names = snapshot.schema.names if columns is None else tuple(snapshot.schema.column(c).name for c in columns)
         return Query(
             snapshot=snapshot,
@@ -238,7 +239,7 @@ class Table:
             cache=self._context.cache,
             predicate=predicate,
             rest=rest,
-            rest_columns=() if rest is None else tuple(named_columns(rest, to_arrow(snapshot.schema))),
+            rest_columns=rest_columns,
         )
 
     def read_head(self) -> Head:
@@ -262,22 +263,37 @@ class Table:
         return f"Table({self.name!r}{'' if self._pinned is None else f', version={self._pinned.root.version}'})"
 
 
-def _read_where(where: Where, snapshot: Snapshot) -> tuple[Predicate, pc.Expression | None]:
-    """The condition for the planner, and what of it only Arrow can apply."""
+def _read_where(
+    where: Where, snapshot: Snapshot
+) -> tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]:
+    """The condition for the planner, what of it only Arrow or DuckDB can apply, and the columns of the latter."""
     if where is None:
-        return TRUE, None
+        return TRUE, None, ()
     if isinstance(where, str):
-        return _parse(where), None
+        return _parse(where, snapshot.schema)
     if isinstance(where, pc.Expression):
-        return split_filter(where, to_arrow(snapshot.schema))
+        schema = to_arrow(snapshot.schema)
+        predicate, rest = split_filter(where, schema)
+        return predicate, rest, () if rest is None else tuple(named_columns(rest, schema))
     if not isinstance(where, Predicate):
         raise InvalidRequest(
             "not a condition", found=type(where).__name__, hint="Write text, col('a') > 1, or an Arrow expression."
         )
-    return where, None
+    return where, None, ()
+
+
+def _parse(where: str, schema: TableSchema) -> tuple[Predicate, RestFilter | None, tuple[str, ...]]:
+    """What our own grammar understands needs no DuckDB, which is loaded for the rest."""
+    try:
+        return _bind(where, schema), None, ()
+    except BadPredicate as problem:
+        from underlay.local.sql.condition import split_condition  # loads DuckDB and pyarrow.dataset
+
+        predicate, rest = split_condition(where, to_arrow(schema), problem)
+        return predicate, rest, () if rest is None else rest.columns
 
 
 @lru_cache(maxsize=256)
-def _parse(where: str) -> Predicate:
+def _bind(where: str, schema: TableSchema) -> Predicate:
     """Parsing takes longer than planning, and the same text comes again and again."""
-    return parse_where(where)
+    return bind_where(where, to_arrow(schema))

@@ -16,6 +16,8 @@ from underlay.index.sealed_json import seal, unseal
 FORMAT = 1
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MAX_NAME = 100
+_RESERVED = frozenset(("information_schema", "memory", "pg_catalog", "system", "temp"))
+"""Catalogs and schemas of DuckDB: a table in a dataset of such a name could not be queried."""
 ACTIVE = "active"
 CLOSED = "closed"
 
@@ -115,8 +117,14 @@ def owner_of(catalog: Catalog, revision: str) -> str | None:
 
 
 def check_free(catalog: Catalog, name: str) -> None:
-    """Raise TableExists when a table has this name, upper and lower case aside."""
-    split_name(name)
+    """Raise TableExists when a table has this name, upper and lower case aside, InvalidRequest for what is no name."""
+    dataset, _ = split_name(name)
+    if dataset.casefold() in _RESERVED:
+        raise InvalidRequest(
+            f"a dataset cannot be called {dataset}",
+            place=name,
+            hint="SQL uses this name for a catalog of its own. Choose another one.",
+        )
     taken = next((other for other in catalog.tables if other.casefold() == name.casefold()), None)
     if taken is not None:
         raise TableExists(f"there is a table {taken}", hint="Choose another name, or drop or rename that table.")

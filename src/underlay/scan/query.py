@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 
@@ -26,6 +26,8 @@ from underlay.schema.table_schema import TableSchema, leaves_in
 from underlay.schema.types import Field
 from underlay.table.versions.snapshot import Snapshot
 
+RestFilter = Callable[[pa.Table], pa.Table]
+"""The rows that an engine keeps, in their order."""
 SPREAD = 6
 """How much more memory decoded rows take than their chunks, about."""
 
@@ -35,8 +37,8 @@ class Query:
     """What to read of a snapshot.
 
     `columns` are top-level columns in the order of the answer. `rest` is a condition beside `predicate` that only
-    Arrow can apply, and `rest_columns` are the columns that it names: all of them when it names one by its number.
-    Without a `cache` no bloom filter is asked.
+    Arrow or another engine can apply, and `rest_columns` are the columns that it names: all of them when it names one
+    by its number. Without a `cache` no bloom filter is asked.
     """
 
     snapshot: Snapshot
@@ -44,7 +46,7 @@ class Query:
     stores: FileStores
     cache: DecodedCache | None = None
     predicate: Predicate = TRUE
-    rest: pc.Expression | None = None
+    rest: pc.Expression | RestFilter | None = None
     rest_columns: tuple[str, ...] = ()
     workers: int | None = None
     budget_bytes: int = DEFAULT_BUDGET_BYTES
@@ -108,6 +110,8 @@ class Query:
         rows = slab.rows(self.files, row_filter)
         if self.rest is None:
             return rows
+        if not isinstance(self.rest, pc.Expression):
+            return self.rest(rows)
         # in the table's order: a condition may name a column by its number
         named = [column.name for column in self.table_schema.fields if column.name in self.rest_columns]
         return _keep(rows, self.rest, named)

@@ -65,6 +65,8 @@ def test_a_field_of_a_struct_is_a_column(dataset):
 
 def test_no_columns_are_rows_without_columns(dataset):
     assert dataset.to_table(columns=[], filter=INT > 4).num_rows == 2
+    assert dataset.to_table(columns=[]).num_rows == 7
+    assert dataset.head(3, columns=[]).num_rows == 3
 
 
 def test_an_unknown_column_is_refused(dataset):

@@ -150,6 +150,18 @@ def test_statements_that_read(lake, text, count):
     assert len(lake.rows(text)) == count
 
 
+def test_a_plan_is_printed_as_duckdb_draws_it(lake):
+    drawn = repr(lake.sql("explain select id from taxi.trips where id = 1"))
+    assert "explain_value" not in drawn
+    assert len(drawn.splitlines()) > 3
+
+
+@pytest.mark.parametrize("dataset", ["temp", "System", "memory", "information_schema", "pg_catalog"])
+def test_a_dataset_whose_name_sql_keeps_for_itself_is_refused(dataset):
+    with pytest.raises(InvalidRequest, match=f"a dataset cannot be called {dataset}"):
+        underlay.connect("memory://reserved", registry="none").create_table(f"{dataset}.x", "i bigint")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

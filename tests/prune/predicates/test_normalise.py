@@ -7,6 +7,7 @@ import pytest
 from underlay.prune import FALSE, NULL, TRUE, And, Not, Opaque, Or, normalise
 from underlay.prune.parse.sql import parse_where
 from underlay.prune.predicates.like import LikeShape, Rest, shape_of
+from underlay.prune.predicates.normalise import weaken
 
 
 def normal(text):
@@ -71,3 +72,19 @@ def test_an_opaque_part_keeps_its_columns():
 def test_a_pattern_has_a_prefix_and_a_rest(where, prefix, rest):
     (like,) = parse_where(where).parts
     assert shape_of(like) == LikeShape(prefix, rest)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 1 AND f(b)", "a = 1"),
+        ("a = 1 OR f(b)", "TRUE"),
+        ("(a = 1 AND f(b)) OR c = 2", "a = 1 OR c = 2"),
+        ("NOT (a = 1 OR f(b))", "a <> 1"),
+        ("NOT (a = 1 AND f(b))", "TRUE"),
+        ("NOT f(b) AND c < 3 AND NOT (c < 2)", "c < 3 AND NOT c < 2"),
+        ("f(b)", "TRUE"),
+    ],
+)
+def test_a_weaker_predicate_has_no_opaque_part(text, expected):
+    assert str(weaken(parse_where(text, opaque=True))) == expected

@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 
 from underlay.cache.objects import DecodedCache
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.local.dataset.arrow_filter import SplitFilter, named_columns
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, FailureListener, TableScanner, not_possible
+from underlay.prune.parse.arrow import SplitFilter, named_columns
 from underlay.scan.query import Query
 from underlay.scan.read.file_stores import FileStores
 from underlay.table.versions.snapshot import Snapshot

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from underlay.errors import UnknownColumn, Unsupported
-from underlay.local.dataset.arrow_filter import SplitFilter, named_columns, split_filter
 from underlay.plan.answers import exact_row_count
 from underlay.prune import TRUE
+from underlay.prune.parse.arrow import SplitFilter, named_columns, split_filter
 from underlay.scan.query import Query
 
 DEFAULT_BATCH_ROWS = 1 << 17
@@ -119,7 +119,7 @@ class TableScanner(ds.Scanner):
         """The rows of these positions."""
         return self.to_table().take(indices)  # type: ignore[arg-type]  # what Arrow takes
 
-    def count_rows(self) -> int:
+    def exact_row_count(self) -> int:
         """How many rows match: from metadata alone where that is exact."""
         if self._split.rest is None:
             known = exact_row_count(self.query.plan)

@@ -29,11 +29,11 @@ class Engine:
     `refused_functions` are table functions that reach out of the lake.
     """
 
-    def __init__(self, *, is_open: bool, is_pushing: bool) -> None:
+    def __init__(self, *, is_open: bool, is_pushing: bool, threads: int | None = None) -> None:
         self.is_open = is_open
         self.is_pushing = is_pushing
         self.worker = Worker()
-        self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open))
+        self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open, threads=threads))
         if self._database.execute(_HAS_TIME_ZONE).fetchall() == [(1,)]:  # without ICU there is no zone but UTC
             self._database.execute("SET GLOBAL TimeZone = 'UTC'")
         if not is_pushing:
@@ -107,7 +107,7 @@ def _undo(connection: duckdb.DuckDBPyConnection) -> bool:
     return True
 
 
-def _settings(*, is_open: bool) -> dict[str, str | bool | int | float | list[str]]:
+def _settings(*, is_open: bool, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:
     # each database has a folder of its own to spill to: DuckDB gives its files the same names in all
     spill = os.path.join(tempfile.gettempdir(), f"underlay-duckdb-{uuid4().hex}")
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -115,6 +115,8 @@ def _settings(*, is_open: bool) -> dict[str, str | bool | int | float | list[str
         "python_enable_replacements": False,
         "python_scan_all_frames": False,
     }
+    if threads is not None:
+        settings["threads"] = threads
     if not is_open:
         settings |= {
             "autoload_known_extensions": False,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SHOWN_ROWS = 20
+_EXPLAINED = ["explain_key", "explain_value"]
+"""The columns of EXPLAIN."""
 
 
 class SqlResult:
@@ -98,6 +100,8 @@ class SqlResult:
                 break
             self._peeked.append(batch)
         table = pa.Table.from_batches(self._peeked, self.schema)
+        if self.schema.names == _EXPLAINED:  # a drawing of many lines, not a cell
+            return "\n".join(text.rstrip("\n") for text in table.column(1).to_pylist())
         return draw(table.slice(0, _SHOWN_ROWS), has_more=table.num_rows > _SHOWN_ROWS)
 
     def close(self) -> None:

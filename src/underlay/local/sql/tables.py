@@ -59,7 +59,7 @@ class QueriedTables:
         written = {pair.lower() for pair in self.pairs}
         for source in found:
             if f"{source.schema}.{source.table}".lower() in written:
-                _check_names(source)
+                refuse_alike_names(source.dataset.schema, f"{source.schema}.{source.table}")
         return found
 
     @cached_property
@@ -68,7 +68,7 @@ class QueriedTables:
 
         DuckDB hands over no nanoseconds of a day, and knows microseconds only of instants with a time zone.
         """
-        return not any(_has_unlike_type(field.type) for source in self.named for field in source.dataset.schema)
+        return not any(has_unlike_type(field.type) for source in self.named for field in source.dataset.schema)
 
     def find_named(self, dataset: str, table: str) -> QueriedTable | None:
         """The newest version of a table that stands in the text."""
@@ -97,9 +97,9 @@ def _source(name: str, dataset: TableDataset) -> QueriedTable:
     return QueriedTable(schema=schema, table=table, dataset=dataset)
 
 
-def _check_names(source: QueriedTable) -> None:
+def refuse_alike_names(schema: pa.Schema, place: str | None = None) -> None:
     """Raise Unsupported for columns, or fields of one struct, that DuckDB takes for the same."""
-    for group in _groups(pa.struct(list(source.dataset.schema)), ()):
+    for group in _groups(pa.struct(list(schema)), ()):
         by_fold: dict[bytes, list[str]] = {}
         for name in group:
             by_fold.setdefault(name.encode().lower(), []).append(name)  # of bytes: only A to Z, as DuckDB does
@@ -107,7 +107,7 @@ def _check_names(source: QueriedTable) -> None:
         if alike is not None:
             raise Unsupported(
                 "SQL cannot tell columns apart whose names differ in upper and lower case only",
-                place=f"{source.schema}.{source.table}",
+                place=place,
                 found=" and ".join(alike),
                 hint="Read the table with scan(), or rename a column.",
             )
@@ -122,10 +122,11 @@ def _groups(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[list[str]]:
         yield from _groups(field.type, (*path, field.name))
 
 
-def _has_unlike_type(kind: pa.DataType) -> bool:
+def has_unlike_type(kind: pa.DataType) -> bool:
+    """Whether DuckDB compares values of a type otherwise than Arrow."""
     if isinstance(kind, pa.TimestampType):
         return kind.unit == "ns" and kind.tz is not None
-    return kind == pa.time64("ns") or any(_has_unlike_type(field.type) for field in _fields(kind))
+    return kind == pa.time64("ns") or any(has_unlike_type(field.type) for field in _fields(kind))
 
 
 def _fields(kind: pa.DataType) -> list[pa.Field[pa.DataType]]:

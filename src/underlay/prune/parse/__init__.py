@@ -1,1 +1,1 @@
-"""Predicates from SQL text, and from Arrow expressions by way of Substrait."""
+"""Predicates from SQL text and from Arrow expressions."""

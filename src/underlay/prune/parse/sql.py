@@ -1,8 +1,8 @@
 """SQL text to predicates, through sqlglot's DuckDB grammar.
 
-Read: comparisons of one column with one literal, null-safe ones too, IN, BETWEEN, IS NULL, isnan, starts_with, LIKE
-and constants, joined by AND, OR and NOT. Everything else is refused by name, or becomes an Opaque part for a caller
-who applies it afterwards. A refusal costs the caller an edit; a predicate half understood would cost them rows.
+Understood: comparisons of one column with one literal, null-safe ones too, IN, BETWEEN, IS NULL, isnan, starts_with,
+LIKE and constants, joined by AND, OR and NOT. Everything else is refused by name, or becomes an Opaque part for a
+caller who applies it afterwards. A refusal costs the caller an edit; a predicate half understood would cost them rows.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ MAX_TEXT_CHARS = 4_000_000
 
 
 class _WhereSql(DuckDB):
-    """DuckDB's grammar with X'0AFF' as bytes."""
+    """DuckDB's grammar with X'0AFF' as bytes and `backticks` around names."""
 
     class Tokenizer(DuckDB.Tokenizer):
         HEX_STRINGS = [("X'", "'"), ("x'", "'")]  # noqa: RUF012  # sqlglot reads it from the class
+        IDENTIFIERS = ['"', "`"]  # noqa: RUF012  # likewise
 
 
 def parse_where(text: str, *, opaque: bool = False) -> And:
     """The conjunction that `text` states, as it would follow WHERE.
 
-    Raises BadPredicate with the line and column of text that is no SQL, or the part that is not supported. With
+    Raises BadPredicate with the line and column of text that is not SQL, or the part that is not supported. With
     `opaque` such a part becomes an Opaque that names its columns, as small as AND, OR and NOT around it allow.
     """
     try:
-        found = read_condition(_parse(text), opaque=opaque)
+        found = read_condition(parse_condition(text), opaque=opaque)
         return found if isinstance(found, And) else And((found,))
     except RecursionError:
         raise BadPredicate(
@@ -43,7 +44,16 @@ def parse_where(text: str, *, opaque: bool = False) -> And:
         ) from None
 
 
-def _parse(text: str) -> exp.Expr:
+def tokens_of(text: str) -> list[Token]:
+    """The words of a condition. Raises BadPredicate."""
+    try:
+        return _WhereSql().tokenize(text)
+    except TokenError as error:
+        raise _not_words(error) from None
+
+
+def parse_condition(text: str) -> exp.Expr:
+    """sqlglot's tree of one condition. Raises BadPredicate."""
     if len(text) > MAX_TEXT_CHARS:
         raise BadPredicate("the predicate is too long", expected=f"{MAX_TEXT_CHARS} characters", found=len(text))
     sql = _WhereSql()
@@ -54,15 +64,18 @@ def _parse(text: str) -> exp.Expr:
     except ParseError as error:
         raise unparsed(text, error) from None
     except TokenError as error:
-        raise BadPredicate(
-            "the predicate ends inside quotes or a comment, or holds a character that is no SQL",
-            found=str(error)[:200],
-        ) from None
+        raise _not_words(error) from None
     if len(roots) > 1:
         raise BadPredicate("the predicate goes on after a semicolon", hint="Give one predicate.")
     if not roots or roots[0] is None:
         raise BadPredicate("the predicate is empty", hint=SUPPORTED)
     return roots[0]
+
+
+def _not_words(error: TokenError) -> BadPredicate:
+    return BadPredicate(
+        "the predicate ends inside quotes or a comment, or holds a character that is not SQL", found=str(error)[:200]
+    )
 
 
 def _refuse_hex_numbers(tokens: list[Token], text: str) -> None:

@@ -63,6 +63,24 @@ def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
     return () if normal == TRUE else (normal,)
 
 
+def weaken(predicate: Predicate) -> Predicate:
+    """What holds wherever the predicate is true, without its Opaque parts: TRUE when nothing is known."""
+    return _weakened(normalise(predicate))
+
+
+def _weakened(normal: Predicate) -> Predicate:
+    match normal:
+        case And(parts):
+            return _all(map(_weakened, parts))
+        case Or(parts):
+            weak = [_weakened(part) for part in parts]
+            return TRUE if TRUE in weak else _any(weak)
+        case Opaque():
+            return TRUE
+        case _:
+            return normal
+
+
 def _negate(predicate: Predicate) -> Predicate:
     """`NOT predicate`, normalised."""
     match predicate:

@@ -96,6 +96,8 @@ class FileShape:
 
     def adapt(self, decoded: pa.Table, row_count: int, null_columns: Collection[int]) -> pa.Table:
         """The table's columns out of a file's; those in `null_columns`, by field id, are nulls."""
+        if not self.columns:  # a table that is made of no arrays would have no rows
+            return pa.table({"": pa.nulls(row_count)}).select([])
         columns = []
         for column in self.columns:
             if column.name_in_file is None:

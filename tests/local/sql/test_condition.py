@@ -1,0 +1,242 @@
+"""Any condition on one row gives the rows that `lake.sql` gives, in the table's order, whatever prunes it."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+import underlay
+from underlay import col
+from underlay.errors import BadPredicate, UnknownColumn, Unsupported
+from underlay.local.sql import condition
+from underlay.prune.parse.bind import bind_where
+
+COLUMNS = (
+    "k bigint, i bigint, small int, f double, r float, s string, ts timestamp, at_utc timestamptz, d date,"
+    " money decimal(9,2), b boolean, st struct<x: bigint, y: string>, l list<bigint>, m map<string, bigint>,"
+    " bin binary, id uuid"
+)
+TEXTS = ["abc", "ABC", "x%", "", "é", "a\\%", "10", "2024-01-02"]
+DAYS = [date(2023, 12, 31), date(2024, 1, 1), date(2024, 1, 2), date(2024, 2, 29)]
+TIMES = [*(datetime(day.year, day.month, day.day) for day in DAYS), datetime(2024, 1, 2, 13, 59, 59, 999_999)]
+
+
+def random_row(random):
+    """Every column null now and then, and otherwise a value that some condition asks for."""
+    choices = {
+        "i": range(-3, 25),
+        "small": range(-3, 4),
+        "f": [0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 2.0, 0.1],
+        "r": [0.0, -0.0, 0.5, math.nan, 0.1],
+        "s": TEXTS,
+        "ts": TIMES,
+        "at_utc": TIMES,
+        "d": DAYS,
+        "money": [Decimal("1.10"), Decimal("-0.01"), Decimal("2.20")],
+        "b": [True, False],
+        "st": [{"x": x, "y": y} for x in (None, 1, 2) for y in (None, *TEXTS)],
+        "l": [[], [None], [1], [2, 1], [1, 2, 3]],
+        "m": [[], [("a", 1)], [("a", 2), ("b", 1)]],
+        "bin": [b"", b"\1", b"\xff"],
+        "id": [bytes(16), b"\xff" * 16],
+    }
+    return {name: None if random.random() < 0.15 else random.choice(values) for name, values in choices.items()}
+
+
+CONSTANTS = [
+    "f < 1.0::double", "i = 1::int", "r = 0.1::float", "r = 0.1", "i = 1+1", "i between 1 and 1+1", "1 = 1", "1 = 0",
+    "NULL::boolean", "i = true", "b = 1", r"bin = '\x01'::blob", "i in (1, 1 + 1, NULL)", "i = '1'",
+    "money = 1.1::double",
+]  # fmt: skip
+TIMES_OF = [
+    "ts >= now() - interval '3 days'", "ts < now()", "d < current_date", "d = date '2024-01-01' + 1",
+    "at_utc <= now()",
+    "ts >= date '2024-01-01' + interval 1 day", "ts::date = '2024-01-02'", "date_trunc('month', ts) = '2024-01-01'",
+    "year(ts) = 2024", "extract(month from d) = 1", "hour(at_utc) < 12", "d = ts", "ts > today()",
+]  # fmt: skip
+COMPUTED = [
+    "i + 1 = 2", "i % 2 = 0", "-i < 0", "money * 2 = 2.2", "i = small", "i < small", "f <> f", "f = f", "f > 1 + 0",
+    "lower(s) = 'abc'", "upper(s) > 'A'", "length(s) = 3", "s ilike 'a%'", "s ~ 'a.*'", "contains(s, 'b')",
+    "s || 'x' = 'abcx'",
+    r"s like 'a\%'", r"s like '%\%'", "coalesce(i, 0) = 0", "nullif(i, 1) is null", "abs(i) = 2", "isinf(f)",
+    "round(f) = 2",
+    "case when i > 3 then b else s = 'abc' end", "i = any([1, 2])", "try_cast(s as int) = 10",
+    "i is distinct from small",
+    "s collate nocase = 'abc'", "f + 0 <= 'nan'::double", "f * 1 = 'nan'", "id::varchar like '0%'", "not (i + 0 > 5)",
+]  # fmt: skip
+NESTED = [
+    "st['x'] = 1", "st.x + 1 > 2", "l[1] = 2", "list_contains(l, 1)", "m['a'] = 1", "len(l) = 1",
+    "st.y = 'abc' or b::int = 1",
+    "len(list_filter(l, x -> x > 2)) > 0", "st = {'x': 1, 'y': 'abc'}",
+]  # fmt: skip
+MIXED = [
+    "ts >= '2024-01-01' and lower(s) = 'abc'", "(i = 1 and lower(s) = 'abc') or i = 21",
+    "not (i = 1 or lower(s) = 'abc')",
+    "i > 1.5 or lower(s) = 'abc'", "I = 1 and S = upper(s)", "i = 1 and b = 1 -- a comment", "f >= 1 and f + 0 = f",
+]  # fmt: skip
+
+
+def make_lake(name, files):
+    lake = underlay.connect(f"memory://{name}", registry="none")
+    table = lake.create_table("a.b", COLUMNS)
+    number = 0
+    for rows in files:
+        numbered = [{"k": number + at, **row} for at, row in enumerate(rows)]
+        number += len(rows)
+        table.append(pa.Table.from_pylist(numbered, table.schema))
+    return lake, table
+
+
+def by_sql(lake, where):
+    return [key for (key,) in lake.sql(f"SELECT k FROM a.b WHERE {where}\nORDER BY k").fetchall()]
+
+
+@pytest.fixture(scope="module")
+def random_lake():
+    random = Random(14)
+    return make_lake("random", [[random_row(random) for _ in range(60)] for _ in range(3)])
+
+
+@pytest.mark.parametrize("where", [*CONSTANTS, *TIMES_OF, *COMPUTED, *NESTED, *MIXED])
+def test_scan_and_count_answer_as_sql_does(where, random_lake):
+    lake, table = random_lake
+    expected = by_sql(lake, where)
+    assert table.scan(["k"], where).to_arrow()["k"].to_pylist() == expected
+    assert table.count(where) == len(expected)
+    assert table.plan(["k"], where).count() in (None, len(expected))
+
+
+@pytest.fixture(scope="module")
+def table():
+    _, table = make_lake("months", [])
+    for month in (1, 2, 3):
+        days = [datetime(2024, month, day) for day in range(1, 11)]
+        rows = {"k": range(month * 10, month * 10 + 10), "i": range(10), "ts": days, "d": days, "s": ["abc", "x"] * 5}
+        missing = {name: pa.nulls(10, table.schema.field(name).type) for name in table.schema.names if name not in rows}
+        given_rows = {name: pa.array(values, table.schema.field(name).type) for name, values in rows.items()}
+        table.append(pa.table({**missing, **given_rows}).select(table.schema.names))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("where", "blocks"),
+    [
+        ("ts >= '2024-02-01' and lower(s) = 'abc'", 2),
+        ("d = date '2024-01-31' + 1", 1),
+        ("ts >= now() - interval '3 days'", 0),
+        ("d > current_date", 0),
+        ("k + 1 = 12", 1),
+        ("1 = 0", 0),
+        ("1 = 1", 3),
+        ("(k = 10 and lower(s) = 'abc') or k = 30", 2),
+        ("not (k < 30 or lower(s) = 'abc')", 1),
+        ("lower(s) = 'abc'", 3),
+        ("K = 1::bigint + 9", 1),
+    ],
+)
+def test_what_is_understood_of_a_condition_prunes(where, blocks, table):
+    assert table.plan(None, where).kept.blocks == blocks
+
+
+@pytest.mark.parametrize(("where", "rows"), [(None, 30), ("1 = 1", 30), ("i = 1", 3), ("i + 1 = 2", 3)])
+def test_a_scan_of_no_columns_has_all_rows_that_match(where, rows, table):
+    found = table.scan([], where).to_arrow()
+    assert (found.num_rows, found.num_columns) == (rows, 0)
+
+
+def test_rows_come_in_the_order_of_the_table(table):
+    assert table.scan(["k"], "k % 3 = 0 and lower(s) <> ''").to_arrow()["k"].to_pylist() == list(range(12, 40, 3))
+
+
+def test_a_plan_with_a_rest_counts_nothing_and_says_what_is_left(table):
+    plan = table.plan(None, "ts >= '2024-02-01' and lower(s) = 'abc'")
+    assert (plan.count(), plan.minimum("k"), plan.maximum("k")) == (None, None, None)
+    assert plan.explain().endswith("rows are then filtered by: ts >= '2024-02-01' and lower(s) = 'abc'")
+    assert "lower(s)" in repr(table.scan(where="lower(s) = 'abc'"))
+
+
+def test_a_condition_without_columns_is_exact(table):
+    assert table.plan(None, "1 + 1 = 2").count() == 30
+    assert table.plan(None, "1 + 1 = 3").count() == 0
+
+
+def test_the_time_is_one_moment_for_all_rows(table, monkeypatch):
+    query = table.query(["k"], "ts < now() and d < current_date and s <> 'now()'")
+    assert "now()" not in query.rest.text.replace("'now()'", "")
+    assert "current_date" not in query.rest.text
+    assert len(query.table()) == 30
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "exists(select 1)", "i in (select 1)", "i = (select 1)", "count(*) > 1", "sum(i) > 1",
+        "row_number() over () = 1",
+        "random() < 0.5", "nextval('s') = i", "* > 1", "columns(*) > 1", "columns('k|i') > 1", "#1 > 1",
+        "i = ?", "i = $1",
+        "read_text('/etc/passwd') is null", "write_log('x') is null", "unnest([true])",
+        "sleep_ms(1) is null and i = 1",
+    ],
+)  # fmt: skip
+def test_what_is_no_question_about_one_row_is_refused_with_a_hint(where, table):
+    with pytest.raises(BadPredicate) as caught:
+        table.scan(where=where)
+    assert "lake.sql" in caught.value.hint
+
+
+@pytest.mark.parametrize("where", ["i = 1) or (1 = 1", "lower(s) = 'a'; drop table x", "lower(s) = 'a", "nosuch(i)"])
+def test_what_is_no_condition_is_refused(where, table):
+    with pytest.raises(BadPredicate):
+        table.scan(where=where)
+
+
+def test_a_literal_that_nobody_can_read_is_refused_in_our_words(table):
+    with pytest.raises(BadPredicate, match="i: a column of type int64 cannot be compared with str 'abc'"):
+        table.scan(where="i = 'abc'")
+
+
+def test_a_row_that_does_not_convert_is_an_error_of_the_scan(table):
+    with pytest.raises(BadPredicate, match="Conversion Error"):
+        table.scan(where="s::int = 1").to_arrow()
+
+
+@pytest.mark.parametrize("where", ["I = 1", "`i` = 1", '"I" = 1', "`I` + 1 = 2", "i = 1 AND `s` = upper('x') OR i = 1"])
+def test_names_are_found_in_any_case_and_in_backticks(where, table):
+    assert table.count(where) == 3
+
+
+@pytest.mark.parametrize("where", ["tss > '2024-01-01'", "lower(tss) = 'a'"])
+def test_a_name_that_is_not_there_gets_a_hint(where, table):
+    with pytest.raises(UnknownColumn) as caught:
+        table.scan(where=where).to_arrow()
+    assert caught.value.hint == "Did you mean ts?"
+
+
+def test_names_that_differ_in_case_only_are_told_apart_where_that_is_possible():
+    lake = underlay.connect("memory://cases", registry="none")
+    table = lake.create_table("a.b", 'i bigint, "I" bigint, j bigint')
+    table.append(pa.table({"i": [1], "I": [2], "j": [3]}))
+    assert (table.count("i = 1"), table.count("I = 2"), table.count("J = 3"), table.count("j + 1 = 4")) == (1, 1, 1, 1)
+    with pytest.raises(Unsupported, match="upper and lower case"):
+        table.count("i + 1 = 2")
+    schema = pa.schema([("ab", pa.int64()), ("AB", pa.int64())])
+    with pytest.raises(UnknownColumn, match="ab, AB"):
+        bind_where("Ab = 1", schema)
+
+
+def test_predicates_of_python_keep_the_case_of_their_names(table):
+    with pytest.raises(UnknownColumn):
+        table.scan(where=col("I") == 1).to_arrow()
+
+
+def test_a_fork_gets_an_engine_of_its_own(table, monkeypatch):
+    assert table.count("i + 1 = 2") == 3
+    engine, _ = condition._engine()
+    monkeypatch.setattr(condition.os, "getpid", lambda: -1)
+    assert condition._engine()[0] is not engine
+    assert table.count("i + 1 = 2") == 3
