@@ -141,8 +141,8 @@ def test_a_rejected_record_says_where_it_is_and_why():
     rows, rejected = take(data, reading(FIELDS[0], FIELDS[2]))
     assert rows == [{"id": 1, "zone": "a\r\nb"}, {"id": 4, "zone": "end"}]
     assert [(one.line, one.offset, one.reason, one.raw) for one in rejected] == [
-        (5, 24, "column id: 'x' is no value of type int32", b"x,JFK"),
-        (6, 31, "it has 1 fields instead of 2", b"2"),
+        (5, 24, "column id: 'x' is not a valid int32", b"x,JFK"),
+        (6, 31, "expected 2 fields, found 1", b"2"),
         (7, 34, "column id: null in a required column", b",EWR"),
         (8, 40, "byte 2 of it is not UTF-8", b"3,\xff"),
     ]
@@ -210,7 +210,7 @@ def test_columns_are_matched_by_name_and_the_policies_decide_on_others():
 
 def test_a_source_without_the_header_that_it_needs_is_unreadable():
     for data in (b"", b"\n\r\n", b"\xef\xbb\xbf"):
-        with pytest.raises(SourceUnreadable, match="there is no header"):
+        with pytest.raises(SourceUnreadable, match="is empty: a CSV file begins with a header"):
             take(data, reading(*FIELDS))
     with pytest.raises(SourceUnreadable, match="line 1, byte 0"):
         take("id,fare\n1,2\n".encode("utf-16"), reading(*FIELDS))

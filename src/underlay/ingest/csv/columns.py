@@ -20,7 +20,7 @@ from underlay.errors import SchemaMismatch, Unsupported
 from underlay.ingest.csv.records import Marks
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import check_names
-from underlay.ingest.rows.text_values import from_text, is_csv_type, is_text_type
+from underlay.ingest.rows.text_values import converter, is_csv_type, is_text_type
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks
 from underlay.schema.cast.adapt import adapt_column
 from underlay.schema.convert.arrow import to_arrow, to_arrow_type
@@ -137,4 +137,4 @@ def _read_type(type_: pa.DataType) -> pa.DataType:
 def _typed(column: AnyChunks, type_: pa.DataType) -> AnyChunks:
     if column.type == type_:
         return column
-    return column.cast(type_) if pa.types.is_float16(type_) else from_text(column, type_)
+    return column.cast(type_) if pa.types.is_float16(type_) else converter(type_)(column)

@@ -1,6 +1,6 @@
-"""The good rows of a block of CSV that does not fit as a whole, and why each other record is no row.
+"""The good rows of a block of CSV that does not fit as a whole, and why every other record is not a row.
 
-Records that are surely wrong are found first: bytes that are no UTF-8, another number of fields, texts that do not
+Records that are surely wrong are found first: bytes that are not UTF-8, a wrong number of fields, texts that do not
 convert, column by column. What is left is read as any block; if that fails too, its halves are, down to one record.
 """
 
@@ -79,8 +79,8 @@ class _Work:
         reasons: dict[int, str] = {}
 
         def skip(row: pyarrow.csv.InvalidRow) -> Literal["skip"]:
-            found = f"{row.actual_columns} fields instead of {row.expected_columns}"
-            reasons[int(left[(row.number or 1) - 1])] = f"it has {found}"
+            found = f"expected {row.expected_columns} fields, found {row.actual_columns}"
+            reasons[int(left[(row.number or 1) - 1])] = found
             return "skip"
 
         if not len(left):
@@ -94,7 +94,7 @@ class _Work:
             for row in bad_texts(column, type_).tolist():
                 value = shown(column[row].as_py())
                 reasons.setdefault(
-                    int(whole[row]), f"column {name}: {value} is no value of type {self.columns.type_of(name)}"
+                    int(whole[row]), f"column {name}: {value} is not a valid {self.columns.type_of(name)}"
                 )
         return reasons
 

@@ -31,6 +31,7 @@ from underlay.schema.convert.default import default_scalar
 from underlay.schema.types import Field
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_MISTYPED = re.compile(r"Expected `(.*?)`, got `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _UNDECODED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
@@ -81,7 +82,7 @@ class _Lines:
                 found.append(decode(lines[at]))
             except _UNDECODED as error:
                 self._refuse_new_column(str(error), block.line + at)
-                reasons[at] = str(error)
+                reasons[at] = _reason(str(error))
         return found, reasons
 
     def _refuse_new_column(self, problem: str, line: int) -> None:
@@ -101,7 +102,7 @@ class _Lines:
             except UNFIT:
                 for row in _unfit_rows(values, field):
                     value = msgspec.to_builtins(values[row], enc_hook=str)
-                    reasons.setdefault(row, f"column {field.name}: {shown(value)} is no value of type {field.type}")
+                    reasons.setdefault(row, f"column {field.name}: {shown(value)} is not a valid {field.type}")
         return arrays, reasons
 
     def _table(self, arrays: list[AnyArray], count: int) -> pa.Table:
@@ -109,6 +110,16 @@ class _Lines:
         if self.reading.source_column is None:
             return table
         return table.append_column(self.reading.source_column, pa.repeat(self.source, count))
+
+
+def _reason(problem: str) -> str:
+    """What msgspec says of a line, with the column first."""
+    found = _MISTYPED.fullmatch(problem)
+    if found is None:
+        return problem
+    wanted = found[1].removesuffix(" | null")
+    place = f"column {found[3]}: " if found[3] else ""
+    return f"{place}expected {wanted}, found {found[2]}"
 
 
 def _column(values: Values, field: Field) -> AnyArray:

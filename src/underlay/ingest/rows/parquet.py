@@ -47,22 +47,15 @@ def open_parquet(file: BufferedIOBase) -> pq.ParquetFile:
 def _read(
     parquet: pq.ParquetFile, exact: pq.ParquetFile, reading: RowRules, name: str, size: int
 ) -> Iterator[TakenRows]:
-    found = parquet.schema_arrow
-    own = [column for column in found.names if column != reading.source_column]
-    check_names(reading, own, name)
-    columns = [column for column in own if column in reading.schema.names]
-    check_types(found, columns, reading, name)
+    columns = check_columns(parquet.schema_arrow, reading, name)
     row = 1
     total = max(parquet.metadata.num_rows, 1)
     for batch, finer in _batches(parquet, columns, exact):
-        rows = _with_source(pa.Table.from_batches([batch]), reading, name)
+        rows = with_source(pa.Table.from_batches([batch]), reading, name)
         fitting, reasons = _fit(rows, reading, finer)
-        rejected = [
-            Rejected(line=row + at, offset=None, reason=reason, raw=_raw(rows.slice(at, 1)))
-            for at, reason in reasons.items()
-        ]
+        rejected = tuple(reject_row(rows, at, row, reason) for at, reason in reasons.items())
         row += batch.num_rows
-        yield TakenRows(rows=fitting, rejected=tuple(rejected), read_bytes=size * (row - 1) // total)
+        yield TakenRows(rows=fitting, rejected=rejected, read_bytes=size * (row - 1) // total)
 
 
 def _fit(rows: pa.Table, reading: RowRules, finer: dict[int, str]) -> tuple[pa.Table, dict[int, str]]:
@@ -106,27 +99,39 @@ def _numbers(column: AnyChunks) -> NDArray[np.int64]:
     return found
 
 
-def _with_source(rows: pa.Table, reading: RowRules, name: str) -> pa.Table:
+def with_source(rows: pa.Table, reading: RowRules, name: str) -> pa.Table:
+    """The rows with the column that holds the name of their source, where the table has one."""
     if reading.source_column is None:
         return rows
     return rows.append_column(reading.source_column, pa.repeat(name, rows.num_rows))
+
+
+def check_columns(found: pa.Schema, reading: RowRules, name: str) -> list[str]:
+    """The columns of a source that the table takes. Raises SchemaMismatch."""
+    own = [column for column in found.names if column != reading.source_column]
+    check_names(reading, own, name)
+    columns = [column for column in own if column in reading.schema.names]
+    check_types(found, columns, reading, name)
+    return columns
 
 
 def check_types(found: pa.Schema, columns: list[str], reading: RowRules, name: str) -> None:
     """Raise SchemaMismatch when one of these columns has a type that does not widen to the table's."""
     empty = pa.schema([found.field(column) for column in columns]).empty_table()
     try:
-        conform(_with_source(empty, reading, name), reading.schema)
+        conform(with_source(empty, reading, name), reading.schema)
     except UnderlayError as error:
         raise error.at(name) from None
 
 
-def _raw(row: pa.Table) -> bytes:
-    """The row as text, since its bytes lie in many places of the source."""
-    return " ".join(f"{name}={row.column(name).to_string()}" for name in row.schema.names).encode()[:RAW_BYTES]
+def reject_row(rows: pa.Table, at: int, first_row: int, reason: str) -> Rejected:
+    """A row that does not fit, as text: its bytes are spread over the source. `first_row` is the number of row 0."""
+    row = rows.slice(at, 1)
+    text = " ".join(f"{name}={row.column(name).to_string()}" for name in row.schema.names)
+    return Rejected(line=first_row + at, offset=None, reason=reason, raw=text.encode()[:RAW_BYTES])
 
 
 def _unreadable(error: Exception, name: str) -> SourceUnreadable:
     return SourceUnreadable(
-        "is no Parquet file that can be read", place=name, found=str(error).strip(), hint="It may be cut short."
+        "not a readable Parquet file", place=name, found=str(error).strip(), hint="It may be truncated."
     )

@@ -144,7 +144,7 @@ class Batch:
                 run=self._claims.run.id,
                 at_us=self._surroundings.now_us(),
                 sources=sources,
-                kind=settings.kind.name if settings.kind is not None else None,
+                kind=settings.kind,
                 staging=staging,
                 dialect=settings.dialect,
                 new_columns=settings.new_columns,

@@ -124,5 +124,5 @@ def _check(
     own = [name for name in columns.names if name != reading.source_column and name not in added]
     if own or not added:
         check_names(reading, own, uri)
-    if kind is FileFormat.PARQUET:
+    if kind in (FileFormat.PARQUET, FileFormat.ARROW):
         check_types(columns, [name for name in own if name in reading.schema.names], reading, uri)

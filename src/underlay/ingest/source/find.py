@@ -25,7 +25,7 @@ from underlay.store.store import Store, StoredObject
 
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
-SAME_SCHEME = {"s3a": "s3"}
+_SAME_SCHEME = {"s3a": "s3"}
 """Schemes that are other names of one."""
 
 
@@ -51,6 +51,21 @@ def find_sources(
     return [found[uri] for uri in sorted(found)]
 
 
+def source_options(
+    patterns: Iterable[str], given: Mapping[str, Option], lake_url: str, lake_options: Mapping[str, Option]
+) -> Mapping[str, Option]:
+    """The options of the stores of sources: those given, else the lake's when all remote sources have its scheme."""
+    own = lake_url.partition("://")[0]
+    schemes = {scheme for pattern in patterns if (scheme := _scheme(pattern)) is not None}
+    return lake_options if not given and schemes == {own} else given
+
+
+def _scheme(pattern: str) -> str | None:
+    """Of a remote source, None for a path."""
+    scheme, separator, _ = pattern.partition("://")
+    return _SAME_SCHEME.get(scheme, scheme) if separator and scheme != LOCAL else None
+
+
 def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Source]:
     if not pattern:
         raise InvalidRequest("an empty path names no source")
@@ -61,7 +76,7 @@ def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders
         return _expand_local(_path_of(pattern), whole_folders=whole_folders)
     if not separator:
         return _expand_local(os.path.expanduser(pattern), whole_folders=whole_folders)
-    return _expand_remote(f"{SAME_SCHEME.get(scheme, scheme)}://{rest}", options, whole_folders=whole_folders)
+    return _expand_remote(f"{_SAME_SCHEME.get(scheme, scheme)}://{rest}", options, whole_folders=whole_folders)
 
 
 def _path_of(url: str) -> str:
@@ -203,5 +218,5 @@ def _visible(names: Iterable[str], folder: str, pattern: str) -> Iterator[str]:
 
 def _is_folder(name: str) -> InvalidRequest:
     return InvalidRequest(
-        "is a folder, and no source", place=name, hint=f"Write {name.rstrip('/')}/ for all that lies below it."
+        "is a folder, not a file", place=name, hint=f"Write {name.rstrip('/')}/ for all files below it."
     )

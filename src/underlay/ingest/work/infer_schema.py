@@ -1,7 +1,7 @@
 """The columns of a table that is not there yet, from the beginnings of its first sources.
 
 Integers, floats, booleans, dates, times and instants are told by how they are written; a column without a value is
-text, since nothing is known of it. Parquet says its columns itself.
+text, since nothing is known of it. Parquet and Arrow declare their columns.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.csv
 
-from underlay.errors import SchemaMismatch, SourceUnreadable, Unsupported, from_os_error
+from underlay.errors import SchemaMismatch, SourceUnreadable, from_os_error
 from underlay.ingest.csv.blocks import Blocks
 from underlay.ingest.csv.header import read_header
 from underlay.ingest.csv.records import LINES, find_records, last_end
+from underlay.ingest.rows.arrow_ipc import arrow_schema
 from underlay.ingest.rows.bad_values import find_bad
 from underlay.ingest.rows.parquet import open_parquet
 from underlay.ingest.rows.reading import RECORD_BYTES, Dialect
@@ -47,7 +48,7 @@ def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:
         together = common(together, _as_text(own, texts), first, name)
     schema = without_nulls(together)
     for name, kind, own in found:
-        if kind is FileFormat.PARQUET:
+        if kind in (FileFormat.PARQUET, FileFormat.ARROW):
             _check_declared(schema, own, name)
     return schema
 
@@ -80,7 +81,7 @@ def without_nulls(schema: pa.Schema) -> pa.Schema:
 
 
 def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialect) -> pa.Schema:
-    """The columns of one source; null is the type of those without a value. Raises SourceUnreadable, Unsupported."""
+    """The columns of one source; null is the type of those without a value. Raises SourceUnreadable."""
     try:
         match kind:
             case FileFormat.PARQUET:
@@ -89,11 +90,12 @@ def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialec
                 return _guess_csv(Plain(file, name), kind, dialect)
             case FileFormat.JSON:
                 return _guess_json(Plain(file, name))
+            case FileFormat.ARROW:
+                return arrow_schema(Plain(file, name).arrow_file(), name)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise SourceUnreadable("its columns cannot be told", place=name, found=str(error).strip()) from None
     except OSError as error:
         raise from_os_error(error, name) from None
-    raise Unsupported("sources of this kind are not ingested", place=name, found=kind.name, hint="Use Parquet.")
 
 
 def _guess_csv(plain: Plain, kind: FileFormat, dialect: Dialect) -> pa.Schema:

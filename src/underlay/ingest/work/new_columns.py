@@ -12,11 +12,10 @@ from underlay.ingest.csv.records import LINES
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.source.decompressed import Plain
-from underlay.ingest.source.file_format import FileFormat
+from underlay.ingest.source.file_format import FileFormat, kind_of
 from underlay.ingest.source.pinned import open_pinned
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.infer_schema import common, decode_line, infer_one, without_nulls, written_type
-from underlay.ingest.work.source_rows import kind_in
 from underlay.ingest.work.work_unit import WorkUnit
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.convert.arrow import from_arrow
@@ -28,7 +27,7 @@ def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
 
     Of CSV the types are guessed from its beginning; of JSON from every line, since a key may come late.
     """
-    kind = kind_in(work, found)
+    kind = work.kind or kind_of(found.uri)
     with open_pinned(found, work.store_options) as file:
         if kind is FileFormat.JSON:
             return _from_lines(Plain(file, found.uri), reading)

@@ -65,8 +65,7 @@ def read_options(
 
 
 def _kind(name: str) -> FileFormat:
-    found = next((kind for kind in FileFormat if kind.name.lower() == name.lower()), None)
-    if found is None:
-        known = ", ".join(kind.name.lower() for kind in FileFormat if kind is not FileFormat.ARROW)
-        raise InvalidRequest("not a kind of source", found=name, expected=known)
-    return found
+    try:
+        return FileFormat(name.lower())
+    except ValueError:
+        raise InvalidRequest("not a format of sources", found=name, expected=", ".join(FileFormat)) from None

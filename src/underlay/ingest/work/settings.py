@@ -85,7 +85,5 @@ class Settings:
         if self.new_columns not in NEW_COLUMNS:
             expected = ", ".join(NEW_COLUMNS)
             raise InvalidRequest("not a policy for new columns", expected=expected, found=self.new_columns)
-        if self.kind is FileFormat.ARROW:
-            raise InvalidRequest("Arrow files are not ingested", hint="Use Parquet.")
         if self.batch_sources < 1 or self.batch_bytes < 1:
             raise InvalidRequest("a batch takes at least one source and one byte")

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from underlay.errors import SourceEmpty, SourceUnreadable
 from underlay.ingest.rows.reading import Rejected, RowRules, TakenRows
-from underlay.ingest.source.file_format import FileFormat, kind_of
+from underlay.ingest.source.file_format import kind_of
 from underlay.ingest.source.pinned import open_pinned
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.read_source import read_source
@@ -17,11 +17,6 @@ from underlay.ingest.work.work_unit import WorkUnit
 REJECTED_ROWS = 200_000
 REJECTED_BYTES = 64 << 20
 """What is kept of a source's rejected rows at most. One with more of them is not what it was taken for."""
-
-
-def kind_in(work: WorkUnit, found: Source) -> FileFormat:
-    """What a source of a work is. Raises InvalidRequest when its name does not say so, and nobody else does."""
-    return FileFormat[work.kind] if work.kind is not None else kind_of(found.uri)
 
 
 class SourceRows:
@@ -41,7 +36,7 @@ class SourceRows:
     def tables(self) -> Iterator[pa.Table]:
         """The rows, some at a time. A source without a byte has none. Raises what `read_source` does."""
         uri = self._found.uri
-        kind = kind_in(self._work, self._found)
+        kind = self._work.kind or kind_of(uri)
         with open_pinned(self._found, self._work.store_options) as file:
             try:
                 for taken in read_source(file, kind, self._reading, name=uri):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from underlay.change.rows.staged import Staged, Staging
 from underlay.ingest.rows.reading import Dialect
+from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.settings import NewColumnsPolicy
 from underlay.store.open import Option
@@ -22,8 +23,8 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     at_us: int
     """When the run read them, for rejected rows."""
     sources: tuple[Source, ...]
-    kind: str | None = None
-    """The name of a `Kind`; without it each source's name says so."""
+    kind: FileFormat | None = None
+    """The format of all sources; without it each one's name tells."""
     staging: Staging
     dialect: Dialect = msgspec.field(default_factory=Dialect)
     new_columns: NewColumnsPolicy = "error"
