@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.ingest.source_reading import reading, take
 from underlay.errors import InvalidRequest, SchemaMismatch, SourceUnreadable, Unsupported
 from underlay.ingest.csv.values import bad_texts
-from underlay.ingest.rows.reading import Dialect, NewColumns
+from underlay.ingest.rows.reading import Dialect
 
 FIELDS = [
     pa.field("id", pa.int32(), nullable=False),
@@ -194,12 +194,12 @@ def test_columns_are_matched_by_name_and_the_policies_decide_on_others():
     data = b"zone,tip,id\nJFK,\xc3\xa9,1\n"
     with pytest.raises(SchemaMismatch, match=r"trips, line 1: the table has no column tip"):
         take(data, reading(*fields))
-    ignoring = reading(*fields, new_columns=NewColumns.IGNORE, source_column="_source")
+    ignoring = reading(*fields, new_columns="ignore", source_column="_source")
     assert take(data, ignoring) == ([{"id": 1, "fare": None, "zone": "JFK", "_source": "trips"}], [])
     with pytest.raises(SchemaMismatch, match="id is missing"):
         take(b"zone\nJFK\n", reading(*fields))
     with pytest.raises(SchemaMismatch, match="no column is one of the table's"):
-        take(b"tip\n1\n", reading(("fare", pa.float64()), new_columns=NewColumns.IGNORE))
+        take(b"tip\n1\n", reading(("fare", pa.float64()), new_columns="ignore"))
     with pytest.raises(SchemaMismatch, match="id is there twice"):
         take(b"id,id\n1,1\n", reading(*fields))
     with pytest.raises(SchemaMismatch, match="Did you mean id"):

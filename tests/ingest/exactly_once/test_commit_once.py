@@ -18,7 +18,7 @@ from underlay.change.rows.staged import stage, staging_for
 from underlay.errors import ClaimLost, CommitConflict, CommitUnknown, InvalidRequest, SourceChanged
 from underlay.index.root import SourceRecord
 from underlay.ingest.exactly_once.claim import claim
-from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed, run_of
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome, commit_claimed, run_of
 from underlay.ingest.exactly_once.ledger import classify, sort_out
 from underlay.ingest.exactly_once.rejected_table import commit_rejected, open_rejected, recorded, reject
 from underlay.ingest.source.find import find_sources
@@ -113,7 +113,7 @@ def test_a_source_that_cannot_be_read_is_remembered_and_tried_again_when_asked(f
     with pytest.raises(InvalidRequest, match="do not hold the rows"):
         commit_claimed(claims, staged, outcomes[1:])
     for one in claims.found[:2]:  # one version for each, and the third is never settled
-        commit_claimed(claims, [], [Ingested(uri=one.uri, error="no header")])
+        commit_claimed(claims, [], [SourceOutcome(uri=one.uri, error="no header")])
     run.release()
     ledger = sort_out(table, table.head(), found)
     assert [one.record and (one.record.status, one.record.error) for one in ledger.failed] == [
@@ -138,7 +138,7 @@ def test_whoever_is_at_work_is_waited_for_until_it_is_heard_of_no_more(folder: P
     later = opened(LaterStore(store))
     taken = claim(begin(later), found)
     assert taken.found == found
-    outcomes = [Ingested(uri=one.uri) for one in first.found]
+    outcomes = [SourceOutcome(uri=one.uri) for one in first.found]
     with pytest.raises(ClaimLost) as lost:
         commit_claimed(first, [], outcomes)
     assert lost.value.uris == tuple(one.uri for one in found[:2])

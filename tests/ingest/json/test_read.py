@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.ingest.source_reading import reading, take
 from underlay.errors import SchemaMismatch
-from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.source.file_format import FileFormat
 from underlay.schema.table_schema import TableSchema
 
@@ -74,7 +74,7 @@ def test_a_key_that_the_table_does_not_have_is_an_error_with_its_line_or_ignored
         data = b'{"id":1}\n' + line + b"\n"
         with pytest.raises(SchemaMismatch, match=f'trips, line 2: the table has no column "?{name}"?'):
             take(data, reading(*fields), FileFormat.JSON)
-        rows, _ = take(data, reading(*fields, new_columns=NewColumns.IGNORE), FileFormat.JSON)
+        rows, _ = take(data, reading(*fields, new_columns="ignore"), FileFormat.JSON)
         assert [row["id"] for row in rows] == [1, 2]
 
 

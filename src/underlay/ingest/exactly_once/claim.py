@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from underlay.errors import Busy, CommitConflict, InvalidRequest, JobTakenOver
 from underlay.index.root import SourceRecord
-from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, Policy, sort_out
+from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, sort_out
 from underlay.ingest.exactly_once.replaced import check_replaceable
 from underlay.ingest.exactly_once.run import Run
+from underlay.ingest.rows.reading import ChangedPolicy
 from underlay.ingest.source.source import Source
 from underlay.table.commit.commit import commit
 from underlay.table.open_table import Head
@@ -56,7 +57,7 @@ def claim(
     run: Run,
     found: Sequence[Source],
     *,
-    policy: Policy = "error",
+    policy: ChangedPolicy = "error",
     retry_failed: bool = False,
     most: int = MOST,
 ) -> Claims:

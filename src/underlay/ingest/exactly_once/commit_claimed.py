@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged
 from underlay.errors import ClaimLost, InvalidRequest
@@ -29,14 +31,19 @@ ERROR_CHARACTERS = 500
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ingested:
-    """What became of one claimed source: its rows, or why it could not be read."""
+class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one source: its rows, why it could not be read, or columns that the table lacks.
+
+    Made by the worker that read the source, and handed up as it is.
+    """
 
     uri: str
     row_count: int = 0
     rejected_count: int = 0
+    """Of a source that failed because too many rows were rejected, their number; these rows are not recorded."""
     error: str | None = None
+    new_columns: bytes | None = None
+    """An Arrow schema, when columns have to be added before the source is read again; nothing of it was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +52,7 @@ class _Batch:
 
     claims: Claims
     staged: Sequence[Staged]
-    outcomes: Mapping[str, Ingested]
+    outcomes: Mapping[str, SourceOutcome]
     found: Mapping[str, Source]
     stores: FileStores
     seconds: float
@@ -54,7 +61,7 @@ class _Batch:
 def commit_claimed(
     claims: Claims,
     staged: Iterable[Staged],
-    outcomes: Iterable[Ingested],
+    outcomes: Iterable[SourceOutcome],
     *,
     stores: FileStores | None = None,
     seconds: float = 0.0,
@@ -161,7 +168,7 @@ def _is_done_by(run: str, record: SourceRecord | None, found: Source) -> bool:
     return record is not None and is_settled and record.owner == run and record.identity == found.identity
 
 
-def _record(found: Source, outcome: Ingested, claim: SourceRecord) -> SourceRecord:
+def _record(found: Source, outcome: SourceOutcome, claim: SourceRecord) -> SourceRecord:
     is_read = outcome.error is None
     return SourceRecord(
         uri=found.uri,
@@ -181,6 +188,6 @@ def _counts(batch: _Batch, replaced: int) -> dict[str, int]:
         "sources_failed": len(batch.outcomes) - len(read),
         "sources_replaced": replaced,
         "source_bytes": sum(batch.found[one.uri].size_bytes for one in read),
-        "rows_rejected": sum(one.rejected_count for one in batch.outcomes.values()),
+        "rows_rejected": sum(one.rejected_count for one in read),
         "duration_ms": round(batch.seconds * 1000),
     }

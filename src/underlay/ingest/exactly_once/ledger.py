@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
 
-from underlay.errors import InvalidRequest, SourceChanged
+from underlay.errors import SourceChanged
 from underlay.index.root import SourceRecord
+from underlay.ingest.rows.reading import ChangedPolicy
 from underlay.ingest.source.source import Source
 from underlay.runtime.process import is_gone
 from underlay.store.store import Store
@@ -26,9 +26,6 @@ from underlay.table.coordination.intent import Intent, decode_intent
 from underlay.table.coordination.liveness import Beacon, SeenBeacon, find_kept
 from underlay.table.open_table import Head, OpenTable
 
-Policy = Literal["error", "skip", "replace"]
-"""What becomes of a source whose content is another one than was ingested."""
-POLICIES: tuple[Policy, ...] = ("error", "skip", "replace")
 _READERS = 16
 _SHOWN = 3
 
@@ -62,10 +59,8 @@ class Ledger:
     failed: tuple[LedgerEntry, ...] = ()
     """This content could not be read before."""
 
-    def wanted(self, policy: Policy = "error", *, retry_failed: bool = False) -> list[LedgerEntry]:
+    def wanted(self, policy: ChangedPolicy = "error", *, retry_failed: bool = False) -> list[LedgerEntry]:
         """The sources to claim. Raises SourceChanged by the policy."""
-        if policy not in POLICIES:
-            raise InvalidRequest("not a policy for changed sources", expected=", ".join(POLICIES), found=policy)
         if self.changed and policy == "error":
             raise _changed(self.changed)
         again = [one for one in self.failed if policy == "replace" or not one.rows_there] if retry_failed else []
@@ -144,5 +139,5 @@ def _changed(entries: Sequence[LedgerEntry]) -> SourceChanged:
         f"{counted} ingested: {named}{more}",
         expected=first.record.identity if first.record else None,
         found=first.found.identity,
-        hint="Choose skip to leave their rows as they are, or replace to put new rows in place of the old ones.",
+        hint='Use --changed skip (in Python changed="skip") to keep the old rows, --changed replace to replace them.',
     )

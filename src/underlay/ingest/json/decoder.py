@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.rows.reading import RowRules
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
 
 _BITS = {TypeKind.INT8: 8, TypeKind.INT16: 16, TypeKind.INT32: 32, TypeKind.INT64: 64}
@@ -29,7 +29,7 @@ def json_fields(reading: RowRules) -> tuple[Field, ...]:
 
 def line_decoder(reading: RowRules) -> msgspec.json.Decoder[msgspec.Struct]:
     """A decoder of lines: structs with the columns in order, UNSET where a key is missing that has a default."""
-    is_closed = reading.new_columns is NewColumns.ERROR
+    is_closed = reading.new_columns != "ignore"
     members: list[tuple[str, Any, Any]] = []
     for at, field in enumerate(json_fields(reading)):
         form = _form(field.type, is_closed) | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from underlay.errors import NewColumn, SchemaMismatch
-from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.rows.reading import RowRules
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyField
 from underlay.schema.cast.conform import conform
@@ -44,7 +44,7 @@ def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
     if twice:
         raise SchemaMismatch(f"the column {format_column((twice[0],))} is there twice", place=place)
     new = [name for name in found if name not in known]
-    if new and reading.new_columns is NewColumns.ERROR:
+    if new and reading.new_columns != "ignore":
         raise new_column(new[0], known, place)
     missing = {name.casefold(): name for name in known if name not in found}
     if other := next((name for name in new if name.casefold() in missing), None):

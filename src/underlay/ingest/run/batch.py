@@ -2,15 +2,13 @@
 
 What others do meanwhile is answered by doing again what it concerns: works with sources whose claims were lost, without
 these; all works when the table's definition changed so that their rows must be looked at again.
-
-What all batches of an ingest have in common: what the user said, who does the work, and who is told of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
@@ -20,49 +18,21 @@ from underlay.change.define.evolve import add_columns
 from underlay.change.rows.staged import discard, staging_for
 from underlay.errors import Busy, ClaimLost, CommitConflict, CommitUnknown, TooManyRejected, UnderlayError
 from underlay.ingest.exactly_once.claim import Claims
-from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome, commit_claimed
 from underlay.ingest.exactly_once.rejected_table import SUFFIX, reject
 from underlay.ingest.exactly_once.replaced import source_column
-from underlay.ingest.run.results import Harvest
-from underlay.ingest.run.tally import IngestTally
+from underlay.ingest.run.results import BatchResults
+from underlay.ingest.run.summary import IngestTally
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.groups import group
 from underlay.ingest.work.new_columns import join_columns
 from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.settings import Settings
-from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, WorkUnit
-from underlay.ingest.work.workers import MakeWorkers, Workers
+from underlay.ingest.work.work_unit import WorkDone, WorkUnit
+from underlay.ingest.work.workers import Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.record import from_record
 from underlay.table.commit.constraints import is_stricter
-
-
-class Crew:
-    """Workers are hired when there is something to do, and stay."""
-
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        make_workers: MakeWorkers,
-        tally: IngestTally,
-        progress: IngestProgress,
-        stores: FileStores,
-    ) -> None:
-        self.settings = settings
-        self.tally = tally
-        self.progress = progress
-        self.stores = stores
-        self.workers: Workers | None = None
-        """Who was hired."""
-        self._make_workers = make_workers
-
-    def hire(self, size_bytes: int, sources: int) -> Workers:
-        """Workers for so much, or those that there are."""
-        if self.workers is None:
-            self.workers = self._make_workers(size_bytes, sources)
-        return self.workers
-
 
 _ATTEMPTS = 20
 """How often a batch may be disturbed by others."""
@@ -75,16 +45,27 @@ _HELD_BYTES = 8 << 20
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchContext:
+    """What all batches of an ingest share."""
+
+    settings: Settings
+    tally: IngestTally
+    progress: IngestProgress
+    stores: FileStores
+    """For files of the table outside the lake."""
+
+
 class Batch:
     """Claimed sources on their way into the table."""
 
-    def __init__(self, claims: Claims, crew: Crew, workers: Workers) -> None:
+    def __init__(self, claims: Claims, context: BatchContext, workers: Workers) -> None:
         self._claims = claims
-        self._crew = crew
+        self._context = context
         self._workers = workers
         self._surroundings = claims.run.revision.surroundings
         self._begun_at = self._surroundings.monotonic()
-        self._harvest = Harvest()
+        self._results = BatchResults()
         self._lost: list[Source] = []
         self._column_rounds = 0
         self._is_unknown = False
@@ -134,11 +115,11 @@ class Batch:
                 self._add_columns(lacking)
 
     def _unread(self) -> list[Source]:
-        read = {outcome.uri for outcome in self._harvest.outcomes()}
+        read = {outcome.uri for outcome in self._results.outcomes()}
         return [found for found in self._claims.found if found.uri not in read]
 
     def _works(self, found: Sequence[Source]) -> list[WorkUnit]:
-        settings, staging = self._crew.settings, staging_for(self._claims.head)
+        settings, staging = self._context.settings, staging_for(self._claims.head)
         return [
             WorkUnit(
                 run=self._claims.run.id,
@@ -158,20 +139,20 @@ class Batch:
         """Keep what a work made, and return the sources that need columns first."""
         lacking = [outcome for outcome in done.outcomes if outcome.new_columns is not None]
         read = tuple(outcome for outcome in done.outcomes if outcome.new_columns is None)
-        self._harvest.add(msgspec.structs.replace(done, outcomes=read))
+        self._results.add(msgspec.structs.replace(done, outcomes=read))
         told_early = self._size(lacking) if done.told_bytes else 0
         self._tell(read, told_bytes=done.told_bytes - told_early)
-        self._crew.progress.advanced(read_bytes=-told_early)
-        threshold = self._crew.settings.max_rejected
+        self._context.progress.advanced(read_bytes=-told_early)
+        threshold = self._context.settings.max_rejected
         if threshold is not None and threshold.rows is not None:
             self._check_rejected()
-        if self._harvest.unrecorded_bytes() > _HELD_BYTES:
+        if self._results.unrecorded_bytes() > _HELD_BYTES:
             self._record_rejected()
         return lacking
 
     def _tell(self, read: Iterable[SourceOutcome], *, told_bytes: int = 0, sign: int = 1) -> None:
         every = list(read)
-        self._crew.progress.advanced(
+        self._context.progress.advanced(
             sources=sign * len(every),
             rows=sign * sum(outcome.row_count for outcome in every),
             rejected=sign * sum(outcome.rejected_count for outcome in every),
@@ -192,27 +173,27 @@ class Batch:
             refused = {uri: "its columns are others each time it is read" for uri, _ in wanted}
         elif len(columns):
             add_columns(self._claims.run.table, columns)
-            self._crew.tally.add_columns(columns.names)
-        self._harvest.fail(refused.items())
+            self._context.tally.add_columns(columns.names)
+        self._results.fail(refused.items())
         self._look_again()
 
     def _record_rejected(self) -> None:
         """Commit the rejected rows of the sources that were read, which has to come before their rows."""
-        uris, rows = self._harvest.unrecorded()
+        uris, rows = self._results.unrecorded()
         entries = tuple(entry for entry in self._claims.entries if entry.found.uri in uris)
         if entries:
-            self._repeat(lambda: reject(replace(self._claims, entries=entries), rows, stores=self._crew.stores))
-        self._harvest.recorded()
+            self._repeat(lambda: reject(replace(self._claims, entries=entries), rows, stores=self._context.stores))
+        self._results.recorded()
 
     def _check_rejected(self) -> None:
         """Raise TooManyRejected when the run has more than is allowed, once they are recorded."""
-        threshold, tally = self._crew.settings.max_rejected, self._crew.tally
-        outcomes = self._harvest.outcomes()
+        threshold, tally = self._context.settings.max_rejected, self._context.tally
+        outcomes = self._results.outcomes()
         rejected = tally.rejected_count + sum(outcome.rejected_count for outcome in outcomes)
         read = rejected + tally.row_count + sum(outcome.row_count for outcome in outcomes)
         if threshold is None or not threshold.is_exceeded(rejected, read):
             return
-        first = self._harvest.first_rejected
+        first = self._results.first_rejected
         self._record_rejected()
         table = self._claims.run.table.name
         raise TooManyRejected(
@@ -223,26 +204,20 @@ class Batch:
         )
 
     def _commit(self) -> None:
-        outcomes = self._harvest.outcomes()
-        ingested = [
-            Ingested(uri=one.uri, row_count=one.row_count, rejected_count=one.rejected_count)
-            if one.error is None
-            else Ingested(uri=one.uri, error=one.error)
-            for one in outcomes
-        ]
+        outcomes = self._results.outcomes()
         seconds = self._surroundings.monotonic() - self._begun_at
-        staged = [done.staged for done in self._harvest.done]
+        staged = [done.staged for done in self._results.done]
         self._may_delete = False  # from here on whatever interrupts may come after the commit
         try:
             done = self._repeat(
-                lambda: commit_claimed(self._claims, staged, ingested, stores=self._crew.stores, seconds=seconds)
+                lambda: commit_claimed(self._claims, staged, outcomes, stores=self._context.stores, seconds=seconds)
             )
         except CommitConflict:
             self._may_delete = not self._is_unknown
             raise
         found = {one.uri: one for one in self._claims.found}
-        self._crew.tally.commit(done.version, outcomes, found, [entry.found.uri for entry in self._claims.replaced])
-        self._crew.progress.committed(done.version)
+        self._context.tally.commit(done.version, outcomes, found, [entry.found.uri for entry in self._claims.replaced])
+        self._context.progress.committed(done.version)
 
     def _repeat(self, call: Callable[[], T]) -> T:
         """The same call again while the store does not say what became of it."""
@@ -270,7 +245,7 @@ class Batch:
 
     def _drop(self, uris: set[str] | None = None) -> None:
         """Forget works, all or those with these sources, and their files."""
-        dropped = self._harvest.drop(uris)
+        dropped = self._results.drop(uris)
         self._tell((outcome for done in dropped for outcome in done.outcomes), sign=-1)
         if self._may_delete:
             with suppress(UnderlayError):  # what is left is named by nobody, and swept

@@ -11,7 +11,7 @@ from underlay.errors import SourceEmpty
 from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, classify, sort_out
 from underlay.ingest.exactly_once.replaced import source_column
 from underlay.ingest.rows.parquet import check_types
-from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import check_names, drift, new_column
 from underlay.ingest.run.new_table import SAMPLES, columns_for, exists, look_into, spread
 from underlay.ingest.run.summary import SourceFailure
@@ -88,7 +88,7 @@ def _look_into(
     reading = RowRules(
         schema=schema,
         dialect=settings.dialect,
-        new_columns=NewColumns.ERROR if settings.new_columns == "error" else NewColumns.IGNORE,
+        new_columns="error" if settings.new_columns == "error" else "ignore",
         source_column=source_column(schema),
     )
     seen: list[tuple[str, pa.Schema]] = []

@@ -8,13 +8,14 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from underlay.change.rows.staged import Staged
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
 from underlay.ingest.exactly_once.rejected_table import no_rejected_rows
-from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, unpack_rows
+from underlay.ingest.work.work_unit import WorkDone, unpack_rows
 
 _SHOWN = 3
 
 
-class Harvest:
+class BatchResults:
     """Works that are done. Each source is in one of them; those that need columns first are in none."""
 
     def __init__(self) -> None:

@@ -8,12 +8,14 @@ others may ingest the same sources, and a watch that died is simply begun again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from underlay.errors import Busy, CommitUnknown, NotFound, Unavailable, UnderlayError
-from underlay.ingest.run.record import Keep
-from underlay.ingest.run.summary import Summary
-from underlay.ingest.run.watch_record import WatchRecord
+from underlay.ingest.run.record import Keep, asked_for, make_record, new_job, new_owner, put_record
+from underlay.ingest.run.summary import Summary, add
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.ready import Ready
 from underlay.ingest.source.source import Source
@@ -22,6 +24,10 @@ from underlay.table.open_table import OpenTable
 
 INTERVAL_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
+RENEWED_SECONDS = 60.0
+"""How often a record without news is put again."""
+_LIVES = 5
+"""Renewals after which a watch counts as lost: the last one may be late by a long look."""
 _PASSING = (Unavailable, Busy, CommitUnknown)
 
 Look = Callable[[Sequence[Source], Settings, Keep], Summary]
@@ -42,6 +48,64 @@ class Pace:
         """How long to wait, after so many looks in a row failed."""
         longest = max(LONGEST_PAUSE_SECONDS, self.interval_seconds)
         return float(min(self.interval_seconds * 2 ** min(failures, 16), longest))
+
+
+class WatchRecord:
+    """The one record of a watch: what all its looks did.
+
+    It is put when there is news, and once a minute otherwise. Failing to put it does not fail the watch.
+    """
+
+    def __init__(self, table: OpenTable, settings: Settings) -> None:
+        surroundings = table.lake.surroundings
+        self._table = table
+        self._surroundings = surroundings
+        self._begun_at = surroundings.monotonic()
+        self._put_at: float | None = None
+        self._is_new = False
+        self._version_count = 0
+        self._total = Summary(
+            table=table.name,
+            run=new_job(),
+            owner=new_owner(surroundings),
+            asked=asked_for(settings),
+            started_us=surroundings.now_us(),
+            seconds=0.0,
+            sources=0,
+        )
+
+    @property
+    def total(self) -> Summary:
+        """What all looks did so far."""
+        return replace(self._total, seconds=self._surroundings.monotonic() - self._begun_at)
+
+    def keep(self, table: OpenTable, summary: Summary, error: BaseException | None) -> None:
+        """Add what a look did."""
+        self._version_count += len(summary.versions)
+        self._total = add(self._total, summary)
+        self._is_new = True
+        self.renew()
+
+    def renew(self) -> None:
+        """Put the record, if something is new or a minute has passed. Nothing without a table."""
+        now = self._surroundings.monotonic()
+        if self._is_new or self._put_at is None or now - self._put_at >= RENEWED_SECONDS:
+            self._put(None, is_over=False)
+            self._put_at, self._is_new = now, False
+
+    def end(self, error: BaseException | None) -> None:
+        """Say how the watch ended; without an error it was told to stop."""
+        self._put(error or KeyboardInterrupt(), is_over=True)
+
+    def _put(self, error: BaseException | None, *, is_over: bool) -> None:
+        record = make_record(self.total, error, self._surroundings)
+        record = msgspec.structs.replace(record, version_count=self._version_count)
+        if not is_over:
+            record = msgspec.structs.replace(
+                record, state="watching", ttl_us=round(_LIVES * RENEWED_SECONDS * 1_000_000)
+            )
+        with suppress(UnderlayError):
+            put_record(self._table, record)
 
 
 class Watch:

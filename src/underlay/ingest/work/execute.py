@@ -20,12 +20,13 @@ from underlay.change.rows.staged import Staged, discard
 from underlay.errors import Damaged, InvalidRequest, NewColumn, NotFound, UnderlayError, Unsupported
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
 from underlay.ingest.exactly_once.rejected_table import rejected_rows
-from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.new_columns import find_new_columns
 from underlay.ingest.work.source_rows import SourceRows
-from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, WorkUnit, pack_rows
+from underlay.ingest.work.work_unit import WorkDone, WorkUnit, pack_rows
 from underlay.schema.record import from_record
 from underlay.store.store import Store
 from underlay.table.commit.commit import put_all
@@ -64,7 +65,7 @@ class _Worker:
         self._reading = RowRules(
             schema=from_record(work.staging.definition.schema),
             dialect=work.dialect,
-            new_columns=NewColumns.IGNORE if work.new_columns == "ignore" else NewColumns.ERROR,
+            new_columns=work.new_columns,
             source_column=work.source_column,
         )
         self._outcomes: list[SourceOutcome] = []

@@ -8,10 +8,10 @@ import msgspec
 import pyarrow as pa
 
 from underlay.change.rows.staged import Staged, Staging
-from underlay.ingest.rows.reading import Dialect
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
+from underlay.ingest.rows.reading import Dialect, NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.source.source import Source
-from underlay.ingest.work.settings import NewColumnsPolicy
 from underlay.store.open import Option
 
 
@@ -36,18 +36,6 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     def size_bytes(self) -> int:
         """Of the sources as they are stored."""
         return sum(one.size_bytes for one in self.sources)
-
-
-class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a source: its rows; why it could not be read; or columns that the table lacks."""
-
-    uri: str
-    row_count: int = 0
-    rejected_count: int = 0
-    """Of a source that failed, how many were too many, if that is why; they are not recorded."""
-    error: str | None = None
-    new_columns: bytes | None = None
-    """An Arrow schema, when the source has columns that are to be added first; then nothing of it was written."""
 
 
 class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
