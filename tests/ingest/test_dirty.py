@@ -14,7 +14,7 @@ from tests.ingest.lakes import COLUMNS, HEADER, NAME, ids, memory_lake, records,
 from underlay.change.define.define import define
 from underlay.errors import InvalidRequest, TooManyRejected
 from underlay.ingest.exactly_once.ledger import Ledger
-from underlay.ingest.work import source_rows
+from underlay.ingest.work import read_source
 from underlay.ingest.work.progress import NoProgress
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
@@ -164,12 +164,12 @@ def test_a_source_whose_name_says_nothing_fails_unless_its_kind_is_given(lake: L
 def test_a_source_of_which_very_many_rows_do_not_fit_fails(
     lake: LakeCatalog, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(source_rows, "REJECTED_ROWS", 100)
+    monkeypatch.setattr(read_source, "REJECTED_ROWS", 100)
     write_csv(folder, "wrong.csv", [6], ["a|b"] * 101)
     reason = reason_for(lake, folder, "wrong.csv")
-    assert reason.startswith("line 3: 101 rows do not fit the table")
+    assert reason.startswith("line 3: too many rows do not fit the table: 101 so far")
     assert "expected 4 fields, found 1" in reason
-    with pytest.raises(TooManyRejected, match=r"101 of 101 rows .*wrong\.csv, line 3: 101 rows do not fit"):
+    with pytest.raises(TooManyRejected, match=r"101 of 101 rows .*wrong\.csv, line 3: too many rows do not fit"):
         run(lake, f"{folder}/*", retry_failed=True, max_rejected=100)
 
 

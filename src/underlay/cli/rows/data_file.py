@@ -16,7 +16,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from underlay.errors import InvalidRequest, NewColumn, SchemaMismatch, Unsupported
-from underlay.ingest.rows.arrow_ipc import FILE_MAGIC
+from underlay.ingest.rows.columnar import FILE_MAGIC
 from underlay.ingest.rows.reading import Dialect, Rejected, RowRules
 from underlay.ingest.source.file_format import MAGIC_BYTES, FileFormat, codec_of, kind_of
 from underlay.ingest.source.find import find_sources

@@ -13,7 +13,6 @@ so that a claim, a failure or a crash never makes the table forget that rows of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from underlay.errors import SourceChanged
@@ -21,9 +20,9 @@ from underlay.index.root import SourceRecord
 from underlay.ingest.rows.reading import ChangedPolicy
 from underlay.ingest.source.source import Source
 from underlay.runtime.process import is_gone
-from underlay.store.store import Store
+from underlay.runtime.threads import side_by_side
 from underlay.table.coordination.intent import Intent, decode_intent
-from underlay.table.coordination.liveness import Beacon, SeenBeacon, find_kept
+from underlay.table.coordination.liveness import SeenBeacon, find_kept
 from underlay.table.open_table import Head, OpenTable
 
 _READERS = 16
@@ -96,8 +95,7 @@ def living_runs(head: Head, runs: Collection[str]) -> set[str]:
         return set()
     store, keys = head.revision.store, head.revision.keys
     names = sorted(runs)
-    with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
-        seen = list(pool.map(lambda name: _find(store, keys.intent(name)), names))
+    seen = side_by_side(lambda name: find_kept(store, keys.intent(name), decode_intent), names, _READERS)
     if not any(seen):
         return set()
     now = store.now()  # asked last, so that no intent is younger
@@ -106,10 +104,6 @@ def living_runs(head: Head, runs: Collection[str]) -> set[str]:
 
 def _is_alive(seen: SeenBeacon[Intent]) -> bool:
     return seen.is_alive and not (seen.record is not None and is_gone(seen.record.process))
-
-
-def _find(store: Store, key: str) -> Beacon[Intent] | None:
-    return find_kept(store, key, decode_intent)
 
 
 def _kind(found: Source, record: SourceRecord | None, living: Collection[str]) -> str:

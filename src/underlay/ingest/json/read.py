@@ -16,13 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from underlay.errors import SourceUnreadable
 from underlay.ingest.csv.blocks import Blocks, CsvBlock
 from underlay.ingest.csv.records import LINES
-from underlay.ingest.json.decoder import json_fields, line_decoder
-from underlay.ingest.json.values import Values, is_unset, to_array
-from underlay.ingest.rows.bad_values import UNFIT, find_bad
+from underlay.ingest.json.values import Values, is_unset, json_fields, line_decoder, to_array
+from underlay.ingest.rows.misfits import UNFIT, find_bad, fit
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows, shown
-from underlay.ingest.rows.row_errors import fit
 from underlay.ingest.rows.schema_drift import new_column
 from underlay.ingest.source.decompressed import Plain
 from underlay.schema.arrow_aliases import AnyArray, AnyScalar
@@ -38,11 +37,28 @@ _UNDECODED = (msgspec.MsgspecError, ValueError, RecursionError)
 def read_json(plain: Plain, reading: RowRules) -> Iterator[TakenRows]:
     """The rows of a source of JSON lines. An empty source has none. Raises SourceUnreadable, SchemaMismatch."""
     blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
-    blocks.begin()
+    check_lines(blocks.begin(), plain.name)
     lines = _Lines(decoder=line_decoder(reading), reading=reading, source=plain.name)
     for block in blocks.cut(LINES):
         rows, rejected = lines.read(block)
         yield TakenRows(rows=rows, rejected=rejected, read_bytes=plain.read_bytes())
+
+
+def check_lines(head: bytes, name: str) -> None:
+    """Raise SourceUnreadable when a source that begins so is one JSON array or a pretty-printed object."""
+    text = head.lstrip()
+    first, line_break, _ = text.partition(b"\n")
+    if text.startswith(b"["):
+        what, filter_ = "a JSON array", ".[]"
+    elif line_break and first.strip() == b"{":
+        what, filter_ = "a JSON object over several lines", "."
+    else:
+        return
+    raise SourceUnreadable(
+        f"this is {what}; Underlay reads JSON lines: one object per line",
+        place=name,
+        hint=f"Convert it with jq -c '{filter_}'.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from underlay.errors import SourceEmpty
 from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, classify, sort_out
 from underlay.ingest.exactly_once.replaced import source_column
-from underlay.ingest.rows.parquet import check_types
+from underlay.ingest.rows.columnar import check_types
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import check_names, drift, new_column
 from underlay.ingest.run.new_table import SAMPLES, columns_for, exists, look_into, spread
@@ -105,7 +105,7 @@ def _look_into(
         except SourceEmpty:
             continue
         except FAULTS as error:
-            problems.append(SourceFailure(uri=one.uri, reason=reason_of(error, one.uri)))
+            problems.append(SourceFailure(uri=one.uri, reason=reason_of(error, one.uri, settings.new_columns)))
     columns, refused = join_columns(seen, schema)
     if settings.new_columns == "add":
         problems += [SourceFailure(uri=uri, reason=reason) for uri, reason in refused.items()]

@@ -1,13 +1,13 @@
-"""Parquet as rows of a table: columns by name, widened exactly, some rows at a time.
+"""Parquet and Arrow IPC as rows of a table: columns by name, widened exactly, some rows at a time.
 
 A row is rejected for a null where the table requires a value, and for a value that does not fit when it is widened. A
-column of a type that does not widen to the table's refuses the source. Times of the old type INT96 are microseconds,
-since nanoseconds would end in 2262; a row with a finer one is rejected.
+column whose type does not widen to that of the table fails the source. Times of the deprecated Parquet type INT96 are
+read as microseconds, since nanoseconds would end in 2262; a row with a finer one is rejected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import SEEK_END, BufferedIOBase
 
 import numpy as np
@@ -16,12 +16,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from underlay.errors import SourceUnreadable, UnderlayError, from_os_error
+from underlay.ingest.rows.misfits import drop_rows, fit
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
-from underlay.ingest.rows.row_errors import drop_rows, fit
 from underlay.ingest.rows.schema_drift import check_names
 from underlay.schema.arrow_aliases import AnyChunks
 from underlay.schema.cast.conform import conform
 
+FILE_MAGIC = b"ARROW1"
+"""How an Arrow IPC file begins; a stream begins otherwise."""
 _BATCH_ROWS = 1 << 16
 _OLD_TIME = "INT96"
 _UNIT = "us"
@@ -33,10 +35,8 @@ def read_parquet(file: BufferedIOBase, reading: RowRules, name: str) -> Iterator
         size = file.seek(0, SEEK_END)
         with open_parquet(file) as parquet, pq.ParquetFile(pa.PythonFile(file, "r")) as exact:
             yield from _read(parquet, exact, reading, name, size)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise _unreadable(error, name) from None
-    except OSError as error:
-        raise (_unreadable(error, name) if error.errno is None else from_os_error(error, name)) from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise _unreadable(error, "Parquet file", name) from None
 
 
 def open_parquet(file: BufferedIOBase) -> pq.ParquetFile:
@@ -131,7 +131,46 @@ def reject_row(rows: pa.Table, at: int, first_row: int, reason: str) -> Rejected
     return Rejected(line=first_row + at, offset=None, reason=reason, raw=text.encode()[:RAW_BYTES])
 
 
-def _unreadable(error: Exception, name: str) -> SourceUnreadable:
-    return SourceUnreadable(
-        "not a readable Parquet file", place=name, found=str(error).strip(), hint="It may be truncated."
-    )
+def read_arrow(file: pa.NativeFile, reading: RowRules, name: str, read_bytes: Callable[[], int]) -> Iterator[TakenRows]:
+    """The rows of an Arrow IPC source. `read_bytes` tells how much of it is read. Raises SourceUnreadable,
+    SchemaMismatch."""
+    try:
+        schema, batches = _open(file)
+        columns = check_columns(schema, reading, name)
+        row = 1
+        for batch in batches:
+            batch.validate(full=True)  # Arrow trusts the offsets in a file; a damaged one would crash the process
+            rows = with_source(pa.Table.from_batches([batch]).select(columns), reading, name)
+            fitting, reasons = fit(rows, reading.schema)
+            rejected = tuple(reject_row(rows, at, row, reason) for at, reason in reasons.items())
+            row += batch.num_rows
+            yield TakenRows(rows=fitting, rejected=rejected, read_bytes=read_bytes())
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _unreadable(error, "Arrow IPC file or stream", name) from None
+
+
+def arrow_schema(file: pa.NativeFile, name: str) -> pa.Schema:
+    """The columns of an Arrow IPC source. Raises SourceUnreadable."""
+    try:
+        return _open(file)[0].remove_metadata()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _unreadable(error, "Arrow IPC file or stream", name) from None
+
+
+def _open(file: pa.NativeFile) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """A file needs random access; what is decompressed or piped in can only be a stream."""
+    if file.seekable():
+        is_file = file.read(len(FILE_MAGIC)) == FILE_MAGIC
+        file.seek(0)
+        if is_file:
+            opened = pa.ipc.open_file(file)
+            return opened.schema, (opened.get_batch(at) for at in range(opened.num_record_batches))
+    stream = pa.ipc.open_stream(file)
+    return stream.schema, iter(stream)
+
+
+def _unreadable(error: Exception, what: str, name: str) -> UnderlayError:
+    if isinstance(error, OSError) and error.errno is not None:
+        return from_os_error(error, name)
+    hint = "It may be truncated."
+    return SourceUnreadable(f"not a readable {what}", place=name, found=str(error).strip(), hint=hint)
