@@ -139,7 +139,7 @@ def test_a_source_that_changes_while_it_is_read_fails_as_a_whole_and_comes_next_
 
     done = run(lake, f"{folder}/*", progress=Meanwhile())
     assert (done.failed, ids(lake)) == (1, GOOD)
-    assert "changed while it was read" in done.failures[0].reason
+    assert "changed since it was found" in done.failures[0].reason
     assert run(lake, f"{folder}/*").row_count > 100_000
 
 

@@ -144,7 +144,7 @@ def test_a_rejected_record_says_where_it_is_and_why():
         (5, 24, "column id: 'x' is not a valid int32", b"x,JFK"),
         (6, 31, "expected 2 fields, found 1", b"2"),
         (7, 34, "column id: null in a required column", b",EWR"),
-        (8, 40, "byte 2 of it is not UTF-8", b"3,\xff"),
+        (8, 40, "byte 2 is not UTF-8", b"3,\xff"),
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_quote_that_never_ends_takes_the_rest_of_the_source_and_no_memory(bloc
         rows, rejected = take(begin + rest, how)
         assert rows == [{"id": 1, "zone": "JFK"}]
         assert [(one.line, one.offset) for one in rejected] == [(3, 14)]
-        assert "never ends" in rejected[0].reason
+        assert "never closed" in rejected[0].reason
 
 
 @pytest.mark.parametrize("block_bytes", [8, 9, 10, 11, 64])
@@ -221,7 +221,7 @@ def test_a_source_without_the_header_that_it_needs_is_unreadable():
 def test_a_header_that_does_not_end_or_is_none_is_unreadable():
     rows = b"1,2\n" * 50_000
     for first, problem in (
-        (b'"id,zone\n', "a quote in the header never ends"),
+        (b'"id,zone\n', "a quote in the header is never closed"),
         (b"id," + b"x" * 200_000 + b"\n", "field larger"),
     ):
         with pytest.raises(SourceUnreadable, match=problem):

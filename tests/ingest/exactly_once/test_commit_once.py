@@ -110,7 +110,7 @@ def test_a_source_that_cannot_be_read_is_remembered_and_tried_again_when_asked(f
     run = begin(table)
     claims = claim(run, found)
     staged, outcomes = work(claims)
-    with pytest.raises(InvalidRequest, match="do not hold the rows"):
+    with pytest.raises(InvalidRequest, match="number of staged rows differs from that of the sources"):
         commit_claimed(claims, staged, outcomes[1:])
     for one in claims.found[:2]:  # one version for each, and the third is never settled
         commit_claimed(claims, [], [SourceOutcome(uri=one.uri, error="no header")])
@@ -295,6 +295,6 @@ def test_rejected_rows_that_were_recorded_are_not_added_with_others(folder: Path
     twice = [*staged, stage(staging_for(before), table.lake.store, lambda: [tables[1]])]
     with pytest.raises(CommitConflict, match="recorded already"):
         commit_rejected(rejects, before, claims.run.id, {bad: 1, claims.found[0]: 1}, twice)
-    with pytest.raises(InvalidRequest, match="do not hold"):
+    with pytest.raises(InvalidRequest, match="number of staged rows differs"):
         commit_rejected(rejects, before, claims.run.id, {bad: 2}, staged)
     assert rejected(table.lake.store) == [("0001.txt", 2, b"bad 4")]

@@ -72,7 +72,7 @@ def test_a_source_whose_new_column_has_another_type_fails(lake: LakeCatalog, tmp
     assert (ids(lake), done.added_columns) == ([1, 4], ("more",))
     assert [one.reason.partition(" (")[0] for one in done.failures] == [
         "other sources and this one: a column has no type that holds the values of both sources",
-        "a column ID cannot be added, since there is id. Spark and others take upper and lower case for the same. "
+        "the column ID cannot be added beside id. Names that differ only in case are the same to Spark and others. "
         "Rename it in the source.",
     ]
 
@@ -103,7 +103,7 @@ def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(la
     done = run(lake, [tmp_path / "a.csv", tmp_path / "b.csv"], columns=COLUMNS, new_columns="add")
     assert (done.ingested, ids(lake)) == (1, [1])
     [failure] = done.failures
-    assert "a column _source cannot be added" in failure.reason
+    assert "the column _source cannot be added" in failure.reason
     (tmp_path / "a.csv").write_text("id\n1\n3\n")
     with pytest.raises(InvalidRequest, match="cannot be replaced"):
         run(lake, tmp_path / "a.csv", changed="replace")

@@ -40,7 +40,7 @@ def test_settings_may_be_given_instead_of_sources():
         ({"kind": "xlsx"}, "not a format of sources .*expected csv, tsv, json, parquet, arrow, found xlsx"),
         ({"changed": "perhaps"}, "not a value of changed .*expected error, skip, replace"),
         ({"new_columns": "perhaps"}, "not a value of new_columns .*expected error, ignore, add"),
-        ({"max_rejected": "many"}, "not a number of rejected rows"),
+        ({"max_rejected": "many"}, "not a limit for rejected rows"),
         ({"batch_sources": 0}, "at least one source"),
     ],
 )

@@ -55,7 +55,7 @@ class CsvColumns:
         columns = [_typed(found.column(name), type_) for name, type_ in types.items()]
         for name, column in zip(types, columns, strict=True):
             if not may_be_infinite and holds_infinite(column):
-                raise SchemaMismatch("a number may be too great", place=name)
+                raise SchemaMismatch("a number may be out of range", place=name)
             if pa.types.is_decimal(column.type):
                 column.validate(full=True)
         return pa.Table.from_arrays(columns, names=list(types))

@@ -1,4 +1,4 @@
-"""The header of a CSV source, and the delimiter that it shows."""
+"""The header of a CSV source, and the delimiter that is detected from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_header(
     if not text:
         raise SourceEmpty("is empty: a CSV file begins with a header", place=name)
     if find_quoted(first, marks).is_open:
-        raise SourceUnreadable("a quote in the header never ends", place=f"{name}, line 1", found=text[:40])
+        raise SourceUnreadable("a quote in the header is never closed", place=f"{name}, line 1", found=text[:40])
     try:
         names = next(_fields(text.decode(), marks))
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""CSV as rows: block by block at once, and record by record only where a block does not fit."""
+"""CSV as rows: block by block, and record by record only where a block does not fit."""
 
 from __future__ import annotations
 

@@ -38,13 +38,13 @@ _DATED = r"^[ \t]*[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9+:.TZ \t-]*$"
 
 
 def bad_texts(texts: AnyArray, type_: pa.DataType) -> Integers:
-    """The places of texts that are surely no values of a type. Nulls are values."""
+    """The positions of texts that are surely not values of a type. Nulls are values."""
     convert = converter(type_)
     try:
         return _beyond(texts, convert(texts))
     except UNFIT:
         alike = _is_alike(texts, type_)
-    # Most that is wrong does not even look like a value; the few others are found by halves.
+    # Most bad texts do not even look like a value; the others are found by bisection.
     values = _where(alike, texts)
     try:
         return np.union1d(np.flatnonzero(~alike), _beyond(values, convert(values)))
@@ -147,12 +147,12 @@ class _Work:
                 break
             except UnicodeDecodeError as error:
                 record = int(np.searchsorted(self.records.ends, at + error.start, side="right"))
-                found[record] = f"byte {at + error.start - int(self.records.begins[record])} of it is not UTF-8"
+                found[record] = f"byte {at + error.start - int(self.records.begins[record])} is not UTF-8"
                 at = int(self.records.ends[record])
         return found
 
     def unfit(self, left: Integers) -> dict[int, str]:
-        """Records with another number of fields, or with texts that are no values."""
+        """Records with a wrong number of fields, or with texts that are not values of their column."""
         reasons: dict[int, str] = {}
 
         def skip(row: pyarrow.csv.InvalidRow) -> Literal["skip"]:

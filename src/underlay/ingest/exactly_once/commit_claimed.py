@@ -27,7 +27,7 @@ from underlay.table.open_table import Head
 
 OPERATION = "ingest"
 ERROR_CHARACTERS = 500
-"""What is kept of the reason why a source could not be read: the root holds it."""
+"""How much of the reason of a failed source is kept: the root of the version holds it."""
 _SHOWN = 3
 
 
@@ -92,7 +92,7 @@ def commit_claimed(
 
 
 def check_claims(claims: Claims) -> None:
-    """Raise ClaimLost when a claim is another's in the newest version; the next moment it may be so all the same."""
+    """Raise ClaimLost when another run holds a claim in the newest version. It may be lost right after, too."""
     table, run = claims.run.table, claims.run.id
     records = table.snapshot(table.head()).find_sources([one.uri for one in claims.found])
     own = {uri for uri, record in records.items() if record.owner == run}
@@ -101,7 +101,7 @@ def check_claims(claims: Claims) -> None:
 
 
 def run_of(root: Root) -> str | None:
-    """The run that committed this version, None for a version that is no run's."""
+    """The run that committed this version, None for a version of something else."""
     owners = {record.owner for record in root.delta.sources} if root.operation == OPERATION else set()
     return min((owner for owner in owners if owner is not None), default=None)
 
@@ -109,11 +109,11 @@ def run_of(root: Root) -> str | None:
 def _check(batch: _Batch) -> None:
     foreign = batch.outcomes.keys() - batch.found.keys()
     if foreign:
-        raise InvalidRequest("a source is committed that was not claimed", found=min(foreign))
+        raise InvalidRequest("cannot commit a source that was not claimed", found=min(foreign))
     expected = sum(one.row_count for one in batch.outcomes.values() if one.error is None)
     if (rows := rows_of(batch.staged)) != expected:
         raise InvalidRequest(
-            "the staged files do not hold the rows of the sources",
+            "the number of staged rows differs from that of the sources",
             place=batch.claims.run.table.name,
             expected=f"{expected} rows",
             found=rows,
@@ -155,7 +155,7 @@ def _lost(claims: Claims, uris: Sequence[str], records: Mapping[str, SourceRecor
         place=claims.run.table.name,
         expected=claims.run.id,
         found=(record and record.owner) or "no claim",
-        hint="Nothing was changed. Do the work again without these sources.",
+        hint="Nothing was changed. Redo the work without these sources.",
     ).of(uris)
 
 

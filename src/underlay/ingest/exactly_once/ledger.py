@@ -1,4 +1,4 @@
-"""What a table knows of some sources: which are new, which it has, and who is at work on the others.
+"""What a table knows of some sources: which are new, which it has, and which other runs have claimed.
 
 A source's record in the tree says which content was ingested (`identity`) and, whatever its status, how many rows of
 the source are in the table now (`row_count`):
@@ -50,11 +50,11 @@ class Ledger:
     known: tuple[LedgerEntry, ...] = ()
     """Ingested, with this content."""
     changed: tuple[LedgerEntry, ...] = ()
-    """Ingested, with another content."""
+    """Ingested, with different content."""
     claimed: tuple[LedgerEntry, ...] = ()
-    """Another run that lives is at work on them."""
+    """Claimed by another live run."""
     takeable: tuple[LedgerEntry, ...] = ()
-    """Claimed by a run that is heard of no more; nothing of them is in the table."""
+    """Claimed by a run that died; nothing of them is in the table."""
     failed: tuple[LedgerEntry, ...] = ()
     """This content could not be read before."""
 

@@ -108,7 +108,7 @@ class _Lines:
             raise new_column(name, self.reading.schema.names, f"{self.source}, line {line}")
 
     def _arrays(self, columns: list[Values]) -> tuple[list[AnyArray], dict[int, str]]:
-        """The columns; and why rows are none of the table's, when their values do not convert."""
+        """The columns; and why rows do not fit, by position, when their values do not convert."""
         fields = json_fields(self.reading)
         arrays: list[AnyArray] = []
         reasons: dict[int, str] = {}

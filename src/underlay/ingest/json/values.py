@@ -119,14 +119,14 @@ def is_unset(values: Values) -> list[bool]:
 def _scalars(values: Values, type_: Scalar) -> AnyArray:
     arrow = to_arrow_type(type_)
     if type_.kind is TypeKind.DECIMAL:
-        # Arrow takes a decimal that is no number for null.
+        # Arrow would turn a decimal that is not a number into null.
         return pa.array([None if value is None else str(value) for value in values], pa.string()).cast(arrow)
     if type_.kind in _OWN_FORM or pa.types.is_integer(arrow):
         return pa.array(values, arrow)
     if pa.types.is_floating(arrow):
         found = pa.array(values, arrow)
         if holds_infinite(found):
-            raise ValueError(f"a number is too great for {type_}")
+            raise ValueError(f"a number is out of range for {type_}")
         return found
     return converter(arrow)(pa.array(values, pa.string()))
 

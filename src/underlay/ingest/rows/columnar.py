@@ -84,7 +84,7 @@ def _batches(
 
 
 def _finer_rows(times: pa.Table, exact: pa.Table) -> dict[int, str]:
-    """The rows with times that are no whole microseconds, by their place. `exact` has them in nanoseconds, of which
+    """The rows with times finer than microseconds, by position. `exact` has them in nanoseconds, of which
     those beyond an int64 are wrong by a multiple of 2**64."""
     found = {}
     for name in times.column_names:

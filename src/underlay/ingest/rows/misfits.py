@@ -41,7 +41,7 @@ def _converts(part: slice, convert: Callable[[slice], object]) -> bool:
 
 
 def null_rows(rows: pa.Table, schema: TableSchema) -> dict[int, str]:
-    """Why these rows are none of the table's, by their place: a required column is null."""
+    """Rows with a null in a required column, by position, and why."""
     reasons: dict[int, str] = {}
     for field in schema.fields:
         if not field.is_required or field.name not in rows.schema.names:
@@ -86,4 +86,4 @@ def _reason(row: pa.Table, schema: TableSchema) -> str:
     except SchemaMismatch as error:
         found = "" if error.found is None else f": {error.found}"
         return f"column {error.place}: {error.problem.removesuffix(' in row 0')}{found}"
-    return "it does not conform"
+    return "does not fit the table"

@@ -80,7 +80,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenRows:
-    """Rows of the table's schema in the source's order, and the records between them that are none."""
+    """Rows with the schema of the table in the order of the source, and the records between them that do not fit."""
 
     rows: pa.Table
     rejected: tuple[Rejected, ...]

@@ -1,4 +1,4 @@
-"""What an ingest would do, without doing it."""
+"""A dry run: what an ingest would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One ingest from beginning to end: which sources are meant, which of them are to be read, and batch after batch."""
+"""One ingest from beginning to end: find the sources, sort out which to read, and ingest them batch by batch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ingest(
     found: Sequence[Source] | None = None,
     keep: Keep = keep_record,
 ) -> Summary:
-    """Bring each source into the table once, and make the table when there is none.
+    """Bring each source into the table once, and create the table if it is missing.
 
     When nothing is to be read, no run begins, and `workers` is not asked; the tree of known sources is looked at, and
     nothing else. `stores` are for files of the table that lie elsewhere, `open_table` opens it as this process knows
@@ -161,7 +161,7 @@ def found_in(entries: Iterable[LedgerEntry]) -> list[Source]:
 
 
 def cut(found: Sequence[Source], most: int, most_bytes: int) -> Iterator[list[Source]]:
-    """The sources in parts of at most so many, and so many bytes; one that is larger is a part by itself."""
+    """The sources in parts of at most `most` sources and `most_bytes` bytes; a larger source is a part by itself."""
     part: list[Source] = []
     size = 0
     for one in found:

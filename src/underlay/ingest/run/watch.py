@@ -1,8 +1,8 @@
-"""Taking new sources as they come, until somebody says that it is enough.
+"""Watching: new sources are ingested as they arrive, until the watch is told to stop.
 
-At every look the sources that the patterns mean are listed anew; those that an earlier look settled cost nothing more.
-What fails for a while is tried again, and what fails for good ends the watch. It holds nothing between two looks, so
-others may ingest the same sources, and a watch that died is simply begun again.
+Every look lists the sources again; those that an earlier look settled cost nothing more. Transient errors are retried,
+others end the watch. It holds nothing between two looks, so others may ingest the same sources, and a watch that died
+is simply started again.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _PASSING = (Unavailable, Busy, CommitUnknown)
 Look = Callable[[Sequence[Source], Settings, Keep], Summary]
 """Ingests these sources, and tells how that ended."""
 OnTrouble = Callable[[UnderlayError, float], None]
-"""Told what failed, and after how many seconds it is tried again."""
+"""Told what failed, and after how many seconds it is retried."""
 
 
 class Ready:
-    """Remembers what is settled, in some hundred bytes for each source that is still found.
+    """Which sources to take: new, and no longer written to. Costs about a hundred bytes for each source that is found.
 
-    A local file is whole when it was the same at two looks, or was not written to for the time between two. Object
-    stores show whole objects only.
+    A local file is complete when two looks found it the same, or when it was not written to for an interval. Object
+    stores only show complete objects.
     """
 
     def __init__(self, interval_seconds: float) -> None:
@@ -49,11 +49,11 @@ class Ready:
         self._seen: dict[str, str] = {}
 
     def take(self, found: Sequence[Source], now_us: int) -> list[Source]:
-        """Those that are whole and not settled, in their order. What is found no more is forgotten."""
+        """Those that are complete and not settled, in order. Sources that are gone are forgotten."""
         marks = [_mark(one) for one in found]
         self._settled.intersection_update(marks)
         new = [one for one, mark in zip(found, marks, strict=True) if mark not in self._settled]
-        taken = [one for one in new if self._is_whole(one, now_us)]
+        taken = [one for one in new if self._is_complete(one, now_us)]
         self._seen = {one.uri: one.identity for one in new}
         return taken
 
@@ -65,7 +65,7 @@ class Ready:
         """Nothing is settled."""
         self._settled.clear()
 
-    def _is_whole(self, found: Source, now_us: int) -> bool:
+    def _is_complete(self, found: Source, now_us: int) -> bool:
         if local_path(found.uri) is None or self._seen.get(found.uri) == found.identity:
             return True
         return now_us - local_modified_us(found.identity) > self._interval_us
@@ -77,14 +77,14 @@ def _mark(found: Source) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often to look. `wait` waits so many seconds, and says whether the watch is to end."""
+    """How often to look. `wait` waits for a number of seconds, and returns whether the watch should end."""
 
     wait: Callable[[float], bool]
     interval_seconds: float = INTERVAL_SECONDS
     on_trouble: OnTrouble = lambda error, seconds: None
 
     def pause(self, failures: int) -> float:
-        """How long to wait, after so many looks in a row failed."""
+        """How long to wait after this many failed looks in a row."""
         longest = max(LONGEST_PAUSE_SECONDS, self.interval_seconds)
         return float(min(self.interval_seconds * 2 ** min(failures, 16), longest))
 
@@ -190,7 +190,7 @@ class Watch:
                 return
 
     def _look_once(self) -> Summary | None:
-        """What was done; None when there was nothing to tell."""
+        """What was done; None when there is nothing to report."""
         found = self._find()
         self._follow()
         taken = self._ready.take(found, self._table.lake.surroundings.now_us())
@@ -207,7 +207,7 @@ class Watch:
         return done if is_first or done.ingested or done.failed or done.skipped else None
 
     def _find(self) -> list[Source]:
-        """What the patterns mean now. That a folder is not there is a mistake at first, and may pass later."""
+        """The sources now. A missing folder is a mistake at first, and transient later."""
         try:
             return find_sources(self._settings.sources, self._settings.store_options, may_be_none=True)
         except NotFound as error:
@@ -216,7 +216,7 @@ class Watch:
             raise Unavailable(error.problem, place=error.place, hint=error.hint) from error
 
     def _follow(self) -> None:
-        """Another revision of the table knows other sources. One request, when the table is there."""
+        """Forget what is settled when the table has a new revision, which knows other sources. One request."""
         try:
             revision = self._table.head().revision.id
         except NotFound:

@@ -1,4 +1,4 @@
-"""The bytes of a source, decompressed, one piece at a time. A source that is cut short or damaged is an error."""
+"""The bytes of a source, decompressed piece by piece. A truncated or damaged source is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a table that is not there yet, from the beginnings of its first sources.
+"""Schema inference: the columns of a new table, from the beginnings of its first sources.
 
 Integers, floats, booleans, dates, times and instants are told by how they are written; a column without a value is
 text, since nothing is known of it. Parquet and Arrow declare their columns.
@@ -141,7 +141,7 @@ def _guess_json(plain: Plain) -> pa.Schema:
 
 
 def decode_line(line: bytes) -> object:
-    """What a line of JSON holds, None when it is none."""
+    """What a line of JSON holds, None when it is invalid."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -182,7 +182,7 @@ def _check_declared(schema: pa.Schema, own: pa.Schema, name: str) -> None:
     refused = drift(from_arrow(schema), own).refused
     if refused:
         raise SchemaMismatch(
-            f"the column {refused[0]} has another type in another source",
+            f"the column {refused[0]} has a different type in another source",
             place=name,
             expected=schema.field(refused[0]).type,
             found=own.field(refused[0]).type,

@@ -35,11 +35,11 @@ class Threshold:
         except ValueError:
             found = cls(rows=-1)
         if (found.rows or 0) < 0 or not 0 <= (found.fraction or 0.0) <= 1:
-            raise InvalidRequest("not a number of rejected rows", found=text, expected="such as 1000 or 5%")
+            raise InvalidRequest("not a limit for rejected rows", found=text, expected="such as 1000 or 5%")
         return found
 
     def is_exceeded(self, rejected: int, read: int) -> bool:
-        """Whether so many rejected rows, of so many that were read, are too many."""
+        """Whether this many rejected rows, of all that were read, are too many."""
         if self.rows is not None:
             return rejected > self.rows
         return self.fraction is not None and rejected > self.fraction * read

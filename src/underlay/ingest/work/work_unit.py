@@ -1,4 +1,4 @@
-"""A part of a batch: sources that one worker reads, and what it hands back. Both travel as bytes."""
+"""A unit of work: sources that one worker reads, and what it hands back. Both travel as bytes."""
 
 from __future__ import annotations
 
