@@ -13,8 +13,8 @@ from underlay.index.root import SourceRecord
 from underlay.index.sources.tree import scan_all
 from underlay.ingest.run.ingest import ingest
 from underlay.ingest.run.summary import Summary
-from underlay.ingest.work.options import Options, read_options
 from underlay.ingest.work.progress import IngestProgress
+from underlay.ingest.work.settings import Options, make_settings
 from underlay.ingest.work.workers import LocalWorkers, MakeWorkers
 from underlay.store import Store, open_store
 from underlay.table.catalog.lake import LakeCatalog
@@ -45,7 +45,7 @@ def run(
     """Ingest into the table, with one thread and the columns above unless said otherwise."""
     options = {"columns": COLUMNS, **options}
     make = workers or (lambda size, count: LocalWorkers(lake.store, progress=progress, parallelism=1))
-    return ingest(lake, NAME, read_options(sources, **options), workers=make, progress=progress)
+    return ingest(lake, NAME, make_settings(sources, **options), workers=make, progress=progress)
 
 
 def write_csv(folder: Path, name: str, ids: Sequence[int], bad: Sequence[str] = ()) -> Path:

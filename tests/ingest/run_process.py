@@ -23,7 +23,7 @@ import pyarrow as pa
 from tests.ingest.lakes import COLUMNS, NAME, ids, lake_at, rejected
 from underlay.ingest.run.ingest import ingest
 from underlay.ingest.run.summary import Summary
-from underlay.ingest.work.options import read_options
+from underlay.ingest.work.settings import make_settings
 from underlay.ingest.work.workers import LocalWorkers
 from underlay.store import Store, open_store
 from underlay.store.testing.wrapper import Request, StoreMethod, StoreWrapper
@@ -62,7 +62,7 @@ def in_child(work: Callable[[], object]) -> int:
 def ingest_all(store: Store, folder: str, batch: int) -> Summary:
     """With the surroundings of a real process: nobody's clock is turned."""
     lake = LakeCatalog(store)
-    settings = read_options(f"{folder}/*", columns=COLUMNS, batch_sources=batch)
+    settings = make_settings(f"{folder}/*", columns=COLUMNS, batch_sources=batch)
     return ingest(lake, NAME, settings, workers=lambda size, count: LocalWorkers(store))
 
 

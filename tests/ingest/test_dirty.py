@@ -14,7 +14,7 @@ from tests.ingest.lakes import COLUMNS, HEADER, NAME, ids, memory_lake, records,
 from underlay.change.define.define import define
 from underlay.errors import InvalidRequest, TooManyRejected
 from underlay.ingest.exactly_once.ledger import Ledger
-from underlay.ingest.work import source_rows
+from underlay.ingest.work import read_source
 from underlay.ingest.work.progress import NoProgress
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
@@ -74,8 +74,8 @@ def test_rows_that_are_none_are_rejected_with_their_places_and_the_others_come(l
     reasons = {
         row["line"]: str(row["reason"]) for row in rows(lake, "taxi.trips_rejected") if "csv" in str(row["source"])
     }
-    assert reasons[3] == "column day: '2023-02-29' is no value of type date"
-    assert reasons[5] == "it has 3 fields instead of 4"
+    assert reasons[3] == "column day: '2023-02-29' is not a valid date"
+    assert reasons[5] == "expected 4 fields, found 3"
 
 
 def test_a_gzip_file_that_is_cut_short_fails_as_a_whole(lake: LakeCatalog, folder: Path):
@@ -87,7 +87,7 @@ def test_a_gzip_file_that_is_cut_short_fails_as_a_whole(lake: LakeCatalog, folde
 def test_a_parquet_file_that_is_cut_short_fails_as_a_whole(lake: LakeCatalog, folder: Path):
     data = (folder / "z.parquet").read_bytes()
     (folder / "cut.parquet").write_bytes(data[:-50])
-    assert "is no Parquet file that can be read" in reason_for(lake, folder, "cut.parquet")
+    assert "not a readable Parquet file" in reason_for(lake, folder, "cut.parquet")
 
 
 def test_a_parquet_file_with_a_damaged_page_fails_as_a_whole(lake: LakeCatalog, folder: Path):
@@ -96,7 +96,7 @@ def test_a_parquet_file_with_a_damaged_page_fails_as_a_whole(lake: LakeCatalog, 
     data = bytearray(path.read_bytes())
     data[len(data) // 2 : len(data) // 2 + 5000] = bytes(5000)
     path.write_bytes(data)
-    assert "is no Parquet file that can be read" in reason_for(lake, folder, "torn.parquet")
+    assert "not a readable Parquet file" in reason_for(lake, folder, "torn.parquet")
 
 
 def test_an_empty_source_is_done_with_no_rows(lake: LakeCatalog, folder: Path):
@@ -139,7 +139,7 @@ def test_a_source_that_changes_while_it_is_read_fails_as_a_whole_and_comes_next_
 
     done = run(lake, f"{folder}/*", progress=Meanwhile())
     assert (done.failed, ids(lake)) == (1, GOOD)
-    assert "changed while it was read" in done.failures[0].reason
+    assert "changed since it was found" in done.failures[0].reason
     assert run(lake, f"{folder}/*").row_count > 100_000
 
 
@@ -156,7 +156,7 @@ def test_a_source_that_vanishes_before_it_is_read_fails(lake: LakeCatalog, folde
 
 def test_a_source_whose_name_says_nothing_fails_unless_its_kind_is_given(lake: LakeCatalog, folder: Path):
     (folder / "notes").write_text(HEADER + "6,,,\n")
-    assert "does not say what it holds" in reason_for(lake, folder, "notes")
+    assert "the format cannot be told from the name" in reason_for(lake, folder, "notes")
     assert run(lake, folder / "notes", kind="csv", retry_failed=True).ingested == 1
     assert ids(lake) == [*GOOD, 6]
 
@@ -164,12 +164,12 @@ def test_a_source_whose_name_says_nothing_fails_unless_its_kind_is_given(lake: L
 def test_a_source_of_which_very_many_rows_do_not_fit_fails(
     lake: LakeCatalog, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(source_rows, "REJECTED_ROWS", 100)
+    monkeypatch.setattr(read_source, "REJECTED_ROWS", 100)
     write_csv(folder, "wrong.csv", [6], ["a|b"] * 101)
     reason = reason_for(lake, folder, "wrong.csv")
-    assert reason.startswith("line 3: 101 rows do not fit the table")
-    assert "it has 1 fields instead of 4" in reason
-    with pytest.raises(TooManyRejected, match=r"101 of 101 rows .*wrong\.csv, line 3: 101 rows do not fit"):
+    assert reason.startswith("line 3: too many rows do not fit the table: 101 so far")
+    assert "expected 4 fields, found 1" in reason
+    with pytest.raises(TooManyRejected, match=r"101 of 101 rows .*wrong\.csv, line 3: too many rows do not fit"):
         run(lake, f"{folder}/*", retry_failed=True, max_rejected=100)
 
 

@@ -18,11 +18,10 @@ from underlay.change.define.define import define
 from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged, stage, staging_for
 from underlay.ingest.exactly_once.claim import Claims, claim
-from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed
-from underlay.ingest.exactly_once.ledger import Policy
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome, commit_claimed
 from underlay.ingest.exactly_once.rejected_table import reject, rejected_rows
 from underlay.ingest.exactly_once.run import Run, begin_run
-from underlay.ingest.rows.reading import Rejected
+from underlay.ingest.rows.reading import ChangedPolicy, Rejected
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.pinned import open_pinned
 from underlay.ingest.source.source import Source
@@ -81,7 +80,7 @@ def read(found: Source, run: str, options: Mapping[str, Option] | None = None) -
     return rows, rejected_rows(found, bad, run, datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def work(claims: Claims, options: Mapping[str, Option] | None = None) -> tuple[list[Staged], list[Ingested]]:
+def work(claims: Claims, options: Mapping[str, Option] | None = None) -> tuple[list[Staged], list[SourceOutcome]]:
     """Read and stage what is claimed, and record what is rejected."""
     table, run = claims.run.table, claims.run.id
     taken = [(found, *read(found, run, options)) for found in claims.found]
@@ -90,7 +89,7 @@ def work(claims: Claims, options: Mapping[str, Option] | None = None) -> tuple[l
     staged = [stage(staging_for(claims.head), table.lake.store, lambda: [rows])]
     reject(claims, pa.concat_tables([bad for *_, bad in taken]))
     outcomes = [
-        Ingested(uri=found.uri, row_count=good.num_rows, rejected_count=bad.num_rows) for found, good, bad in taken
+        SourceOutcome(uri=found.uri, row_count=good.num_rows, rejected_count=bad.num_rows) for found, good, bad in taken
     ]
     return staged, outcomes
 
@@ -99,7 +98,7 @@ def ingest(
     table: OpenTable,
     patterns: Sequence[str],
     *,
-    policy: Policy = "error",
+    policy: ChangedPolicy = "error",
     most: int = 1000,
     options: Mapping[str, Option] | None = None,
 ) -> list[Appended]:

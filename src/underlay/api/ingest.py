@@ -10,8 +10,8 @@ from underlay.ingest.run.ingest import ingest
 from underlay.ingest.run.record import Keep, keep_record
 from underlay.ingest.run.summary import Summary
 from underlay.ingest.run.watch import Pace, Watch
-from underlay.ingest.source.find import SAME_SCHEME
-from underlay.ingest.source.source import LOCAL, Source
+from underlay.ingest.source.find import source_options
+from underlay.ingest.source.source import Source
 from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.settings import Settings
 from underlay.ingest.work.workers import LocalWorkers, MakeWorkers, Workers
@@ -80,13 +80,4 @@ class Ingests:
         return make
 
     def _source_options(self, settings: Settings) -> Mapping[str, Option]:
-        """Those that were given, else the lake's own when all remote sources have its scheme."""
-        own = self.lake.store.url.partition("://")[0]
-        schemes = {scheme for source in settings.sources if (scheme := _scheme(source)) is not None}
-        return self.stores.options if not settings.store_options and schemes == {own} else settings.store_options
-
-
-def _scheme(source: str) -> str | None:
-    """Of a remote source, None for a path."""
-    scheme, separator, _ = source.partition("://")
-    return SAME_SCHEME.get(scheme, scheme) if separator and scheme != LOCAL else None
+        return source_options(settings.sources, settings.store_options, self.lake.store.url, self.stores.options)

@@ -22,8 +22,8 @@ from underlay.ingest.run.dry_run import DryRun
 from underlay.ingest.run.record import Keep, keep_record
 from underlay.ingest.run.summary import Summary
 from underlay.ingest.run.watch import Pace, Watch
-from underlay.ingest.work.options import Options, Sources, read_options
 from underlay.ingest.work.progress import IngestProgress
+from underlay.ingest.work.settings import Options, Settings, Sources, make_settings
 from underlay.ingest.work.workers import MakeWorkers
 from underlay.registry.registry import Registry, open_registry
 from underlay.store import Store, open_store
@@ -176,7 +176,7 @@ class Lake:
     def ingest(
         self,
         name: str,
-        sources: Sources,
+        sources: Sources | Settings,
         *,
         progress: IngestProgress | None = None,
         workers: MakeWorkers | None = None,
@@ -188,17 +188,17 @@ class Lake:
         Sources are paths, patterns and URLs: `data/*.csv`, `s3://bucket/in/`. See docs/sources.md for `options`.
         Threads of this process do the work unless there are `workers`; `keep` leaves a record of the run.
         """
-        settings = read_options(sources, **options)
+        settings = make_settings(sources, **options)
         return self._ingests.once(name, settings, workers=workers, progress=progress, keep=keep)
 
-    def dry_run(self, name: str, sources: Sources, **options: Unpack[Options]) -> DryRun:
+    def dry_run(self, name: str, sources: Sources | Settings, **options: Unpack[Options]) -> DryRun:
         """What `ingest` would do. Nothing is changed."""
-        return self._ingests.dry_run(name, read_options(sources, **options))
+        return self._ingests.dry_run(name, make_settings(sources, **options))
 
     def watch(
         self,
         name: str,
-        sources: Sources,
+        sources: Sources | Settings,
         *,
         pace: Pace | None = None,
         progress: IngestProgress | None = None,
@@ -208,7 +208,7 @@ class Lake:
         """The same again and again, for sources as they come: `for summary in lake.watch(…)`. Without a `pace` it looks
         every 5 seconds until it is interrupted or closed."""
         chosen = pace or Pace(wait=Event().wait)
-        settings = read_options(sources, **options)
+        settings = make_settings(sources, **options)
         return self._ingests.watch(name, settings, chosen, workers=workers, progress=progress)
 
     def jobs(self, name: str | None = None) -> list[JobInfo]:

@@ -64,7 +64,7 @@ def test_a_source_that_cannot_be_read_fails_the_command_and_not_the_others(lake:
     assert lake.table("taxi.trips").count() == 4
     again = underlay("ingest", "taxi.trips", "in/")
     assert again.code == 4
-    assert "nothing to do: 2 known already, 1 failed before (--retry-failed tries again)" in again.words
+    assert "nothing to do: 2 known already, 1 failed before (--retry-failed retries them)" in again.words
     (inbox / "9.parquet").unlink()
     assert underlay("ingest", "taxi.trips", "in/").code == 0
 

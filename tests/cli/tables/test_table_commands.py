@@ -84,7 +84,7 @@ def test_create_from_each_kind_of_data(lake: Lake, place: Path):
         (["a.b", "--schema", "n int", "--property", "codec"], "--property takes KEY=VALUE"),
         (["ab", "--schema", "n int"], "not a name for a table"),
         (["taxi.trips", "--schema", "n int"], "there is a table taxi.trips"),
-        (["a.b", "--from", "data.xlsx"], "does not say what it holds"),
+        (["a.b", "--from", "underlay.toml"], "the format cannot be told from the name"),
     ],
 )
 def test_what_cannot_be_a_table_is_refused(taxi: Table, arguments: list[str], problem: str):

@@ -19,7 +19,7 @@ from underlay.errors import ClaimLost, CommitConflict, CommitUnknown, InvalidReq
 from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
 from underlay.ingest.exactly_once.claim import claim
-from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed, run_of
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome, commit_claimed, run_of
 from underlay.ingest.exactly_once.ledger import classify, sort_out
 from underlay.ingest.exactly_once.rejected_table import commit_rejected, open_rejected, recorded, reject
 from underlay.ingest.source.find import find_sources
@@ -111,10 +111,10 @@ def test_a_source_that_cannot_be_read_is_remembered_and_tried_again_when_asked(f
     run = begin(table)
     claims = claim(run, found)
     staged, outcomes = work(claims)
-    with pytest.raises(InvalidRequest, match="do not hold the rows"):
+    with pytest.raises(InvalidRequest, match="number of staged rows differs from that of the sources"):
         commit_claimed(claims, staged, outcomes[1:])
     for one in claims.found[:2]:  # one version for each, and the third is never settled
-        commit_claimed(claims, [], [Ingested(uri=one.uri, error="no header")])
+        commit_claimed(claims, [], [SourceOutcome(uri=one.uri, error="no header")])
     run.release()
     ledger = sort_out(table, table.head(), found)
     assert [one.record and (one.record.status, one.record.error) for one in ledger.failed] == [
@@ -139,7 +139,7 @@ def test_whoever_is_at_work_is_waited_for_until_it_is_heard_of_no_more(folder: P
     later = opened(LaterStore(store))
     taken = claim(begin(later), found)
     assert taken.found == found
-    outcomes = [Ingested(uri=one.uri) for one in first.found]
+    outcomes = [SourceOutcome(uri=one.uri) for one in first.found]
     with pytest.raises(ClaimLost) as lost:
         commit_claimed(first, [], outcomes)
     assert lost.value.uris == tuple(one.uri for one in found[:2])
@@ -296,6 +296,6 @@ def test_rejected_rows_that_were_recorded_are_not_added_with_others(folder: Path
     twice = [*staged, stage(staging_for(before), table.lake.store, lambda: [tables[1]])]
     with pytest.raises(CommitConflict, match="recorded already"):
         commit_rejected(rejects, before, claims.run.id, {bad: 1, claims.found[0]: 1}, twice)
-    with pytest.raises(InvalidRequest, match="do not hold"):
+    with pytest.raises(InvalidRequest, match="number of staged rows differs"):
         commit_rejected(rejects, before, claims.run.id, {bad: 2}, staged)
     assert rejected(table.lake.store) == [("0001.txt", 2, b"bad 4")]

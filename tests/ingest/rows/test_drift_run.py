@@ -71,8 +71,8 @@ def test_a_source_whose_new_column_has_another_type_fails(lake: LakeCatalog, tmp
     done = run(lake, f"{tmp_path}/*", columns=COLUMNS, new_columns="add")
     assert (ids(lake), done.added_columns) == ([1, 4], ("more",))
     assert [one.reason.partition(" (")[0] for one in done.failures] == [
-        "other sources and this one: two sources have no columns in common that hold both",
-        "a column ID cannot be added, since there is id. Spark and others take upper and lower case for the same. "
+        "other sources and this one: a column has no type that holds the values of both sources",
+        "the column ID cannot be added beside id. Names that differ only in case are the same to Spark and others. "
         "Rename it in the source.",
     ]
 
@@ -103,7 +103,7 @@ def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(la
     done = run(lake, [tmp_path / "a.csv", tmp_path / "b.csv"], columns=COLUMNS, new_columns="add")
     assert (done.ingested, ids(lake)) == (1, [1])
     [failure] = done.failures
-    assert "a column _source cannot be added" in failure.reason
+    assert "the column _source cannot be added" in failure.reason
     (tmp_path / "a.csv").write_text("id\n1\n3\n")
     with pytest.raises(InvalidRequest, match="cannot be replaced"):
         run(lake, tmp_path / "a.csv", changed="replace")
@@ -115,3 +115,15 @@ def test_a_column_that_differs_by_case_only_is_not_ignored_for_nulls(lake: LakeC
     done = run(lake, f"{tmp_path}/*", columns=COLUMNS, new_columns="ignore")
     assert (done.failed, done.row_count) == (1, 0)
     assert "Did you mean fare?" in done.failures[0].reason
+
+
+def test_the_hint_for_a_new_column_is_not_what_was_just_done(tmp_path: Path):
+    lake = memory_lake()
+    (tmp_path / "a.jsonl").write_text('{"u": {"a": 1}}\n')
+    run(lake, tmp_path / "a.jsonl", columns=None)
+    (tmp_path / "b.jsonl").write_text('{"u": {"a": 1, "b": 2}}\n')
+    [failure] = run(lake, tmp_path / "b.jsonl").failures
+    assert "--retry-failed and --new-columns add or ignore" in failure.reason
+    [failure] = run(lake, tmp_path / "b.jsonl", retry_failed=True, new_columns="add").failures
+    assert 'the table has no column "u.b". Only whole columns are added' in failure.reason
+    assert run(lake, tmp_path / "b.jsonl", retry_failed=True, new_columns="ignore").ingested == 1

@@ -17,9 +17,8 @@ from underlay.errors import NotFound, SourceChanged, UnderlayError
 from underlay.ingest.exactly_once.claim import claim
 from underlay.ingest.exactly_once.run import begin_run
 from underlay.ingest.run.summary import Summary
-from underlay.ingest.run.watch import Pace
+from underlay.ingest.run.watch import Pace, Ready
 from underlay.ingest.source.find import find_sources
-from underlay.ingest.source.ready import Ready
 from underlay.ingest.source.source import Source, local_identity
 from underlay.store import Store
 from underlay.store.testing.counting import CountingStore

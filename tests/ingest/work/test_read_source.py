@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.ingest.source_reading import reading, take
-from underlay.errors import NotFound, Replaced, SchemaMismatch, SourceUnreadable, Unsupported
+from underlay.errors import NotFound, Replaced, SchemaMismatch, SourceUnreadable
 from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.work.read_source import read_source
 
@@ -154,8 +154,33 @@ class Folder(io.RawIOBase):
         raise IsADirectoryError(21, "Is a directory")
 
 
-def test_a_directory_and_kinds_that_are_not_ingested_are_refused(tmp_path: Path):
+def test_a_directory_is_refused(tmp_path: Path):
     with pytest.raises(NotFound, match="is a directory"):
         list(read_source(io.BufferedReader(Folder()), FileFormat.CSV, reading(ID), name=str(tmp_path)))
-    with pytest.raises(Unsupported, match="ARROW"):
-        take(b"", reading(ID), FileFormat.ARROW)
+
+
+def arrow(table: pa.Table, *, is_file: bool, rows: int = 2) -> bytes:
+    sink = pa.BufferOutputStream()
+    with (pa.ipc.new_file if is_file else pa.ipc.new_stream)(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_arrow_is_read_by_name_and_widened_batch_by_batch(is_file: bool):
+    table = pa.table({"zone": ["JFK", None, "EWR"], "id": pa.array([1, 2, None], pa.int16())})
+    fields = (ID, ("zone", pa.string()), ("fare", pa.float64()), ("_source", pa.string()))
+    data = arrow(table, is_file=is_file)
+    rows, rejected = take(data, reading(*fields, source_column="_source"), FileFormat.ARROW, "a.arrow")
+    assert [(row["id"], row["zone"], row["_source"]) for row in rows] == [(1, "JFK", "a.arrow"), (2, None, "a.arrow")]
+    assert [(one.line, one.reason) for one in rejected] == [(3, "column id: null in a required column")]
+    with pytest.raises(SchemaMismatch, match=r"a\.arrow: id: .*expected int64, found string"):
+        take(arrow(pa.table({"id": ["1"]}), is_file=is_file), reading(ID), FileFormat.ARROW, "a.arrow")
+
+
+def test_a_compressed_arrow_stream_is_read_and_a_truncated_one_is_unreadable():
+    data = arrow(pa.table({"id": list(range(5_000))}), is_file=False, rows=500)
+    assert len(take(gzip.compress(data), reading(ID), FileFormat.ARROW, "a.arrow.gz")[0]) == 5_000
+    for cut in (data[:-20], data[: len(data) // 2], b"ARROW1", b"text", b""):
+        with pytest.raises(SourceUnreadable, match=r"a\.arrow"):
+            take(cut, reading(ID), FileFormat.ARROW, "a.arrow")

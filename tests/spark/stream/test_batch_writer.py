@@ -65,7 +65,7 @@ def test_batches_are_added_once_and_the_sink_goes_on_with_the_same_record(
     assert (ids(table), table.version) == (list(range(30)), 3)
     forget_commit(checkpoint, 2)
     feed.put(range(20, 29), file=2)
-    with pytest.raises(StreamingQueryException, match="epoch 2 came again with other rows"):
+    with pytest.raises(StreamingQueryException, match="epoch 2 was replayed with different rows"):
         run(each_of(stream, batch_writer(table), checkpoint))
     assert ids(table) == list(range(30))
 

@@ -85,7 +85,7 @@ def test_an_epoch_that_comes_again_adds_nothing_and_one_that_differs_fails(
     assert (ids(table), table.version) == (list(range(30)), 3)
     forget_commit(checkpoint, 2)
     feed.put(range(20, 31), file=2)
-    with pytest.raises(StreamingQueryException, match=r"epoch 2 came again with other rows.*expected 10 rows"):
+    with pytest.raises(StreamingQueryException, match=r"epoch 2 was replayed with different rows.*expected 10 rows"):
         run(sink_of(stream, table, checkpoint))
     assert (ids(table), table.version) == (list(range(30)), 3)
 
@@ -102,7 +102,7 @@ def test_an_epoch_of_other_offsets_fails_though_it_has_as_many_rows(spark: Spark
         path.write_text(re.sub(r'"offset":(\d+)', lambda found: f'"offset":{int(found[1]) + 1000}', path.read_text()))
         path.with_name(f".{epoch}.crc").unlink()
     forget_commit(checkpoint, 1)
-    with pytest.raises(StreamingQueryException, match=r"epoch 1 came again with other rows.*10 rows of offsets"):
+    with pytest.raises(StreamingQueryException, match=r"epoch 1 was replayed with different rows.*10 rows of offsets"):
         run(sink_of(rate, table, checkpoint))
     assert ids(table) == list(range(20))
 

@@ -1,4 +1,4 @@
-"""How far an ingest is: a bar on a terminal, else a line now and then."""
+"""The progress of an ingest: a bar on a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Counts:
 
 
 class ProgressBar:
-    """Told of an ingest's steps; shows them by `show`, and says once that it waits for another run."""
+    """Shows the steps of an ingest by `show`, and says when it waits for another run."""
 
     def __init__(
         self, lake: Lake, name: str, show: Callable[[_Counts, float], None], clock: Callable[[], float]
@@ -71,7 +71,7 @@ class ProgressBar:
             self._show(self._counts, self._clock() - self._begun_at)
 
     def waiting(self, count: int, owner: str) -> None:
-        """Say who is waited for, now and then."""
+        """Say which run is waited for, every few seconds."""
         now = self._clock()
         if self._asked_at is None or now - self._asked_at >= _ASKED_SECONDS:
             self._asked_at = now
@@ -86,7 +86,7 @@ class ProgressBar:
             self._show(self._counts, self._clock() - self._begun_at)
 
     def _describe(self, run: str) -> str:
-        """The run, where it is, and when it was heard of last."""
+        """The run, its host, and when its lease was last renewed."""
         try:
             found = next((job for job in self._lake.jobs(self._name) if job.job == run), None)
         except UnderlayError:  # only for people
@@ -94,7 +94,7 @@ class ProgressBar:
         if found is None or found.owner is None:
             return f"run {run}"
         seconds = max((datetime.now(UTC) - found.renewed).total_seconds(), 0.0)
-        return f"run {run} on {found.owner.partition(':')[0]}, heard of {seconds:.0f} s ago,"
+        return f"run {run} on {found.owner.partition(':')[0]}, last renewed {seconds:.0f} s ago,"
 
 
 @contextmanager
@@ -133,7 +133,7 @@ class _Bar:
 
 
 class _Lines:
-    """A line every ten seconds at most, and none for what is done sooner."""
+    """At most one line every ten seconds."""
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
         self._name = name

@@ -1,19 +1,35 @@
-"""What `underlay ingest` says when it is done, for people and for programs."""
+"""What `underlay ingest` did, or would do, for people and for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
 
 from underlay.api.lake import Lake
-from underlay.cli.common.output import print_json, printable, say, show_bytes, show_count
+from underlay.cli.common.output import print_json, print_table, printable, say, show_bytes, show_count
 from underlay.errors import UnderlayError
+from underlay.ingest.exactly_once.ledger import LedgerEntry
 from underlay.ingest.exactly_once.rejected_table import SUFFIX
+from underlay.ingest.rows.reading import NewColumnsPolicy
+from underlay.ingest.run.dry_run import DryRun
 from underlay.ingest.run.summary import SourceFailure, Summary
+from underlay.schema.convert.arrow import from_arrow
+from underlay.schema.convert.ddl import format_ddl
 
 _SHOWN_FAILURES = 10
 _SHOWN_REASONS = 5
 _REASON_CHARACTERS = 300
+_JSON_NAMES = {"row_count": "rows", "rejected_count": "rejected", "source_bytes": "bytes"}
+_NOT_IN_JSON = ("owner", "asked", "claimed_uris")
+_SHOWN_SOURCES = 20
+_STATES = ("new", "takeable", "changed", "failed", "claimed", "known")
+"""Lists of a ledger, those with something to do first."""
+_STATE_NAMES = {"takeable": "abandoned by a run that died", "failed": "failed before"}
+_FATES: dict[NewColumnsPolicy, str] = {"error": "fail their sources", "ignore": "be left out", "add": "be added"}
 _WORKERS = {"local": "in this process", "spark": "on Spark"}
 _REJECTED = """
 with mine as (select source, line, reason from {table} where {is_mine})
@@ -23,13 +39,13 @@ from mine group by reason order by count desc, reason limit {most}
 """
 
 
-def report(lake: Lake, summary: Summary, *, workers: str, json: bool, watched: bool = False) -> None:
-    """All of it: what one ingest did, or all looks of a watch."""
+def report(lake: Lake, summary: Summary, *, json: bool, watched: bool = False) -> None:
+    """All of it: what one ingest did, or all runs of a watch."""
     if json:
         event = {"event": "end"} if watched else {}
-        print_json({**event, **summary_json(summary, workers=workers)})
+        print_json({**event, **_summary_json(summary)})
         return
-    say(_watched(summary) if watched else _headline(summary, workers))
+    say(_watched(summary) if watched else _headline(summary))
     for line in _details(summary):
         say(f"  {line}")
     for line in rejected_lines(lake, summary, watched=watched):
@@ -38,30 +54,38 @@ def report(lake: Lake, summary: Summary, *, workers: str, json: bool, watched: b
         say(f"  {line}")
 
 
-def summary_json(summary: Summary, *, workers: str) -> dict[str, object]:
-    """A summary for programs."""
-    return {
-        "table": summary.table,
-        "run": summary.run,
-        "started_us": summary.started_us,
-        "seconds": round(summary.seconds, 3),
-        "workers": workers or None,
-        "sources": summary.sources,
-        "ingested": summary.ingested,
-        "replaced": summary.replaced,
-        "known": summary.known,
-        "skipped": summary.skipped,
-        "failed": summary.failed,
-        "failed_before": summary.failed_before,
-        "claimed": summary.claimed,
-        "rows": summary.row_count,
-        "rejected": summary.rejected_count,
-        "bytes": summary.source_bytes,
-        "versions": summary.versions,
-        "added_columns": summary.added_columns,
-        "is_created": summary.is_created,
-        "failures": [{"source": one.uri, "reason": one.reason} for one in summary.failures],
+def report_look(summary: Summary, *, json: bool) -> None:
+    """What one look of a watch did, in a line."""
+    if json:
+        print_json({"event": "look", **_summary_json(summary)})
+        return
+    counts = (
+        (summary.ingested, "ingested"),
+        (summary.known, "known"),
+        (summary.skipped, "changed and skipped"),
+        (summary.failed + summary.failed_before, "failed"),
+    )
+    words = ", ".join(f"{number:,} {word}" for number, word in counts if number)
+    rows = f", {show_count(summary.row_count, 'row')}" if summary.ingested else ""
+    rejected = f", {summary.rejected_count:,} rejected" if summary.rejected_count else ""
+    version = f", version {summary.versions[-1]}" if summary.versions else ""
+    now = f"{datetime.now(UTC):%H:%M:%S}"
+    say(f"{now} {summary.table}: {show_count(summary.sources, 'source')}: {words}{rows}{rejected}{version}")
+    for line in failure_lines(summary.failures):
+        say(f"  {line}")
+
+
+def _summary_json(summary: Summary) -> dict[str, Any]:
+    """All fields of a summary that programs may want."""
+    found = {
+        _JSON_NAMES.get(one.name, one.name): getattr(summary, one.name)
+        for one in fields(summary)
+        if one.name not in _NOT_IN_JSON
     }
+    found["seconds"] = round(summary.seconds, 3)
+    found["workers"] = summary.workers or None
+    found["failures"] = [{"source": one.uri, "reason": one.reason} for one in summary.failures]
+    return found
 
 
 def failure_lines(failures: Sequence[SourceFailure]) -> list[str]:
@@ -69,7 +93,7 @@ def failure_lines(failures: Sequence[SourceFailure]) -> list[str]:
     lines = [f"failed: {one.uri}: {_cut(one.reason)}" for one in failures[:_SHOWN_FAILURES]]
     more = len(failures) - _SHOWN_FAILURES
     if more > 0:
-        lines.append(f"and {show_count(more, 'more source')}, with their reasons in --json")
+        lines.append(f"and {show_count(more, 'more source')}; --json lists all with their reasons")
     return lines
 
 
@@ -83,7 +107,7 @@ def rejected_lines(lake: Lake, summary: Summary, *, watched: bool = False) -> li
     query = _REJECTED.format(table=f'"{dataset}"."{table}"', is_mine=is_mine, most=_SHOWN_REASONS)
     try:
         reasons = lake.sql(query).to_arrow().to_pylist()
-    except UnderlayError:  # the work is done, and whoever looks at them learns what is wrong
+    except UnderlayError:  # the ingest is done; the query that is shown below reports what is wrong
         reasons = []
     of = f" of {show_count(reasons[0]['all_sources'], 'source')}" if reasons else ""
     lines = [f"rejected: {show_count(summary.rejected_count, 'row')}{of}"]
@@ -100,7 +124,7 @@ def _watched(summary: Summary) -> str:
     return f"{summary.table}: watched for {summary.seconds:.0f} s{version}, {done}"
 
 
-def _headline(summary: Summary, workers: str) -> str:
+def _headline(summary: Summary) -> str:
     name, count = summary.table, show_count(summary.sources, "source")
     if not summary.ingested and not summary.failed:
         rest = _rest(summary)
@@ -108,7 +132,7 @@ def _headline(summary: Summary, workers: str) -> str:
             return f"{name}: {count}, all known; nothing to do"
         return f"{name}: {count}; nothing to do: {', '.join(rest) or 'none is there'}"
     rate = summary.source_bytes / summary.seconds if summary.seconds else 0.0
-    by = f", {_WORKERS[workers]}" if workers in _WORKERS else ""
+    by = f", {_WORKERS[summary.workers]}" if summary.workers in _WORKERS else ""
     version = f"version {summary.versions[-1]}" if summary.versions else "no version"
     made = "a new table, " if summary.is_created else ""
     done = f"{show_count(summary.ingested, 'source')} ingested, {show_count(summary.row_count, 'row')}"
@@ -134,7 +158,7 @@ def _rest(summary: Summary) -> list[str]:
         (summary.skipped, "changed and skipped"),
         (summary.claimed, "left to another run"),
         (summary.failed, "failed"),
-        (summary.failed_before, "failed before (--retry-failed tries again)"),
+        (summary.failed_before, "failed before (--retry-failed retries them)"),
     )
     return [f"{number:,} {word}" for number, word in words if number]
 
@@ -142,3 +166,69 @@ def _rest(summary: Summary) -> list[str]:
 def _cut(text: str) -> str:
     plain = printable(text)
     return plain if len(plain) <= _REASON_CHARACTERS else f"{plain[: _REASON_CHARACTERS - 1]}…"
+
+
+def show_dry_run(plan: DryRun, new_columns: NewColumnsPolicy, *, json: bool) -> None:
+    """The first sources and counts of all, columns that would be created, and sources that would fail."""
+    if json:
+        print_json(_dry_run_json(plan))
+        return
+    wanted = {entry.found.uri for entry in plan.wanted}
+    rows = [
+        (
+            "ingest" if entry.found.uri in wanted else "leave",
+            _STATE_NAMES.get(state, state),
+            show_bytes(entry.found.size_bytes),
+            entry.found.uri,
+        )
+        for state, entry in _entries(plan)
+    ]
+    if rows:
+        print_table(("what", "why", "bytes", "source"), rows[:_SHOWN_SOURCES])
+    counts = ", ".join(f"{count:,} {_STATE_NAMES.get(kind, kind)}" for kind, count in _counts(plan).items() if count)
+    say(f"{plan.table}: {show_count(len(rows), 'source')}: {counts or 'none'}")
+    say(f"would ingest {show_count(len(plan.wanted), 'source')}, {show_bytes(plan.size_bytes)}; nothing was changed")
+    if plan.columns is not None:
+        say("the table would be created:\n  " + format_ddl(from_arrow(plan.columns)).replace("\n", "\n  "))
+    if len(plan.new_columns):
+        names = ", ".join(f"{field.name} {field.type}" for field in plan.new_columns)
+        say(f"new columns would {_FATES[new_columns]}: {names}")
+    for line in failure_lines(plan.problems):
+        say(f"would have {line}")
+
+
+def _entries(plan: DryRun) -> Iterator[tuple[str, LedgerEntry]]:
+    for kind in _STATES:
+        entries: tuple[LedgerEntry, ...] = getattr(plan.ledger, kind)
+        yield from ((kind, entry) for entry in entries)
+
+
+def _counts(plan: DryRun) -> dict[str, int]:
+    return {kind: len(getattr(plan.ledger, kind)) for kind in _STATES}
+
+
+def _dry_run_json(plan: DryRun) -> dict[str, object]:
+    wanted = {entry.found.uri for entry in plan.wanted}
+    return {
+        "table": plan.table,
+        "is_created": plan.is_created,
+        "counts": _counts(plan),
+        "ingest": len(plan.wanted),
+        "bytes": plan.size_bytes,
+        "columns": None if plan.columns is None else _columns_json(plan.columns),
+        "new_columns": _columns_json(plan.new_columns),
+        "problems": [{"source": one.uri, "reason": one.reason} for one in plan.problems],
+        "sources": [
+            {
+                "source": entry.found.uri,
+                "bytes": entry.found.size_bytes,
+                "state": kind,
+                "ingest": entry.found.uri in wanted,
+            }
+            for kind, entry in _entries(plan)
+        ],
+    }
+
+
+def _columns_json(columns: pa.Schema) -> list[dict[str, str]]:
+    return [{"name": field.name, "type": str(field.type)} for field in columns]

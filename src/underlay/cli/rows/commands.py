@@ -21,6 +21,7 @@ from underlay.cli.common.options import (
     Where,
 )
 from underlay.errors import InvalidRequest
+from underlay.ingest.source.file_format import FileFormat
 
 JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format json. Default: a table.")]
 Limit = Annotated[
@@ -38,6 +39,14 @@ def append(
             metavar="TEXT", help="Rows of one token are added once, however often this is repeated. Default: none."
         ),
     ] = None,
+    format: Annotated[
+        FileFormat | None,
+        typer.Option(
+            "--format",
+            show_default=False,
+            help="The format of the files. Default: by the ending of their names; of stdin, by its first bytes.",
+        ),
+    ] = None,
     null: NullTexts = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
@@ -45,9 +54,10 @@ def append(
 ) -> None:
     """Add the rows of files to a table, all of them or none.
 
-    FILE is Parquet, CSV, TSV, JSON lines or Arrow IPC, by its ending, also with .gz or .zst; "-" is an Arrow IPC
-    stream on stdin. All files make one version. Columns are matched by name. CSV and JSON are read by the table's
-    types, and a value that does not convert is an error.
+    FILE is a path or URL of Parquet, CSV, TSV, JSON lines or Arrow IPC, also compressed (.gz, .zst, .bz2), and may
+    hold *, ?, [ab] and **; "-" is stdin. All files make one version. Columns are matched by name. CSV and JSON are read
+    as "underlay ingest" reads them, by the types of the table; a row that does not fit is an error that names its line,
+    and nothing is added.
 
     \b
     Examples:
@@ -57,7 +67,8 @@ def append(
     from underlay.cli.common.table_choice import newest_table
     from underlay.cli.rows.write import append_files
 
-    append_files(newest_table(lake, option, name), files, token=token, nulls=null or (), json=json)
+    table = newest_table(lake, option, name)
+    append_files(table, files, format=format, token=token, nulls=null or (), json=json)
 
 
 def register(

@@ -1,120 +1,165 @@
-"""Data files that a command names, as Arrow rows: Parquet, CSV, JSON lines, Arrow IPC.
+"""The files that `append` and `create --from` name, read as `ingest` reads them; a row that does not fit is an error.
 
-CSV and JSON are read by the table's own types, without guessing; for a table that is not there yet they are guessed
-from the beginning of the file.
+CSV and JSON are read by the types of the table. For a table that does not exist yet, the types are inferred from the
+beginning of the file.
 """
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Iterator
-from io import IOBase
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from underlay.cli.rows.text_file import Types, explained, text_reader
-from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
-from underlay.ingest.rows.text_values import from_text, is_text_type
-from underlay.ingest.source.file_format import FileFormat, existing_file, kind_of, open_file
+from underlay.errors import InvalidRequest, NewColumn, SchemaMismatch, Unsupported
+from underlay.ingest.rows.columnar import FILE_MAGIC
+from underlay.ingest.rows.reading import Dialect, Rejected, RowRules
+from underlay.ingest.source.file_format import MAGIC_BYTES, FileFormat, codec_of, kind_of
+from underlay.ingest.source.find import find_sources
+from underlay.ingest.source.pinned import open_pinned
+from underlay.ingest.source.source import Source
+from underlay.ingest.work.infer_schema import combine, infer_one
+from underlay.ingest.work.read_source import read_source
+from underlay.schema.table_schema import TableSchema
+from underlay.store.open import Option
 
 STDIN = "-"
-_IPC_MAGIC = b"ARROW1"
-
-Batches = Iterator[tuple[pa.RecordBatch, float]]
-"""Rows, and how much of the file is read by then, from 0 to 1."""
-
-
-def guess_schema(name: str) -> pa.Schema:
-    """The columns of a file; those of CSV and JSON from its beginning. A column of nulls alone is text."""
-    with explained(name, None, None):
-        kind = kind_of(name)
-        if kind is FileFormat.PARQUET:
-            return pq.read_schema(existing_file(name)).remove_metadata()
-        with open_file(name) as (file, _):
-            schema = (
-                _arrow_reader(file).schema if kind is FileFormat.ARROW else text_reader(file, kind, None, ()).schema
-            )
-    return schema if kind is FileFormat.ARROW else pa.schema([field.with_type(_plain(field.type)) for field in schema])
+_HEAD_BYTES = 1 << 10
+_SHOWN_BYTES = 20
+_ARROW_STREAM = b"\xff\xff\xff\xff"
+_PARQUET = b"PAR1"
 
 
-def read_file(name: str, types: Types, nulls: tuple[str, ...] = ()) -> Batches:
-    """The rows of a file, or of an Arrow stream on stdin. Raises SchemaMismatch, Malformed, NotFound."""
-    if name == STDIN:
-        yield from _read_stdin()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file to read, or stdin when there is no source."""
+
+    name: str
+    """As the user wrote it, for messages."""
+    source: Source | None
+    kind: FileFormat | None
+    """None for stdin whose format is to be detected."""
+    options: Mapping[str, Option]
+
+    @property
+    def size_bytes(self) -> int:
+        """0 for stdin."""
+        return self.source.size_bytes if self.source is not None else 0
+
+
+def find_data(names: Sequence[str], format: FileFormat | None, options: Mapping[str, Option]) -> list[DataFile]:
+    """The files that names and patterns stand for, in the order of the names. Reads none of them.
+
+    Raises NotFound, and InvalidRequest for a folder or a name that does not tell the format.
+    """
+    if names.count(STDIN) > 1:
+        raise InvalidRequest("stdin can be read only once", found="- and -")
+    found: list[DataFile] = []
+    for name in names:
+        if name == STDIN:
+            found.append(DataFile(name="stdin", source=None, kind=format, options=options))
+            continue
+        sources = find_sources([name], options)
+        for one in sources:
+            shown = name if len(sources) == 1 else one.uri
+            found.append(DataFile(name=shown, source=one, kind=format or kind_of(shown), options=options))
+    return found
+
+
+def infer_columns(name: str, options: Mapping[str, Option]) -> pa.Schema:
+    """The columns of the files that a name or pattern stands for, those of CSV and JSON from their beginnings."""
+    seen = []
+    for data in find_data([name], None, options):
+        with _open(data) as (kind, file):
+            seen.append((data.name, kind, infer_one(data.name, kind, file, Dialect())))
+    return combine(seen)
+
+
+def read_data(data: DataFile, schema: TableSchema, nulls: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
+    """The rows of a file, and how many of its bytes are read by then.
+
+    Raises SchemaMismatch for a row that does not fit, with its line, and what `read_source` raises.
+    """
+    rules = RowRules(schema=schema, dialect=Dialect(nulls=tuple(nulls)))
+    with _open(data) as (kind, file):
+        try:
+            for taken in read_source(file, kind, rules, name=data.name):
+                if taken.rejected:
+                    raise _misfit(data, kind, taken.rejected[0])
+                yield taken.rows, taken.read_bytes
+        except NewColumn as error:
+            error.hint = error.hint or 'Remove it from the file, or use "underlay ingest" with --new-columns.'
+            raise
+
+
+def _misfit(data: DataFile, kind: FileFormat, rejected: Rejected) -> SchemaMismatch:
+    unit = "row" if kind in (FileFormat.PARQUET, FileFormat.ARROW) else "line"
+    return SchemaMismatch(rejected.reason, place=f"{data.name}, {unit} {rejected.line}", hint="Nothing was added.")
+
+
+@contextmanager
+def _open(data: DataFile) -> Iterator[tuple[FileFormat, io.BufferedIOBase]]:
+    """The format of a file, and its bytes. Stdin stays open."""
+    if data.source is not None and data.kind is not None:
+        with open_pinned(data.source, data.options) as file:
+            yield data.kind, file
         return
-    kind = kind_of(name)
-    with explained(name, kind, types):
-        if kind is FileFormat.PARQUET:
-            yield from _read_parquet(existing_file(name))
-            return
-        with open_file(name) as (file, fraction):
-            if kind is FileFormat.ARROW:
-                yield from ((batch, fraction()) for batch in _arrow_reader(file))
-                return
-            rows = 0
-            for batch in text_reader(file, kind, types, nulls):
-                yield _typed(batch, types, name, rows), fraction()
-                rows += batch.num_rows
-
-
-def _plain(guessed: pa.DataType) -> pa.DataType:
-    """A guessed type, for rows that were not looked at too: text where these are null, and parts of seconds."""
-    if pa.types.is_null(guessed):
-        return pa.string()
-    if isinstance(guessed, pa.TimestampType):
-        return pa.timestamp("us", guessed.tz)
-    return pa.time64("us") if pa.types.is_time(guessed) else guessed
-
-
-def _read_stdin() -> Batches:
     if sys.stdin.isatty():
-        raise InvalidRequest("- reads an Arrow IPC stream from stdin", hint='Pipe one in: "… | underlay append …".')
-    with explained("stdin", FileFormat.ARROW, None):
-        yield from ((batch, 0.0) for batch in pa.ipc.open_stream(cast("IOBase", sys.stdin.buffer)))
+        raise InvalidRequest('"-" reads stdin, which is a terminal', hint='Pipe data in: "… | underlay append …".')
+    piped = _Piped(sys.stdin.buffer)
+    kind = data.kind or _detect(piped.head)
+    if piped.head.startswith((_PARQUET, FILE_MAGIC)) or kind is FileFormat.PARQUET:
+        raise Unsupported(
+            "Parquet and Arrow files cannot be read from a pipe",
+            place=data.name,
+            hint="Write it to a file and name that, or pipe in an Arrow stream.",
+        )
+    yield kind, piped
 
 
-def _read_parquet(path: Path) -> Batches:
-    with pq.ParquetFile(path) as file:
-        total = max(file.metadata.num_rows, 1)
-        done = 0
-        for batch in file.iter_batches():
-            done += batch.num_rows
-            yield batch, done / total
-
-
-def _arrow_reader(file: pa.NativeFile) -> Any:  # noqa: ANN401  # a reader of a file is no reader of a stream for Arrow
-    if file.seekable():
-        is_file = file.read(len(_IPC_MAGIC)) == _IPC_MAGIC
-        file.seek(0)
-        if is_file:
-            opened = pa.ipc.open_file(file)
-            batches = (opened.get_batch(at) for at in range(opened.num_record_batches))
-            return pa.RecordBatchReader.from_batches(opened.schema, batches)
-    return pa.ipc.open_stream(file)
-
-
-def _typed(batch: pa.RecordBatch, types: Types, place: str, rows_before: int) -> pa.RecordBatch:
-    """The batch with texts made into values where the reader could not do it."""
-    columns = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        wanted = types.get(name, column.type)
-        if pa.types.is_float16(wanted):
-            column = column.cast(wanted)
-        elif pa.types.is_string(column.type) and column.type != wanted:
-            if not is_text_type(wanted):
-                raise _no_form(name, wanted).at(place)
-            try:
-                column = from_text(column, wanted, rows_before)
-            except SchemaMismatch as error:
-                raise error.at(f"{place}: {name}") from None
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _no_form(column: str, kind: pa.DataType) -> Unsupported:
-    return Unsupported(
-        f"the column {column} cannot be read from this kind of file", found=kind, hint="Use Parquet or Arrow."
+def _detect(head: bytes) -> FileFormat:
+    """The format of what begins so. Text that is not JSON is taken for CSV, whose header is checked by its reader."""
+    if head.startswith((_ARROW_STREAM, _PARQUET, FILE_MAGIC)):
+        return FileFormat.ARROW
+    if head.lstrip().startswith((b"{", b"[")):
+        return FileFormat.JSON
+    if codec_of("stdin", head[:MAGIC_BYTES]) is None and b"\0" not in head:
+        return FileFormat.CSV
+    raise InvalidRequest(
+        "the format of stdin cannot be detected", found=head[:_SHOWN_BYTES], hint="Name it with --format."
     )
+
+
+class _Piped(io.BufferedIOBase):
+    """A pipe that can be rewound while only its first bytes were read, as telling how it is compressed needs."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.head = file.read(_HEAD_BYTES)
+        self._file = file
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET or max(offset, self._at) > len(self.head):
+            raise io.UnsupportedOperation("a pipe cannot be rewound")
+        self._at = offset
+        return offset
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        rest = self.head[self._at :] if self._at < len(self.head) else b""
+        if size is None or size < 0:
+            data = rest + self._file.read()
+        else:
+            data = rest[:size]
+            data += self._file.read(size - len(data)) if len(data) < size else b""
+        self._at += len(data)
+        return data

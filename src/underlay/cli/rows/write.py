@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
 from underlay.api.table import Table
 from underlay.cli.common.output import print_json, progress_bar, say, show_count
-from underlay.cli.rows.data_file import STDIN, read_file
-from underlay.errors import InvalidRequest, UnderlayError
-from underlay.ingest.source.file_format import existing_file, kind_of
-from underlay.schema.cast.conform import conform
-
-_ROW = re.compile(r" in row (\d+)$")
+from underlay.cli.rows.data_file import DataFile, find_data, read_data
+from underlay.ingest.source.file_format import FileFormat
+from underlay.ingest.source.find import source_options
 
 Told = Callable[[int, int], None]
 
 
-def append_files(table: Table, files: Sequence[str], *, token: str | None, nulls: Sequence[str], json: bool) -> None:
-    """The rows of all files, in one version."""
-    _check_files(files)
+def append_files(
+    table: Table,
+    names: Sequence[str],
+    *,
+    format: FileFormat | None,
+    token: str | None,
+    nulls: Sequence[str],
+    json: bool,
+) -> None:
+    """Append the rows of all files in one version, or none of them."""
+    stores = table.stores
+    files = find_data(names, format, source_options(names, {}, stores.lake.url, stores.options))
     with progress_bar(f"appending to {table.name}") as tell:
-        reader = pa.RecordBatchReader.from_batches(table.schema, _rows(table, files, tuple(nulls), tell))
+        reader = pa.RecordBatchReader.from_batches(table.schema, _rows(table, files, nulls, tell))
         done = table.append(reader, token=token)
     if json:
         print_json(
@@ -56,34 +60,13 @@ def register_files(table: Table, patterns: Sequence[str], *, ignore_surplus: boo
         say(f"{table.name}: version {done.version}, {files} with {rows} registered")
 
 
-def _check_files(files: Sequence[str]) -> None:
-    """Refuse what will fail before anything is read."""
-    if files.count(STDIN) > 1:
-        raise InvalidRequest("stdin can be read once", found="- and -")
-    for name in files:
-        if name != STDIN:
-            existing_file(name)
-            kind_of(name)
-
-
-def _rows(table: Table, files: Sequence[str], nulls: tuple[str, ...], tell: Told) -> Iterator[pa.RecordBatch]:
-    """The rows of one file after another, each with the table's own columns."""
-    columns = table.snapshot().schema
-    types = {field.name: field.type for field in table.schema}
-    sizes = [0 if name == STDIN else Path(name).expanduser().stat().st_size for name in files]
-    total = max(sum(sizes), 1)
-    for at, name in enumerate(files):
-        rows = 0
-        for batch, fraction in read_file(name, types, nulls):
-            try:
-                yield from conform(batch, columns).to_batches()
-            except UnderlayError as error:
-                raise _located(error, "stdin" if name == STDIN else name, rows) from None
-            rows += batch.num_rows
-            tell(int(sum(sizes[:at]) + sizes[at] * fraction), total)
-
-
-def _located(error: UnderlayError, name: str, rows_before: int) -> UnderlayError:
-    """The error with the file, and with its row counted from the file's beginning and from 1, as people do."""
-    error.problem = _ROW.sub(lambda row: f" in data row {rows_before + int(row[1]) + 1}", error.problem)
-    return error.at(name)
+def _rows(table: Table, files: Sequence[DataFile], nulls: Sequence[str], tell: Told) -> Iterator[pa.RecordBatch]:
+    """The rows of one file after another, with the columns of the table."""
+    schema = table.snapshot().schema
+    total = max(sum(data.size_bytes for data in files), 1)
+    before = 0
+    for data in files:
+        for rows, read_bytes in read_data(data, schema, nulls):
+            yield from rows.to_batches()
+            tell(min(before + read_bytes, total), total)
+        before += data.size_bytes

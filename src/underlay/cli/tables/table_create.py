@@ -9,9 +9,10 @@ from underlay.api.lake import Lake
 from underlay.cli.common.lake_choice import split_pairs
 from underlay.cli.common.output import print_json, say
 from underlay.cli.common.schema_file import read_columns
-from underlay.cli.rows.data_file import guess_schema
+from underlay.cli.rows.data_file import infer_columns
 from underlay.cli.tables.table_show import as_json
 from underlay.errors import InvalidRequest
+from underlay.ingest.source.find import source_options
 from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.convert.ddl import format_ddl, parse_ddl
 from underlay.schema.table_schema import TableSchema
@@ -34,7 +35,7 @@ def create_table(
     """A new table, with columns from text, from a file with such text, or as a data file has them."""
     if sum(choice is not None for choice in (schema, schema_file, data)) != 1:
         raise InvalidRequest("the columns come from one of --schema, --schema-file and --from")
-    columns = _columns(schema, schema_file, data)
+    columns = _columns(lake, schema, schema_file, data)
     table = lake.create_table(
         name,
         columns,
@@ -53,7 +54,7 @@ def create_table(
         say(f"Next: underlay append {name} {data}")
 
 
-def _columns(schema: str | None, schema_file: Path | None, data: str | None) -> TableSchema:
+def _columns(lake: Lake, schema: str | None, schema_file: Path | None, data: str | None) -> TableSchema:
     if data is not None:
-        return from_arrow(guess_schema(data))
+        return from_arrow(infer_columns(data, source_options([data], {}, lake.url, lake.options)))
     return read_columns(schema, schema_file) or parse_ddl("")

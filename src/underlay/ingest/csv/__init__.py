@@ -1,1 +1,1 @@
-"""CSV a block at once, and record by record where a block does not fit."""
+"""CSV, read block by block, and record by record where a block does not fit."""

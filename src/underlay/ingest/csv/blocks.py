@@ -100,7 +100,7 @@ class Blocks:
             end = int(before[-1]) if len(before) else 0
             if end:
                 yield self._block(end)
-            yield self._reject("a quote in this record never ends")
+            yield self._reject("a quote in this record is never closed")
         elif self._held:
             yield self._block(len(self._held))
 
@@ -115,7 +115,7 @@ class Blocks:
         begin = Rejected(
             line=self._line,
             offset=self._offset,
-            reason=f"the record is longer than {self._record_bytes} bytes, or a quote in it never ends",
+            reason=f"the record is longer than {self._record_bytes} bytes, or a quote in it is never closed",
             raw=self._held[:RAW_BYTES],
         )
         end = 0

@@ -20,7 +20,7 @@ from underlay.errors import SchemaMismatch, Unsupported
 from underlay.ingest.csv.records import Marks
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import check_names
-from underlay.ingest.rows.text_values import from_text, is_csv_type, is_text_type
+from underlay.ingest.rows.text_values import converter, is_csv_type, is_text_type
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks
 from underlay.schema.cast.adapt import adapt_column
 from underlay.schema.convert.arrow import to_arrow, to_arrow_type
@@ -55,7 +55,7 @@ class CsvColumns:
         columns = [_typed(found.column(name), type_) for name, type_ in types.items()]
         for name, column in zip(types, columns, strict=True):
             if not may_be_infinite and holds_infinite(column):
-                raise SchemaMismatch("a number may be too great", place=name)
+                raise SchemaMismatch("a number may be out of range", place=name)
             if pa.types.is_decimal(column.type):
                 column.validate(full=True)
         return pa.Table.from_arrays(columns, names=list(types))
@@ -137,4 +137,4 @@ def _read_type(type_: pa.DataType) -> pa.DataType:
 def _typed(column: AnyChunks, type_: pa.DataType) -> AnyChunks:
     if column.type == type_:
         return column
-    return column.cast(type_) if pa.types.is_float16(type_) else from_text(column, type_)
+    return column.cast(type_) if pa.types.is_float16(type_) else converter(type_)(column)

@@ -1,4 +1,4 @@
-"""The header of a CSV source, and the delimiter that it shows."""
+"""The header of a CSV source, and the delimiter that is detected from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_header(
 ) -> tuple[Marks, list[str]]:
     """How the source is written and the names of its columns, none without a header. The header is taken.
 
-    Raises SourceEmpty when there should be a header and is nothing, SourceUnreadable when it is no UTF-8, does not end
+    Raises SourceEmpty when there should be a header and is nothing, SourceUnreadable when it is not UTF-8, does not end
     or has a name that is longer than names are.
     """
     first, marks = _first_record(blocks, dialect, kind, record_bytes)
@@ -28,11 +28,9 @@ def read_header(
         return marks, []
     text = first.strip(b"\r\n")
     if not text:
-        raise SourceEmpty(
-            "there is no header", place=name, found="no line", hint="Say that the source has no header if it has none."
-        )
+        raise SourceEmpty("is empty: a CSV file begins with a header", place=name)
     if find_quoted(first, marks).is_open:
-        raise SourceUnreadable("a quote in the header never ends", place=f"{name}, line 1", found=text[:40])
+        raise SourceUnreadable("a quote in the header is never closed", place=f"{name}, line 1", found=text[:40])
     try:
         names = next(_fields(text.decode(), marks))
     except UnicodeDecodeError as error:
@@ -40,7 +38,7 @@ def read_header(
             "the header is not UTF-8", place=f"{name}, line 1, byte {error.start}", found=text[:40]
         ) from None
     except csv.Error as error:
-        raise SourceUnreadable(f"the header is none: {error}", place=f"{name}, line 1", found=text[:40]) from None
+        raise SourceUnreadable(f"the header is invalid: {error}", place=f"{name}, line 1", found=text[:40]) from None
     blocks.take(len(first))
     return marks, names
 

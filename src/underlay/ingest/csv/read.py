@@ -1,4 +1,4 @@
-"""CSV as rows: block by block at once, and record by record only where a block does not fit."""
+"""CSV as rows: block by block, and record by record only where a block does not fit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from underlay.ingest.csv.columns import CsvColumns, csv_columns
 from underlay.ingest.csv.header import read_header
 from underlay.ingest.csv.records import CsvRecords, content_ends, find_records
 from underlay.ingest.csv.salvage import Mended, mend
-from underlay.ingest.rows.bad_values import UNFIT
+from underlay.ingest.rows.misfits import UNFIT, drop_rows, null_rows
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
-from underlay.ingest.rows.row_errors import drop_rows, null_rows
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat
 

@@ -1,4 +1,4 @@
-"""Where the records of CSV, and of JSON lines, begin and end, found by numpy.
+"""Finding where the records of CSV and JSON lines begin and end, with numpy.
 
 A quote opens a quoted part only at the beginning of a field; in it, line breaks and delimiters are text and two quotes
 are one. Elsewhere a quote is text. A record ends with `\\n`, `\\r\\n` or `\\r`. This is how Arrow reads CSV.

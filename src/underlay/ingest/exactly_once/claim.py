@@ -1,8 +1,8 @@
 """Claiming sources: a tiny commit after which no other run ingests them while this one lives (R9).
 
 Of runs that race for the same sources one commits first. The conflict rule for sources sends the others back to look
-again, and they claim what is left; so each source is claimed by one. A claim of a run that is heard of no more is
-replaced by one's own in the same way.
+again, and they claim what is left; so each source is claimed by one. The claim of a run whose
+lease expired is taken over in the same way.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from underlay.errors import Busy, CommitConflict, InvalidRequest, JobTakenOver
 from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
-from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, Policy, sort_out
+from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, sort_out
 from underlay.ingest.exactly_once.replaced import check_replaceable
 from underlay.ingest.exactly_once.run import Run
+from underlay.ingest.rows.reading import ChangedPolicy
 from underlay.ingest.source.source import Source
 from underlay.table.commit.commit import commit
 from underlay.table.open_table import Head
@@ -57,11 +58,11 @@ def claim(
     run: Run,
     found: Sequence[Source],
     *,
-    policy: Policy = "error",
+    policy: ChangedPolicy = "error",
     retry_failed: bool = False,
     most: int = MOST,
 ) -> Claims:
-    """Claim at most so many of the sources that are to be ingested, and are free. No commit when there is none.
+    """Claim at most `most` of the sources that are to be ingested and free. No commit when there is none.
 
     Raises SourceChanged by the policy, InvalidRequest for `replace` when a table without the column `_source` has
     rows of a changed source, RevisionClosed, and CommitUnknown: the sources may be claimed then, and are free when
@@ -71,7 +72,7 @@ def claim(
     for attempt in range(_ATTEMPTS):
         head = run.table.head()
         if head.revision.id != run.revision.id:
-            raise InvalidRequest("the run belongs to another revision of the table", hint="Begin another run.")
+            raise InvalidRequest("the run belongs to another revision of the table", hint="Start a new run.")
         ledger = sort_out(run.table, head, found)
         free = ledger.wanted(policy, retry_failed=retry_failed)
         entries = tuple(_choose(free, most, run.id if attempt else None))
@@ -87,11 +88,12 @@ def claim(
             surroundings.back_off(min(attempt, 4))
             continue
         return Claims(run=run, head=head, entries=entries, ledger=ledger, left=left)
-    raise Busy("other runs claim these sources all the time", place=run.table.name, hint="Try again later.")
+    raise Busy("other runs keep claiming these sources", place=run.table.name, hint="Retry later.")
 
 
 def _choose(free: Sequence[LedgerEntry], most: int, run: str | None) -> Sequence[LedgerEntry]:
-    """The first so many; for a run that met others, beginning at a place of its own, so that they share the rest."""
+    """At most `most` sources. After a lost race, start at an offset derived from the run id, so that competing runs
+    spread out instead of racing for the same sources again."""
     if run is None or len(free) <= most:
         return free[:most]
     begin = int(run[-_CHANCE_DIGITS:], 16) % len(free)

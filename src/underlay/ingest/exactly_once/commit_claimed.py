@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged
 from underlay.errors import ClaimLost, InvalidRequest
@@ -25,18 +27,23 @@ from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head
 
 ERROR_CHARACTERS = 500
-"""What is kept of the reason why a source could not be read: the root holds it."""
+"""How much of the reason of a failed source is kept: the root of the version holds it."""
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ingested:
-    """What became of one claimed source: its rows, or why it could not be read."""
+class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one source: its rows, why it could not be read, or columns that the table lacks.
+
+    Made by the worker that read the source, and handed up as it is.
+    """
 
     uri: str
     row_count: int = 0
     rejected_count: int = 0
+    """Of a source that failed because too many rows were rejected, their number; these rows are not recorded."""
     error: str | None = None
+    new_columns: bytes | None = None
+    """An Arrow schema, when columns have to be added before the source is read again; nothing of it was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +52,7 @@ class _Batch:
 
     claims: Claims
     staged: Sequence[Staged]
-    outcomes: Mapping[str, Ingested]
+    outcomes: Mapping[str, SourceOutcome]
     found: Mapping[str, Source]
     stores: FileStores
     seconds: float
@@ -54,7 +61,7 @@ class _Batch:
 def commit_claimed(
     claims: Claims,
     staged: Iterable[Staged],
-    outcomes: Iterable[Ingested],
+    outcomes: Iterable[SourceOutcome],
     *,
     stores: FileStores | None = None,
     seconds: float = 0.0,
@@ -85,7 +92,7 @@ def commit_claimed(
 
 
 def check_claims(claims: Claims) -> None:
-    """Raise ClaimLost when a claim is another's in the newest version; the next moment it may be so all the same."""
+    """Raise ClaimLost when another run holds a claim in the newest version. It may be lost right after, too."""
     table, run = claims.run.table, claims.run.id
     records = table.snapshot(table.head()).find_sources([one.uri for one in claims.found])
     own = {uri for uri, record in records.items() if record.owner == run}
@@ -94,7 +101,7 @@ def check_claims(claims: Claims) -> None:
 
 
 def run_of(root: Root) -> str | None:
-    """The run that committed this version, None for a version that is no run's."""
+    """The run that committed this version, None for a version of something else."""
     owners = {record.owner for record in root.delta.sources} if root.operation is Operation.INGEST else set()
     return min((owner for owner in owners if owner is not None), default=None)
 
@@ -102,11 +109,11 @@ def run_of(root: Root) -> str | None:
 def _check(batch: _Batch) -> None:
     foreign = batch.outcomes.keys() - batch.found.keys()
     if foreign:
-        raise InvalidRequest("a source is committed that was not claimed", found=min(foreign))
+        raise InvalidRequest("cannot commit a source that was not claimed", found=min(foreign))
     expected = sum(one.row_count for one in batch.outcomes.values() if one.error is None)
     if (rows := rows_of(batch.staged)) != expected:
         raise InvalidRequest(
-            "the staged files do not hold the rows of the sources",
+            "the number of staged rows differs from that of the sources",
             place=batch.claims.run.table.name,
             expected=f"{expected} rows",
             found=rows,
@@ -148,7 +155,7 @@ def _lost(claims: Claims, uris: Sequence[str], records: Mapping[str, SourceRecor
         place=claims.run.table.name,
         expected=claims.run.id,
         found=(record and record.owner) or "no claim",
-        hint="Nothing was changed. Do the work again without these sources.",
+        hint="Nothing was changed. Redo the work without these sources.",
     ).of(uris)
 
 
@@ -161,7 +168,7 @@ def _is_done_by(run: str, record: SourceRecord | None, found: Source) -> bool:
     return record is not None and is_settled and record.owner == run and record.identity == found.identity
 
 
-def _record(found: Source, outcome: Ingested, claim: SourceRecord) -> SourceRecord:
+def _record(found: Source, outcome: SourceOutcome, claim: SourceRecord) -> SourceRecord:
     is_read = outcome.error is None
     return SourceRecord(
         uri=found.uri,
@@ -181,6 +188,6 @@ def _counts(batch: _Batch, replaced: int) -> dict[str, int]:
         "sources_failed": len(batch.outcomes) - len(read),
         "sources_replaced": replaced,
         "source_bytes": sum(batch.found[one.uri].size_bytes for one in read),
-        "rows_rejected": sum(one.rejected_count for one in batch.outcomes.values()),
+        "rows_rejected": sum(one.rejected_count for one in read),
         "duration_ms": round(batch.seconds * 1000),
     }

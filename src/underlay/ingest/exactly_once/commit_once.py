@@ -2,7 +2,7 @@
 
 The records are looked at in the head that the commit is made for. The conflict rule for sources lets no commit pass
 that another one with the same source overtook: it is prepared again on the new head, and the records are looked at
-again. So what was seen holds for the version that is committed on, whoever else is at work.
+again. So what was seen holds for the version that is committed on, whatever else is committed meanwhile.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def commit_once(head: Head, prepare: Callable[[Head], Transaction]) -> Appended:
     except Repeated as done:
         return Appended(version=done.version, row_count=0, file_count=0, is_repeat=True)
     except RevisionClosed as closed:
-        closed.hint = "The files were written for a revision that is closed now. Do the work again."
+        closed.hint = "The files were written for a revision that is closed now. Redo the work."
         raise
     return committed(prepared[-1], root)
 

@@ -1,4 +1,4 @@
-"""What a table knows of some sources: which are new, which it has, and who is at work on the others.
+"""What a table knows of some sources: which are new, which it has, and which other runs have claimed.
 
 A source's record in the tree says which content was ingested (`identity`) and, whatever its status, how many rows of
 the source are in the table now (`row_count`):
@@ -13,22 +13,18 @@ so that a claim, a failure or a crash never makes the table forget that rows of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
 
-from underlay.errors import InvalidRequest, SourceChanged
+from underlay.errors import SourceChanged
 from underlay.index.root import SourceRecord
+from underlay.ingest.rows.reading import ChangedPolicy
 from underlay.ingest.source.source import Source
 from underlay.runtime.process import is_gone
-from underlay.store.store import Store
+from underlay.runtime.threads import side_by_side
 from underlay.table.coordination.intent import Intent, decode_intent
-from underlay.table.coordination.liveness import Beacon, SeenBeacon, find_kept
+from underlay.table.coordination.liveness import SeenBeacon, find_kept
 from underlay.table.open_table import Head, OpenTable
 
-Policy = Literal["error", "skip", "replace"]
-"""What becomes of a source whose content is another one than was ingested."""
-POLICIES: tuple[Policy, ...] = ("error", "skip", "replace")
 _READERS = 16
 _SHOWN = 3
 
@@ -54,18 +50,16 @@ class Ledger:
     known: tuple[LedgerEntry, ...] = ()
     """Ingested, with this content."""
     changed: tuple[LedgerEntry, ...] = ()
-    """Ingested, with another content."""
+    """Ingested, with different content."""
     claimed: tuple[LedgerEntry, ...] = ()
-    """Another run that lives is at work on them."""
+    """Claimed by another live run."""
     takeable: tuple[LedgerEntry, ...] = ()
-    """Claimed by a run that is heard of no more; nothing of them is in the table."""
+    """Claimed by a run that died; nothing of them is in the table."""
     failed: tuple[LedgerEntry, ...] = ()
     """This content could not be read before."""
 
-    def wanted(self, policy: Policy = "error", *, retry_failed: bool = False) -> list[LedgerEntry]:
+    def wanted(self, policy: ChangedPolicy = "error", *, retry_failed: bool = False) -> list[LedgerEntry]:
         """The sources to claim. Raises SourceChanged by the policy."""
-        if policy not in POLICIES:
-            raise InvalidRequest("not a policy for changed sources", expected=", ".join(POLICIES), found=policy)
         if self.changed and policy == "error":
             raise _changed(self.changed)
         again = [one for one in self.failed if policy == "replace" or not one.rows_there] if retry_failed else []
@@ -101,8 +95,7 @@ def living_runs(head: Head, runs: Collection[str]) -> set[str]:
         return set()
     store, keys = head.revision.store, head.revision.keys
     names = sorted(runs)
-    with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
-        seen = list(pool.map(lambda name: _find(store, keys.intent(name)), names))
+    seen = side_by_side(lambda name: find_kept(store, keys.intent(name), decode_intent), names, _READERS)
     if not any(seen):
         return set()
     now = store.now()  # asked last, so that no intent is younger
@@ -111,10 +104,6 @@ def living_runs(head: Head, runs: Collection[str]) -> set[str]:
 
 def _is_alive(seen: SeenBeacon[Intent]) -> bool:
     return seen.is_alive and not (seen.record is not None and is_gone(seen.record.process))
-
-
-def _find(store: Store, key: str) -> Beacon[Intent] | None:
-    return find_kept(store, key, decode_intent)
 
 
 def _kind(found: Source, record: SourceRecord | None, living: Collection[str]) -> str:
@@ -144,5 +133,5 @@ def _changed(entries: Sequence[LedgerEntry]) -> SourceChanged:
         f"{counted} ingested: {named}{more}",
         expected=first.record.identity if first.record else None,
         found=first.found.identity,
-        hint="Choose skip to leave their rows as they are, or replace to put new rows in place of the old ones.",
+        hint='Use --changed skip (in Python changed="skip") to keep the old rows, --changed replace to replace them.',
     )

@@ -79,8 +79,7 @@ def no_rejected_rows() -> pa.Table:
 
 
 def recorded(rejected: OpenTable, head: Head, run: str, counts: Mapping[Source, int]) -> set[str]:
-    """The sources whose rejected rows this run has put into the table, so many of this content: they are not to be
-    written again."""
+    """The sources whose rejected rows this run has recorded already, with this content and number of rows."""
     records = rejected.snapshot(head).find_sources([found.uri for found in counts])
     return {found.uri for found, count in counts.items() if _is_recorded(found, run, count, records)}
 
@@ -103,7 +102,9 @@ def commit_rejected(
     every = tuple(staged)
     if (rows := rows_of(every)) != sum(counts.values()):
         raise InvalidRequest(
-            "the staged files do not hold the rejected rows", expected=f"{sum(counts.values())} rows", found=rows
+            "the number of staged rows differs from that of the rejected rows",
+            expected=f"{sum(counts.values())} rows",
+            found=rows,
         )
     elsewhere = stores or FileStores(rejected.lake.store)
 
@@ -146,7 +147,7 @@ def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) 
             return commit_rejected(rejected, head, run, missing, staged, stores=stores)
         except CommitConflict:
             continue
-    raise CommitConflict("other runs reject rows of the same sources all the time", place=rejected.name)
+    raise CommitConflict("other runs keep recording rejected rows of the same sources", place=rejected.name)
 
 
 def _check_columns(rejected: OpenTable, head: Head) -> None:
@@ -154,10 +155,10 @@ def _check_columns(rejected: OpenTable, head: Head) -> None:
     names = from_record(head.root.definition.schema).names
     if missing := [name for name in _ARROW.names if name not in names]:
         raise InvalidRequest(
-            "rejected rows cannot be recorded: this table was not made for them",
+            "rejected rows cannot be recorded: this table was created for something else",
             place=rejected.name,
             expected=f"a column {missing[0]}",
-            hint="Give it another name; a table for rejected rows is made then.",
+            hint="Rename it; the next run creates a table for rejected rows.",
         )
 
 
@@ -165,7 +166,7 @@ def _counts(rows: pa.Table, found: Sequence[Source]) -> dict[Source, int]:
     counted = Counter(str(uri) for uri in rows["source"].to_pylist())
     foreign = counted.keys() - {one.uri for one in found}
     if foreign:
-        raise InvalidRequest("rows are rejected of a source that was not read", found=min(foreign))
+        raise InvalidRequest("there are rejected rows of a source that was not read", found=min(foreign))
     return {one: counted.get(one.uri, 0) for one in found}
 
 
@@ -183,7 +184,7 @@ def _check_recorded(
             place=rejected.name,
             expected=run,
             found=records[there[0].uri].owner,
-            hint="Nothing was changed. Write the rejected rows again without those of recorded sources.",
+            hint="Nothing was changed. Retry without the sources that are recorded.",
         )
 
 

@@ -1,4 +1,4 @@
-"""The old rows of sources that came again with other content: found by the column that names each row's source."""
+"""The old rows of changed sources, found by the column that holds the source of each row."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ SOURCE_COLUMN = "_source"
 
 
 def source_column(schema: TableSchema) -> str | None:
-    """That column, where the table has it; one of another type is the user's own."""
+    """That column, if the table has it; a column of another type belongs to the user."""
     has_it = any(field.name == SOURCE_COLUMN and field.type == Scalar(TypeKind.STRING) for field in schema.fields)
     return SOURCE_COLUMN if has_it else None
 
 
 def check_replaceable(head: Head, uris: Collection[str]) -> None:
-    """Raise InvalidRequest when rows of these sources would have to be replaced, and nobody can find them."""
+    """Raise InvalidRequest when rows of these sources are to be replaced, and the table cannot tell which they are."""
     if uris and source_column(from_record(head.root.definition.schema)) is None:
         raise InvalidRequest(
-            f"the rows of {min(uris)} cannot be replaced: nothing says which they are",
+            f"the rows of {min(uris)} cannot be replaced: the table does not record which source a row came from",
             place=head.revision.place,
             expected=f"a column {SOURCE_COLUMN} string",
-            hint=f"A table that is created with the column {SOURCE_COLUMN} string can have sources replaced; or choose "
-            "skip.",
+            hint=f"Create the table with the column {SOURCE_COLUMN} string (--source-column), or use --changed skip.",
         )
 
 

@@ -1,9 +1,9 @@
-"""One run of an ingest: a name under which sources are claimed, and an intent that says that it lives.
+"""One run of an ingest: a name under which sources are claimed, and an intent that says that it is alive.
 
-Many runs may be at work on one table. Each has an intent of its own, `_index/intents/<run>`, kept alive as those of
+Many runs may work on one table. Each has an intent of its own, `_index/intents/<run>`, kept alive as those of
 jobs are; unlike a job it takes no fence, and its intent has epoch 0. Whether a run may commit is said by the claims in
 the head (see `commit_claimed`); the intent only says whether others wait for it. It is put before the first claim is
-committed, so whoever finds a claim without an intent, or with one that expired, may take the source over.
+committed, so a claim without an intent, or with an expired one, may be taken over.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Run(Upload):
 def begin_run(
     table: OpenTable, *, ttl_seconds: float = TTL_SECONDS, note: str = "", heartbeat: Heartbeat = HEARTBEAT
 ) -> Run:
-    """A new run on the active revision. Three requests. Others wait for its claims until `ttl_seconds` after it was
-    heard of last."""
+    """A new run on the active revision. Three requests. Others wait for its claims until `ttl_seconds` after the
+    intent was last renewed."""
     revision = table.head().revision
     return Run(table, revision, begin(revision, _NAME, note, ttl_seconds), heartbeat)

@@ -110,7 +110,7 @@ def commit_epoch(
 
 
 def append_epoch(table: OpenTable, key: StreamKey, epoch: int, data: object, *, facts: str = "") -> Appended:
-    """The same for rows in memory (see `change.files.rows`). Files that a replay wrote are named by nobody."""
+    """The same for rows in memory (see `change.files.rows`). Files that a replay wrote stay unreferenced."""
     head = table.head()
     staged = stage(staging_for(head), head.revision.store, read_rows(data))
     return commit_epoch(table, head, key, epoch, [staged], facts=facts)
@@ -118,7 +118,7 @@ def append_epoch(table: OpenTable, key: StreamKey, epoch: int, data: object, *, 
 
 def _epoch(key: StreamKey, number: int, row_count: int, facts: str) -> _Epoch:
     if number < 0:
-        raise InvalidRequest("an epoch is a number from 0 on", place=key.uri, found=number)
+        raise InvalidRequest("an epoch cannot be negative", place=key.uri, found=number)
     digest = hashlib.blake2b(facts.encode(), digest_size=_DIGEST_DIGITS // 2).hexdigest() if facts else ""
     return _Epoch(number, row_count, digest)
 
@@ -130,7 +130,7 @@ def _remembered(table: OpenTable, head: Head, key: StreamKey) -> tuple[_Epoch, .
     try:
         return _DECODER.decode(record.identity)
     except msgspec.MsgspecError as error:
-        raise Malformed(f"not the record of a stream: {error}", place=key.uri, found=record.identity) from error
+        raise Malformed(f"invalid record of a stream: {error}", place=key.uri, found=record.identity) from error
 
 
 def _done_version(
@@ -143,12 +143,12 @@ def _done_version(
     if before is None and (not remembered or mine.number > remembered[-1].number):
         return None
     raise ReplayDiffers(
-        f"epoch {mine.number} came again with other rows",
+        f"epoch {mine.number} was replayed with different rows",
         place=f"{table.name}: {key.uri}",
         expected=_describe(before) if before is not None else f"an epoch after {remembered[-1].number}",
         found=_describe(mine),
-        hint="Nothing was changed. The query is not the one that wrote here, its checkpoint is an older copy, or its "
-        "source gave other rows: begin with a new checkpoint, or name the sink anew, to add these rows as well.",
+        hint="Nothing was changed. Another query wrote to this sink, the checkpoint is an older copy, or the source "
+        "gave different rows. To add these rows as well, start with a new checkpoint or under a new sink name.",
     )
 
 

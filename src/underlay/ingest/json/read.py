@@ -16,13 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from underlay.errors import SourceUnreadable
 from underlay.ingest.csv.blocks import Blocks, CsvBlock
 from underlay.ingest.csv.records import LINES
-from underlay.ingest.json.decoder import json_fields, line_decoder
-from underlay.ingest.json.values import Values, is_unset, to_array
-from underlay.ingest.rows.bad_values import UNFIT, find_bad
+from underlay.ingest.json.values import Values, is_unset, json_fields, line_decoder, to_array
+from underlay.ingest.rows.misfits import UNFIT, find_bad, fit
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows, shown
-from underlay.ingest.rows.row_errors import fit
 from underlay.ingest.rows.schema_drift import new_column
 from underlay.ingest.source.decompressed import Plain
 from underlay.schema.arrow_aliases import AnyArray, AnyScalar
@@ -31,17 +30,35 @@ from underlay.schema.convert.default import default_scalar
 from underlay.schema.types import Field
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_MISTYPED = re.compile(r"Expected `(.*?)`, got `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _UNDECODED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def read_json(plain: Plain, reading: RowRules) -> Iterator[TakenRows]:
     """The rows of a source of JSON lines. An empty source has none. Raises SourceUnreadable, SchemaMismatch."""
     blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
-    blocks.begin()
+    check_lines(blocks.begin(), plain.name)
     lines = _Lines(decoder=line_decoder(reading), reading=reading, source=plain.name)
     for block in blocks.cut(LINES):
         rows, rejected = lines.read(block)
         yield TakenRows(rows=rows, rejected=rejected, read_bytes=plain.read_bytes())
+
+
+def check_lines(head: bytes, name: str) -> None:
+    """Raise SourceUnreadable when a source that begins so is one JSON array or a pretty-printed object."""
+    text = head.lstrip()
+    first, line_break, _ = text.partition(b"\n")
+    if text.startswith(b"["):
+        what, filter_ = "a JSON array", ".[]"
+    elif line_break and first.strip() == b"{":
+        what, filter_ = "a JSON object over several lines", "."
+    else:
+        return
+    raise SourceUnreadable(
+        f"this is {what}; Underlay reads JSON lines: one object per line",
+        place=name,
+        hint=f"Convert it with jq -c '{filter_}'.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +98,7 @@ class _Lines:
                 found.append(decode(lines[at]))
             except _UNDECODED as error:
                 self._refuse_new_column(str(error), block.line + at)
-                reasons[at] = str(error)
+                reasons[at] = _reason(str(error))
         return found, reasons
 
     def _refuse_new_column(self, problem: str, line: int) -> None:
@@ -91,7 +108,7 @@ class _Lines:
             raise new_column(name, self.reading.schema.names, f"{self.source}, line {line}")
 
     def _arrays(self, columns: list[Values]) -> tuple[list[AnyArray], dict[int, str]]:
-        """The columns; and why rows are none of the table's, when their values do not convert."""
+        """The columns; and why rows do not fit, by position, when their values do not convert."""
         fields = json_fields(self.reading)
         arrays: list[AnyArray] = []
         reasons: dict[int, str] = {}
@@ -101,7 +118,7 @@ class _Lines:
             except UNFIT:
                 for row in _unfit_rows(values, field):
                     value = msgspec.to_builtins(values[row], enc_hook=str)
-                    reasons.setdefault(row, f"column {field.name}: {shown(value)} is no value of type {field.type}")
+                    reasons.setdefault(row, f"column {field.name}: {shown(value)} is not a valid {field.type}")
         return arrays, reasons
 
     def _table(self, arrays: list[AnyArray], count: int) -> pa.Table:
@@ -109,6 +126,16 @@ class _Lines:
         if self.reading.source_column is None:
             return table
         return table.append_column(self.reading.source_column, pa.repeat(self.source, count))
+
+
+def _reason(problem: str) -> str:
+    """What msgspec says of a line, with the column first."""
+    found = _MISTYPED.fullmatch(problem)
+    if found is None:
+        return problem
+    wanted = found[1].removesuffix(" | null")
+    place = f"column {found[3]}: " if found[3] else ""
+    return f"{place}expected {wanted}, found {found[2]}"
 
 
 def _column(values: Values, field: Field) -> AnyArray:

@@ -1,25 +1,89 @@
-"""Values that were decoded from JSON as Arrow arrays of a table's types. What does not fit raises (`UNFIT`)."""
+"""The types of a table as msgspec decodes and checks JSON, and the decoded values as Arrow arrays.
+
+Numbers are JSON numbers in the range of their type, decimals numbers or texts; bytes, UUIDs, dates and times are texts
+as everywhere; a struct and a map are objects. Of a key that occurs twice the last counts. A value that does not fit
+raises one of `UNFIT`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from underlay.ingest.csv.columns import holds_infinite
+from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.text_values import converter
 from underlay.schema.arrow_aliases import AnyArray, AnyType
 from underlay.schema.convert.arrow import to_arrow_field, to_arrow_type
-from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
 
+_BITS = {TypeKind.INT8: 8, TypeKind.INT16: 16, TypeKind.INT32: 32, TypeKind.INT64: 64}
+_UNSIGNED_BITS = {TypeKind.UINT8: 8, TypeKind.UINT16: 16, TypeKind.UINT32: 32}
+_FLOATS = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64)
+
+_OWN_FORM = (TypeKind.BOOLEAN, TypeKind.STRING)
+
+AnyForm = Any
+"""A type that is made at run time, unknown to type checkers."""
 Values = Sequence[Any]
 """What msgspec decoded: of one type for each column, which only the table knows."""
 
-_OWN_FORM = (TypeKind.BOOLEAN, TypeKind.STRING)
+
+def json_fields(reading: RowRules) -> tuple[Field, ...]:
+    """The columns that lines may have."""
+    return tuple(field for field in reading.schema.fields if field.name != reading.source_column)
+
+
+def line_decoder(reading: RowRules) -> msgspec.json.Decoder[msgspec.Struct]:
+    """A decoder of lines: structs with the columns in order, UNSET where a key is missing that has a default."""
+    is_closed = reading.new_columns != "ignore"
+    members: list[tuple[str, Any, Any]] = []
+    for at, field in enumerate(json_fields(reading)):
+        form = _form(field.type, is_closed) | None
+        if field.default is not None:
+            members.append((f"f{at}", form | msgspec.UnsetType, msgspec.field(name=field.name, default=msgspec.UNSET)))
+        else:
+            members.append((f"f{at}", form, msgspec.field(name=field.name, default=None)))
+    return msgspec.json.Decoder(
+        msgspec.defstruct("Line", members, forbid_unknown_fields=is_closed, kw_only=True, gc=False)
+    )
+
+
+def _form(type_: Type, is_closed: bool) -> AnyForm:
+    match type_:
+        case Scalar(kind=kind):
+            return _scalar_form(kind)
+        case StructOf(fields):
+            members = [
+                (f"f{at}", _form(field.type, is_closed) | None, msgspec.field(name=field.name, default=None))
+                for at, field in enumerate(fields)
+            ]
+            return msgspec.defstruct("Part", members, forbid_unknown_fields=is_closed, gc=False)
+        case ListOf(element):
+            list_form: AnyForm = list
+            return list_form[_form(element.type, is_closed) | None]
+        case MapOf(_, value):
+            dict_form: AnyForm = dict
+            return dict_form[str, _form(value.type, is_closed) | None]
+
+
+def _scalar_form(kind: TypeKind) -> AnyForm:
+    if kind in _BITS:
+        bound = 1 << (_BITS[kind] - 1)
+        return Annotated[int, msgspec.Meta(ge=-bound, le=bound - 1)]
+    if kind in _UNSIGNED_BITS:
+        return Annotated[int, msgspec.Meta(ge=0, le=(1 << _UNSIGNED_BITS[kind]) - 1)]
+    if kind is TypeKind.UINT64:
+        return Annotated[int, msgspec.Meta(ge=0)]
+    if kind in _FLOATS:
+        return float
+    return {TypeKind.BOOLEAN: bool, TypeKind.DECIMAL: Decimal}.get(kind, str)
 
 
 def to_array(values: Values, field: Field) -> AnyArray:
@@ -55,14 +119,14 @@ def is_unset(values: Values) -> list[bool]:
 def _scalars(values: Values, type_: Scalar) -> AnyArray:
     arrow = to_arrow_type(type_)
     if type_.kind is TypeKind.DECIMAL:
-        # Arrow takes a decimal that is no number for null.
+        # Arrow would turn a decimal that is not a number into null.
         return pa.array([None if value is None else str(value) for value in values], pa.string()).cast(arrow)
     if type_.kind in _OWN_FORM or pa.types.is_integer(arrow):
         return pa.array(values, arrow)
     if pa.types.is_floating(arrow):
         found = pa.array(values, arrow)
         if holds_infinite(found):
-            raise ValueError(f"a number is too great for {type_}")
+            raise ValueError(f"a number is out of range for {type_}")
         return found
     return converter(arrow)(pa.array(values, pa.string()))
 

@@ -1,18 +1,26 @@
 """How a source is read for a table, and what comes of it: rows, and rows that do not fit with their reasons.
 
-A null of CSV is an empty field that is not quoted, or one of the null texts, not quoted either. A key that JSON does
-not have is the column's default, or null.
+A null in CSV is an empty unquoted field, or one of the null texts, unquoted. A key that a JSON object lacks is the
+column's default, or null. Loads no library that reads data: the command line declares its options by it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal
 
 from underlay.errors import InvalidRequest
-from underlay.schema.table_schema import TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from underlay.schema.table_schema import TableSchema
+
+ChangedPolicy = Literal["error", "skip", "replace"]
+"""What happens to a source whose content differs from what was ingested: it fails the run, its rows stay, or its new
+rows replace the old ones."""
+NewColumnsPolicy = Literal["error", "ignore", "add"]
+"""What happens to columns that the table does not have: their source fails, or they are left out or added."""
 
 BLOCK_BYTES = 2 << 20
 RECORD_BYTES = 16 << 20
@@ -20,18 +28,11 @@ RAW_BYTES = 4 << 10
 _SHOWN_CHARS = 80
 
 
-class NewColumns(Enum):
-    """What becomes of a source's columns that the table does not have. Those to be added are added before reading."""
-
-    ERROR = "error"
-    IGNORE = "ignore"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How CSV is written. Without a delimiter it is the one of `,` `;` `|` and tab that the header has most of.
+    """How CSV is written. The default delimiter is the one of `,` `;` `|` and tab that the header has most of.
 
-    Raises InvalidRequest for a delimiter or quote that is no ASCII character, or when both are the same.
+    Raises InvalidRequest for a delimiter or quote that is not one ASCII character, or when both are the same.
     """
 
     delimiter: str | None = None
@@ -43,9 +44,9 @@ class Dialect:
     def __post_init__(self) -> None:
         for what, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
             if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n"):
-                raise InvalidRequest(f"the {what} of CSV is one ASCII character", found=repr(mark))
+                raise InvalidRequest(f"the {what} of CSV must be one ASCII character", found=repr(mark))
         if self.delimiter is not None and self.delimiter == self.quote:
-            raise InvalidRequest("fields cannot be separated by what quotes them", found=repr(self.quote))
+            raise InvalidRequest("the delimiter and the quote of CSV are the same", found=repr(self.quote))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,8 @@ class RowRules:
 
     schema: TableSchema
     dialect: Dialect = field(default_factory=Dialect)
-    new_columns: NewColumns = NewColumns.ERROR
+    new_columns: NewColumnsPolicy = "error"
+    """A column to be added is an error as well: it is added before the source is read again."""
     source_column: str | None = None
     """The column that is filled with the source's name, whatever the source has."""
     block_bytes: int = BLOCK_BYTES
@@ -64,7 +66,7 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that is no row of the table. `raw` is cut at RAW_BYTES.
+    """A record that does not fit the table. `raw` is cut at RAW_BYTES.
 
     `line` counts from 1, the header included; of Parquet it is the row's number. `offset` is a byte of the plain
     source, decompressed; None for Parquet.
@@ -78,7 +80,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenRows:
-    """Rows of the table's schema in the source's order, and the records between them that are none."""
+    """Rows with the schema of the table in the order of the source, and the records between them that do not fit."""
 
     rows: pa.Table
     rejected: tuple[Rejected, ...]

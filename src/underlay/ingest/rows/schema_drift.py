@@ -1,4 +1,4 @@
-"""What a source's columns are to a table: its own, new, missing, or of another type."""
+"""How the columns of a source differ from those of the table: new, missing, or of another type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from underlay.errors import NewColumn, SchemaMismatch
-from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.rows.reading import RowRules
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyField
 from underlay.schema.cast.conform import conform
@@ -18,11 +18,11 @@ from underlay.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """The columns of a source that a table does not take as it is."""
+    """The columns of a source that a table does not take as they are."""
 
     new: tuple[AnyField, ...]
     refused: tuple[str, ...]
-    """The table cannot take these: not even widened are their values of the table's type."""
+    """Columns whose type does not widen to that of the table."""
 
 
 def drift(schema: TableSchema, found: pa.Schema) -> Drift:
@@ -38,19 +38,21 @@ def drift(schema: TableSchema, found: pa.Schema) -> Drift:
 
 
 def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
-    """Raises SchemaMismatch when a source's columns are not let through. `place` is the source and the line."""
+    """Raises SchemaMismatch when the columns of a source do not fit. `place` is the source and the line."""
     known = reading.schema.names
     twice = sorted({name for name in found if found.count(name) > 1})
     if twice:
-        raise SchemaMismatch(f"the column {format_column((twice[0],))} is there twice", place=place)
+        raise SchemaMismatch(f"the column {format_column((twice[0],))} occurs twice", place=place)
     new = [name for name in found if name not in known]
-    if new and reading.new_columns is NewColumns.ERROR:
+    if new and reading.new_columns != "ignore":
         raise new_column(new[0], known, place)
     missing = {name.casefold(): name for name in known if name not in found}
     if other := next((name for name in new if name.casefold() in missing), None):
-        raise new_column(other, known, place)  # to ignore it would fill a column with nulls that is there
+        raise new_column(
+            other, known, place
+        )  # ignoring it would fill a column with nulls that the source has under another case
     if len(new) == len(found):
-        raise SchemaMismatch("no column is one of the table's", place=place, found=", ".join(found[:20]))
+        raise SchemaMismatch("none of its columns is in the table", place=place, found=", ".join(found[:20]))
     for field in reading.schema.fields:
         if field.name in found or field.name == reading.source_column:
             continue
@@ -59,18 +61,14 @@ def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
                 f"the column {format_column((field.name,))} is missing",
                 place=place,
                 found=", ".join(found[:20]),
-                hint="Give it values, or a default.",
+                hint="Add it to the source, or give the column a default.",
             )
 
 
 def new_column(name: str, known: Sequence[str], place: str) -> NewColumn:
     """The error for a column that the table does not have."""
     alike = [other for other in known if other.lower() == name.strip().lower()]
-    hint = (
-        f"Did you mean {alike[0]}?"
-        if alike
-        else "Add it to the table, or choose to ignore or to add new columns; then try failed sources again."
-    )
+    hint = f"Did you mean {alike[0]}?" if alike else None  # what else can be done depends on the caller
     return NewColumn(f"the table has no column {format_column((name,))}", place=place, hint=hint)
 
 

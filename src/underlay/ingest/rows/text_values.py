@@ -12,12 +12,9 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from underlay.errors import SchemaMismatch
-from underlay.ingest.rows.bad_values import find_bad
 from underlay.schema.arrow_aliases import AnyArray
 
 _DAY = "1970-01-01T"
-_SHOWN_CHARS = 80
 
 
 def is_csv_type(kind: pa.DataType) -> bool:
@@ -25,32 +22,9 @@ def is_csv_type(kind: pa.DataType) -> bool:
     return _is_number(kind) or pa.types.is_string(kind) or _is_dated(kind) or pa.types.is_time(kind)
 
 
-def is_json_type(kind: pa.DataType) -> bool:
-    """Whether Arrow's JSON reader makes values of this type by our rules. It drops zones of times that have none."""
-    if isinstance(kind, pa.StructType):
-        return all(is_json_type(field.type) for field in kind)
-    if isinstance(kind, pa.ListType):
-        return is_json_type(kind.value_type)
-    return _is_number(kind) or pa.types.is_string(kind)
-
-
 def is_text_type(kind: pa.DataType) -> bool:
-    """Whether `from_text` makes values of this type."""
+    """Whether `converter` knows the type."""
     return not pa.types.is_nested(kind)
-
-
-def from_text(column: AnyArray, kind: pa.DataType, rows_before: int = 0) -> AnyArray:
-    """The values that the texts of a column stand for. Raises SchemaMismatch with the first row that has none."""
-    convert = converter(kind)
-    try:
-        return convert(column)
-    except (pa.ArrowInvalid, ValueError):
-        row = int(find_bad(len(column), lambda part: convert(column[part]))[0])
-    raise SchemaMismatch(
-        f"a value in data row {rows_before + row + 1} does not convert",
-        expected=kind,
-        found=repr(column[row].as_py())[:_SHOWN_CHARS],
-    )
 
 
 def converter(kind: pa.DataType) -> Callable[[AnyArray], AnyArray]:

@@ -1,16 +1,14 @@
-"""A batch: sources that are claimed at once, read by workers, and committed at once.
+"""A batch: sources that are claimed together, read by workers, and committed together.
 
-What others do meanwhile is answered by doing again what it concerns: works with sources whose claims were lost, without
-these; all works when the table's definition changed so that their rows must be looked at again.
-
-What all batches of an ingest have in common: what the user said, who does the work, and who is told of it.
+When another writer interferes, only the work that it concerns is redone: works with sources whose claims were lost are
+redone without them; all works when the definition of the table changed so that their rows must be checked again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
@@ -20,79 +18,62 @@ from underlay.change.define.evolve import add_columns
 from underlay.change.rows.staged import discard, staging_for
 from underlay.errors import Busy, ClaimLost, CommitConflict, CommitUnknown, TooManyRejected, UnderlayError
 from underlay.ingest.exactly_once.claim import Claims
-from underlay.ingest.exactly_once.commit_claimed import Ingested, commit_claimed
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome, commit_claimed
 from underlay.ingest.exactly_once.rejected_table import SUFFIX, reject
 from underlay.ingest.exactly_once.replaced import source_column
-from underlay.ingest.run.results import Harvest
-from underlay.ingest.run.tally import IngestTally
+from underlay.ingest.run.results import BatchResults
+from underlay.ingest.run.summary import IngestTally
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.groups import group
 from underlay.ingest.work.new_columns import join_columns
 from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.settings import Settings
-from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, WorkUnit
-from underlay.ingest.work.workers import MakeWorkers, Workers
+from underlay.ingest.work.work_unit import WorkDone, WorkUnit
+from underlay.ingest.work.workers import Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.record import from_record
 from underlay.table.commit.conflicts import is_stricter
 
-
-class Crew:
-    """Workers are hired when there is something to do, and stay."""
-
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        make_workers: MakeWorkers,
-        tally: IngestTally,
-        progress: IngestProgress,
-        stores: FileStores,
-    ) -> None:
-        self.settings = settings
-        self.tally = tally
-        self.progress = progress
-        self.stores = stores
-        self.workers: Workers | None = None
-        """Who was hired."""
-        self._make_workers = make_workers
-
-    def hire(self, size_bytes: int, sources: int) -> Workers:
-        """Workers for so much, or those that there are."""
-        if self.workers is None:
-            self.workers = self._make_workers(size_bytes, sources)
-        return self.workers
-
-
 _ATTEMPTS = 20
-"""How often a batch may be disturbed by others."""
+"""How often other writers may interfere with a batch."""
 _UNKNOWN_ATTEMPTS = 5
 _COLUMN_ROUNDS = 4
-"""How often sources may turn out to have columns that the table lacks, once others were added."""
+"""How often columns may be added for one batch."""
 _HELD_BYTES = 8 << 20
-"""Rejected rows, compressed, that wait for others before they are committed."""
+"""Rejected rows, compressed, that are held before they are committed."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchContext:
+    """What all batches of an ingest share."""
+
+    settings: Settings
+    tally: IngestTally
+    progress: IngestProgress
+    stores: FileStores
+    """For files of the table outside the lake."""
 
 
 class Batch:
     """Claimed sources on their way into the table."""
 
-    def __init__(self, claims: Claims, crew: Crew, workers: Workers) -> None:
+    def __init__(self, claims: Claims, context: BatchContext, workers: Workers) -> None:
         self._claims = claims
-        self._crew = crew
+        self._context = context
         self._workers = workers
         self._surroundings = claims.run.revision.surroundings
         self._begun_at = self._surroundings.monotonic()
-        self._harvest = Harvest()
+        self._results = BatchResults()
         self._lost: list[Source] = []
         self._column_rounds = 0
         self._is_unknown = False
         self._may_delete = True
-        """Whether no version names the files, and none will."""
+        """Whether the files are unreferenced and will stay so."""
 
     def ingest(self) -> list[Source]:
-        """Read and commit; the sources that became another run's meanwhile.
+        """Read and commit. Returns the sources that other runs took over meanwhile.
 
         When it raises, nothing of the batch is in the table, unless what it raises is CommitUnknown; rejected rows may
         be recorded. Raises TooManyRejected, and what workers and commits raise.
@@ -103,15 +84,17 @@ class Batch:
                     return self._lost
                 self._surroundings.back_off(min(attempt, 4))
             table = self._claims.run.table.name
-            raise Busy("others change the table all the time", place=table, hint="Try again later.")
+            raise Busy("others keep changing the table", place=table, hint="Retry later.")
         except BaseException:
             self._drop()
             raise
 
     def _try_once(self) -> bool:
-        """Whether it is committed; False when others were in the way, and it is to be tried again."""
+        """Whether it is committed; False when other writers interfered, and it has to be retried."""
         try:
             self._read()
+            # Rejected rows first: if the run dies between the two commits, the next run reads the sources again and
+            # replaces them. The other way round they would be lost, since the sources would be known already.
             self._record_rejected()
             self._check_rejected()
             self._commit()
@@ -124,7 +107,7 @@ class Batch:
         return False
 
     def _read(self) -> None:
-        """Have all sources read that were not."""
+        """Have workers read all sources that are not read yet."""
         while todo := self._unread():
             lacking: list[SourceOutcome] = []
             with closing(self._workers.run(self._works(todo))) as done:
@@ -134,17 +117,17 @@ class Batch:
                 self._add_columns(lacking)
 
     def _unread(self) -> list[Source]:
-        read = {outcome.uri for outcome in self._harvest.outcomes()}
+        read = {outcome.uri for outcome in self._results.outcomes()}
         return [found for found in self._claims.found if found.uri not in read]
 
     def _works(self, found: Sequence[Source]) -> list[WorkUnit]:
-        settings, staging = self._crew.settings, staging_for(self._claims.head)
+        settings, staging = self._context.settings, staging_for(self._claims.head)
         return [
             WorkUnit(
                 run=self._claims.run.id,
                 at_us=self._surroundings.now_us(),
                 sources=sources,
-                kind=settings.kind.name if settings.kind is not None else None,
+                kind=settings.kind,
                 staging=staging,
                 dialect=settings.dialect,
                 new_columns=settings.new_columns,
@@ -155,23 +138,23 @@ class Batch:
         ]
 
     def _take(self, done: WorkDone) -> list[SourceOutcome]:
-        """Keep what a work made, and return the sources that need columns first."""
+        """Keep what a work made, and return the sources for which columns have to be added first."""
         lacking = [outcome for outcome in done.outcomes if outcome.new_columns is not None]
         read = tuple(outcome for outcome in done.outcomes if outcome.new_columns is None)
-        self._harvest.add(msgspec.structs.replace(done, outcomes=read))
+        self._results.add(msgspec.structs.replace(done, outcomes=read))
         told_early = self._size(lacking) if done.told_bytes else 0
         self._tell(read, told_bytes=done.told_bytes - told_early)
-        self._crew.progress.advanced(read_bytes=-told_early)
-        threshold = self._crew.settings.max_rejected
+        self._context.progress.advanced(read_bytes=-told_early)
+        threshold = self._context.settings.max_rejected
         if threshold is not None and threshold.rows is not None:
             self._check_rejected()
-        if self._harvest.unrecorded_bytes() > _HELD_BYTES:
+        if self._results.unrecorded_bytes() > _HELD_BYTES:
             self._record_rejected()
         return lacking
 
     def _tell(self, read: Iterable[SourceOutcome], *, told_bytes: int = 0, sign: int = 1) -> None:
         every = list(read)
-        self._crew.progress.advanced(
+        self._context.progress.advanced(
             sources=sign * len(every),
             rows=sign * sum(outcome.row_count for outcome in every),
             rejected=sign * sum(outcome.rejected_count for outcome in every),
@@ -183,69 +166,63 @@ class Batch:
         return sum(found.size_bytes for found in self._claims.found if found.uri in uris)
 
     def _add_columns(self, lacking: Sequence[SourceOutcome]) -> None:
-        """Add what sources lack; those whose columns cannot be added fail, the others are read again."""
+        """Add the columns that the table lacks. Sources whose columns cannot be added fail; others are read again."""
         found = sorted((one.uri, one.new_columns or b"") for one in lacking)
         wanted = [(uri, pa.ipc.read_schema(pa.py_buffer(columns))) for uri, columns in found]
         columns, refused = join_columns(wanted, from_record(self._claims.head.root.definition.schema))
         self._column_rounds += 1
         if self._column_rounds > _COLUMN_ROUNDS:
-            refused = {uri: "its columns are others each time it is read" for uri, _ in wanted}
+            refused = {uri: "its columns keep changing while it is read" for uri, _ in wanted}
         elif len(columns):
             add_columns(self._claims.run.table, columns)
-            self._crew.tally.add_columns(columns.names)
-        self._harvest.fail(refused.items())
+            self._context.tally.add_columns(columns.names)
+        self._results.fail(refused.items())
         self._look_again()
 
     def _record_rejected(self) -> None:
         """Commit the rejected rows of the sources that were read, which has to come before their rows."""
-        uris, rows = self._harvest.unrecorded()
+        uris, rows = self._results.unrecorded()
         entries = tuple(entry for entry in self._claims.entries if entry.found.uri in uris)
         if entries:
-            self._repeat(lambda: reject(replace(self._claims, entries=entries), rows, stores=self._crew.stores))
-        self._harvest.recorded()
+            self._repeat(lambda: reject(replace(self._claims, entries=entries), rows, stores=self._context.stores))
+        self._results.recorded()
 
     def _check_rejected(self) -> None:
-        """Raise TooManyRejected when the run has more than is allowed, once they are recorded."""
-        threshold, tally = self._crew.settings.max_rejected, self._crew.tally
-        outcomes = self._harvest.outcomes()
+        """Raise TooManyRejected above the limit, once the rejected rows are recorded."""
+        threshold, tally = self._context.settings.max_rejected, self._context.tally
+        outcomes = self._results.outcomes()
         rejected = tally.rejected_count + sum(outcome.rejected_count for outcome in outcomes)
         read = rejected + tally.row_count + sum(outcome.row_count for outcome in outcomes)
         if threshold is None or not threshold.is_exceeded(rejected, read):
             return
-        first = self._harvest.first_rejected
+        first = self._results.first_rejected
         self._record_rejected()
         table = self._claims.run.table.name
         raise TooManyRejected(
-            f"{rejected} of {read} rows are no rows of the table, such as {'; '.join(first) or 'those of before'}",
+            f"{rejected} of {read} rows do not fit the table, such as {'; '.join(first) or 'those of earlier batches'}",
             place=table,
             expected=f"at most {threshold}",
-            hint=f"The sources are free again. See select * from {table}{SUFFIX}; mend them, or allow more.",
+            hint=f"This batch was not committed. See select * from {table}{SUFFIX}; fix the sources, or allow more.",
         )
 
     def _commit(self) -> None:
-        outcomes = self._harvest.outcomes()
-        ingested = [
-            Ingested(uri=one.uri, row_count=one.row_count, rejected_count=one.rejected_count)
-            if one.error is None
-            else Ingested(uri=one.uri, error=one.error)
-            for one in outcomes
-        ]
+        outcomes = self._results.outcomes()
         seconds = self._surroundings.monotonic() - self._begun_at
-        staged = [done.staged for done in self._harvest.done]
-        self._may_delete = False  # from here on whatever interrupts may come after the commit
+        staged = [done.staged for done in self._results.done]
+        self._may_delete = False  # an interrupt from here on may come after the commit landed
         try:
             done = self._repeat(
-                lambda: commit_claimed(self._claims, staged, ingested, stores=self._crew.stores, seconds=seconds)
+                lambda: commit_claimed(self._claims, staged, outcomes, stores=self._context.stores, seconds=seconds)
             )
         except CommitConflict:
             self._may_delete = not self._is_unknown
             raise
         found = {one.uri: one for one in self._claims.found}
-        self._crew.tally.commit(done.version, outcomes, found, [entry.found.uri for entry in self._claims.replaced])
-        self._crew.progress.committed(done.version)
+        self._context.tally.commit(done.version, outcomes, found, [entry.found.uri for entry in self._claims.replaced])
+        self._context.progress.committed(done.version)
 
     def _repeat(self, call: Callable[[], T]) -> T:
-        """The same call again while the store does not say what became of it."""
+        """Repeat the call while its outcome is unknown: it finds out by its own records whether it landed before."""
         for attempt in range(_UNKNOWN_ATTEMPTS):
             try:
                 return call()
@@ -255,24 +232,24 @@ class Batch:
         return call()
 
     def _leave(self, uris: set[str]) -> None:
-        """Go on without sources that are another run's now."""
+        """Continue without sources that another run holds now."""
         self._drop(uris)
         self._lost += [found for found in self._claims.found if found.uri in uris]
         entries = tuple(entry for entry in self._claims.entries if entry.found.uri not in uris)
         self._claims = replace(self._claims, entries=entries)
 
     def _look_again(self) -> None:
-        """Go on from the newest version, with what is done unless the table's definition forbids it."""
+        """Continue from the newest version, keeping what was read unless the definition of the table got stricter."""
         before, head = self._claims.head.root.definition, self._claims.run.table.head()
         if is_stricter(before, head.root.definition):
             self._drop()
         self._claims = replace(self._claims, head=head)
 
     def _drop(self, uris: set[str] | None = None) -> None:
-        """Forget works, all or those with these sources, and their files."""
-        dropped = self._harvest.drop(uris)
+        """Discard works, all or those with these sources, and delete their files if no version can reference them."""
+        dropped = self._results.drop(uris)
         self._tell((outcome for done in dropped for outcome in done.outcomes), sign=-1)
         if self._may_delete:
-            with suppress(UnderlayError):  # what is left is named by nobody, and swept
+            with suppress(UnderlayError):  # orphaned files are swept later
                 staging = staging_for(self._claims.head)
                 discard(staging, self._claims.run.revision.store, [done.staged for done in dropped])

@@ -1,4 +1,4 @@
-"""What an ingest would do, without doing it."""
+"""A dry run: what an ingest would do."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 from underlay.errors import SourceEmpty
 from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, classify, sort_out
 from underlay.ingest.exactly_once.replaced import source_column
-from underlay.ingest.rows.parquet import check_types
-from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.rows.columnar import check_types
+from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import check_names, drift, new_column
 from underlay.ingest.run.new_table import SAMPLES, columns_for, exists, look_into, spread
 from underlay.ingest.run.summary import SourceFailure
@@ -88,7 +88,7 @@ def _look_into(
     reading = RowRules(
         schema=schema,
         dialect=settings.dialect,
-        new_columns=NewColumns.ERROR if settings.new_columns == "error" else NewColumns.IGNORE,
+        new_columns="error" if settings.new_columns == "error" else "ignore",
         source_column=source_column(schema),
     )
     seen: list[tuple[str, pa.Schema]] = []
@@ -105,7 +105,7 @@ def _look_into(
         except SourceEmpty:
             continue
         except FAULTS as error:
-            problems.append(SourceFailure(uri=one.uri, reason=reason_of(error, one.uri)))
+            problems.append(SourceFailure(uri=one.uri, reason=reason_of(error, one.uri, settings.new_columns)))
     columns, refused = join_columns(seen, schema)
     if settings.new_columns == "add":
         problems += [SourceFailure(uri=uri, reason=reason) for uri, reason in refused.items()]
@@ -124,5 +124,5 @@ def _check(
     own = [name for name in columns.names if name != reading.source_column and name not in added]
     if own or not added:
         check_names(reading, own, uri)
-    if kind is FileFormat.PARQUET:
+    if kind in (FileFormat.PARQUET, FileFormat.ARROW):
         check_types(columns, [name for name in own if name in reading.schema.names], reading, uri)

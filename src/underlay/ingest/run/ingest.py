@@ -1,4 +1,4 @@
-"""One ingest from beginning to end: which sources are meant, which of them are to be read, and batch after batch."""
+"""One ingest from beginning to end: find the sources, sort out which to read, and ingest them batch by batch."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from underlay.errors import UnderlayError
 from underlay.ingest.exactly_once.claim import Claims, claim
 from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, sort_out
 from underlay.ingest.exactly_once.run import Run, begin_run
-from underlay.ingest.run.batch import Batch, Crew
+from underlay.ingest.run.batch import Batch, BatchContext
 from underlay.ingest.run.new_table import exists, make_table
-from underlay.ingest.run.record import Ending, Keep, asked_for, keep_record
-from underlay.ingest.run.summary import Summary
-from underlay.ingest.run.tally import IngestTally
+from underlay.ingest.run.record import Keep, asked_for, keep_record
+from underlay.ingest.run.summary import IngestTally, Summary
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.progress import IngestProgress, NoProgress
 from underlay.ingest.work.settings import Settings
-from underlay.ingest.work.workers import MakeWorkers
+from underlay.ingest.work.workers import MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.open_table import OpenTable
@@ -40,7 +39,7 @@ def ingest(
     found: Sequence[Source] | None = None,
     keep: Keep = keep_record,
 ) -> Summary:
-    """Bring each source into the table once, and make the table when there is none.
+    """Bring each source into the table once, and create the table if it is missing.
 
     When nothing is to be read, no run begins, and `workers` is not asked; the tree of known sources is looked at, and
     nothing else. `stores` are for files of the table that lie elsewhere, `open_table` opens it as this process knows
@@ -52,21 +51,20 @@ def ingest(
     RevisionClosed and CommitUnknown. Whatever it raises, it may be called again: what was committed is known then, and
     what was not is free.
     """
-    tally = IngestTally(name, lake.surroundings)
+    tally = IngestTally(name, asked_for(settings), lake.surroundings)
     if found is None:
         found = _find(lake, name, settings, tally, keep)
     if found and not exists(lake, name):
         tally.is_created = make_table(lake, name, found, settings)
     if found:
-        crew = Crew(
+        context = BatchContext(
             settings=settings,
-            make_workers=workers,
             tally=tally,
             progress=progress or NoProgress(),
             stores=stores or FileStores(lake.store),
         )
         table = open_table(name) if open_table is not None else OpenTable(lake, name)
-        _Ingest(table, crew, keep).run(found)
+        _Ingest(table, context, workers, keep).run(found)
     return tally.summary(len(found))
 
 
@@ -77,16 +75,19 @@ def _find(lake: LakeCatalog, name: str, settings: Settings, tally: IngestTally, 
     except UnderlayError as error:
         with suppress(UnderlayError):
             if exists(lake, name):
-                keep(OpenTable(lake, name), Ending(summary=tally.summary(0), settings=settings, error=error))
+                keep(OpenTable(lake, name), tally.summary(0), error)
         raise
 
 
 class _Ingest:
-    def __init__(self, table: OpenTable, crew: Crew, keep: Keep) -> None:
+    def __init__(self, table: OpenTable, context: BatchContext, make_workers: MakeWorkers, keep: Keep) -> None:
         self._table = table
-        self._crew = crew
-        self._settings = crew.settings
+        self._context = context
+        self._settings = context.settings
+        self._tally = context.tally
+        self._make_workers = make_workers
         self._keep = keep
+        self._workers: Workers | None = None
         self._run: Run | None = None
 
     def run(self, found: Sequence[Source]) -> None:
@@ -94,22 +95,13 @@ class _Ingest:
             try:
                 self._ingest_all(held, found)
             except BaseException as error:
-                self._keep(self._table, self._ending(len(found), error))
+                self._keep(self._table, self._tally.summary(len(found)), error)
                 raise
-            self._keep(self._table, self._ending(len(found), None))
-
-    def _ending(self, count: int, error: BaseException | None) -> Ending:
-        return Ending(
-            summary=self._crew.tally.summary(count),
-            settings=self._settings,
-            workers="" if self._crew.workers is None else type(self._crew.workers).__name__,
-            owner=None if self._run is None else self._run.intent.owner,
-            error=error,
-        )
+            self._keep(self._table, self._tally.summary(len(found)), None)
 
     def _ingest_all(self, held: ExitStack, found: Sequence[Source]) -> None:
         wanted, ledger = self._look(found)
-        self._crew.progress.found(ledger)
+        self._context.progress.found(ledger)
         claimed = found_in(ledger.claimed)
         while True:
             if wanted:
@@ -121,7 +113,7 @@ class _Ingest:
     def _look(self, found: Sequence[Source]) -> tuple[list[Source], Ledger]:
         """Those of the sources that are to be read and free, and what is known of all."""
         ledger = sort_out(self._table, self._table.head(), found)
-        self._crew.tally.see(ledger)
+        self._tally.see(ledger)
         return found_in(ledger.wanted(self._settings.changed, retry_failed=self._settings.retry_failed)), ledger
 
     def _wait(self, claimed: Sequence[Source]) -> tuple[list[Source], list[Source]]:
@@ -133,23 +125,25 @@ class _Ingest:
             if wanted or not left:
                 return wanted, left
             owners = (entry.record.owner for entry in ledger.claimed if entry.record is not None)
-            self._crew.progress.waiting(len(left), next(owners, None) or "another run")
+            self._context.progress.waiting(len(left), next(owners, None) or "another run")
             self._table.lake.surroundings.back_off(next(polls))
 
     def _ingest(self, held: ExitStack, wanted: Sequence[Source]) -> list[Source]:
         """Read and commit what can be claimed; the sources that another run was first to claim."""
         size = sum(one.size_bytes for one in wanted)
-        workers = self._crew.hire(size, len(wanted))
+        if self._workers is None:
+            self._workers = self._make_workers(size, len(wanted))
+            self._tally.workers = type(self._workers).__name__.removesuffix("Workers").lower()
         if self._run is None:
             note, ttl_seconds = asked_for(self._settings), self._settings.ttl_seconds
             self._run = held.enter_context(begin_run(self._table, ttl_seconds=ttl_seconds, note=note))
-            self._crew.tally.run = self._run.id
-        self._crew.progress.begun(len(wanted), size)
+            self._tally.run, self._tally.owner = self._run.id, self._run.intent.owner
+        self._context.progress.begun(len(wanted), size)
         claimed: list[Source] = []
         for part in cut(wanted, self._settings.batch_sources, self._settings.batch_bytes):
             claims = self._claim(self._run, part)
             claimed += found_in(claims.ledger.claimed)
-            if claims.entries and (lost := Batch(claims, self._crew, workers).ingest()):
+            if claims.entries and (lost := Batch(claims, self._context, self._workers).ingest()):
                 self._look(lost)  # so that it is known what became of them, whether they are waited for or not
                 claimed += lost
         return claimed
@@ -157,7 +151,7 @@ class _Ingest:
     def _claim(self, run: Run, part: Sequence[Source]) -> Claims:
         policy, retry_failed = self._settings.changed, self._settings.retry_failed
         claims = claim(run, part, policy=policy, retry_failed=retry_failed, most=len(part))
-        self._crew.tally.see(claims.ledger)
+        self._tally.see(claims.ledger)
         return claims
 
 
@@ -167,7 +161,7 @@ def found_in(entries: Iterable[LedgerEntry]) -> list[Source]:
 
 
 def cut(found: Sequence[Source], most: int, most_bytes: int) -> Iterator[list[Source]]:
-    """The sources in parts of at most so many, and so many bytes; one that is larger is a part by itself."""
+    """The sources in parts of at most `most` sources and `most_bytes` bytes; a larger source is a part by itself."""
     part: list[Source] = []
     size = 0
     for one in found:

@@ -1,4 +1,4 @@
-"""The table that an ingest fills, made when there is none: its columns are given, or those of the first sources."""
+"""The table that an ingest creates when it is missing, with given columns or those of the first sources."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def look_into(found: Source, settings: Settings) -> Looked:
 
 
 def spread(found: Sequence[Source], most: int) -> list[Source]:
-    """At most so many of the sources, from the first to the last of them."""
+    """At most `most` of the sources, evenly spread."""
     if len(found) <= most:
         return list(found)
     return [found[at * (len(found) - 1) // (most - 1)] for at in range(most)]

@@ -1,10 +1,9 @@
-"""The record that a run of an ingest leaves behind, whoever began it and however it ended."""
+"""The record that every run of an ingest leaves behind, however it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf
 
 from underlay.errors import UnderlayError
@@ -19,35 +18,17 @@ _ASKED_CHARACTERS = 500
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """How an ingest ended: what it did until then, and what stopped it if something did."""
-
-    summary: Summary
-    settings: Settings
-    workers: str = ""
-    """The kind of `Workers`, such as LocalWorkers; empty when there was no work."""
-    owner: str | None = None
-    """Of the run's intent; None when no run began."""
-    error: BaseException | None = None
-
-    @property
-    def kind(self) -> str:
-        """What did the work: `local`, `spark`."""
-        return self.workers.removesuffix("Workers").lower()
+Keep = Callable[[OpenTable, Summary, BaseException | None], None]
+"""Is told what an ingest did, and the error that ended it if one did, before its intent goes."""
 
 
-Keep = Callable[[OpenTable, Ending], None]
-"""What is told how an ingest on a table ended, before its intent goes."""
-
-
-def keep_record(table: OpenTable, ending: Ending) -> None:
+def keep_record(table: OpenTable, summary: Summary, error: BaseException | None = None) -> None:
     """Leave a record of an ingest. One request.
 
-    That it could not be put is no failure of the work that was done: then there is none, and nothing depends on it.
+    A record that cannot be put does not fail the ingest: its work is done, and nothing depends on the record.
     """
     with suppress(UnderlayError):
-        put_record(table, make_record(ending, table.lake.surroundings))
+        put_record(table, make_record(summary, error, table.lake.surroundings))
 
 
 def put_record(table: OpenTable, record: RunRecord) -> None:
@@ -59,20 +40,19 @@ def put_record(table: OpenTable, record: RunRecord) -> None:
         registry.saw_run(revision.keys, revision.id, record.job)
 
 
-def make_record(ending: Ending, surroundings: Surroundings) -> RunRecord:
+def make_record(summary: Summary, error: BaseException | None, surroundings: Surroundings) -> RunRecord:
     """The record of an ingest that ends now."""
-    summary = ending.summary
-    state, reason = state_of(ending)
+    state, reason = state_of(summary, error)
     return RunRecord(
         job=summary.run or new_job(),
-        owner=ending.owner or new_owner(surroundings),
+        owner=summary.owner or new_owner(surroundings),
         operation=Operation.INGEST.value,
         state=state,
         started_us=summary.started_us,
         ended_us=surroundings.now_us(),
         duration_us=round(summary.seconds * 1_000_000),
-        asked=asked_for(ending.settings),
-        workers=ending.kind,
+        asked=summary.asked,
+        workers=summary.workers,
         source_count=summary.ingested,
         known_count=summary.known,
         skipped_count=summary.skipped,
@@ -88,9 +68,8 @@ def make_record(ending: Ending, surroundings: Surroundings) -> RunRecord:
     )
 
 
-def state_of(ending: Ending) -> tuple[State, str | None]:
-    """How it ended, and why. A person who stops it is no failure; sources that could not be read are."""
-    error, summary = ending.error, ending.summary
+def state_of(summary: Summary, error: BaseException | None) -> tuple[State, str | None]:
+    """How it ended, and why. Being stopped by a person is not a failure; sources that could not be read are."""
     if isinstance(error, UnderlayError):
         return "failed", str(error)
     if isinstance(error, Exception):
@@ -104,22 +83,22 @@ def state_of(ending: Ending) -> tuple[State, str | None]:
 
 
 def show_failures(failures: tuple[SourceFailure, ...]) -> str:
-    """The first few sources that could not be read, with their reasons."""
+    """The first sources that could not be read, with their reasons."""
     shown = "; ".join(f"{one.uri}: {one.reason}" for one in failures[:_SHOWN])
     return shown if len(failures) <= _SHOWN else f"{shown}; and {len(failures) - _SHOWN} more sources"
 
 
 def asked_for(settings: Settings) -> str:
-    """The patterns of the sources, as far as there is room."""
+    """The patterns of the sources, cut to a length that a record takes."""
     text = " ".join(settings.sources)
     return text if len(text) <= _ASKED_CHARACTERS else f"{text[: _ASKED_CHARACTERS - 1]}…"
 
 
 def new_job() -> str:
-    """A name as runs have it, for one that needed no intent."""
+    """A name for a run without an intent."""
     return f"{Operation.INGEST}-{uuid7()}"
 
 
 def new_owner(surroundings: Surroundings) -> str:
-    """Host, process and which undertaking of it."""
+    """Host, process, and a random part."""
     return f"{surroundings.writer}:{surroundings.new_commit_id()[:16]}"

@@ -1,4 +1,4 @@
-"""What workers made of a batch's sources until now."""
+"""What workers made of the sources of a batch so far."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from underlay.change.rows.staged import Staged
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
 from underlay.ingest.exactly_once.rejected_table import no_rejected_rows
-from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, unpack_rows
+from underlay.ingest.work.work_unit import WorkDone, unpack_rows
 
 _SHOWN = 3
 
 
-class Harvest:
-    """Works that are done. Each source is in one of them; those that need columns first are in none."""
+class BatchResults:
+    """Finished works. Each source is in one of them, unless columns have to be added for it first."""
 
     def __init__(self) -> None:
         self.done: list[WorkDone] = []
         self.first_rejected: list[str] = []
-        """Places and reasons of some rejected rows."""
+        """Where and why some rows were rejected."""
         self._unrecorded: list[WorkDone] = []
 
     def add(self, done: WorkDone) -> None:
@@ -37,7 +38,7 @@ class Harvest:
         )
 
     def drop(self, uris: Collection[str] | None = None) -> list[WorkDone]:
-        """Forget the works that have one of these sources, or all, and return them."""
+        """Remove the works that have one of these sources, or all, and return them."""
         if uris is None:
             dropped = self.done
         else:

@@ -1,8 +1,33 @@
-"""What an ingest did."""
+"""What an ingest did: the summary, how it is counted, and how the summaries of a watch add up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
+from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry
+from underlay.ingest.source.source import Source
+from underlay.table.coordination.run_record import MOST_VERSIONS
+from underlay.table.versions.environment import Surroundings
+
+_MOST_FAILURES = 1000
+_FATES = {"known": "known", "changed": "skipped", "claimed": "claimed", "failed": "failed_before"}
+"""Which list of a ledger is which count of a summary. Sources in other lists are to be ingested."""
+_ADDED = (
+    "ingested",
+    "replaced",
+    "known",
+    "skipped",
+    "failed",
+    "failed_before",
+    "row_count",
+    "rejected_count",
+    "source_bytes",
+)
+"""Counts of a watch that are the sums of those of its runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,11 +40,17 @@ class SourceFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What one ingest did. Counts of sources add up to `sources`."""
+    """What one ingest, or all runs of a watch, did. Counts of sources add up to `sources`."""
 
     table: str
     run: str | None
-    """The run's name, None when there was nothing to do and none began."""
+    """The name of the run, None when there was nothing to do and none began."""
+    owner: str | None = None
+    """Host and process of the run, None when none began."""
+    asked: str = ""
+    """The patterns of the sources."""
+    workers: str = ""
+    """What did the work: `local` threads or `spark`; empty when there was none."""
     started_us: int
     """Microseconds since 1970."""
     seconds: float
@@ -28,17 +59,17 @@ class Summary:
     ingested: int = 0
     """Read and committed by this run, `replaced` among them."""
     replaced: int = 0
-    """Of these, how many had older rows, which went."""
+    """Of these, those whose older rows were replaced."""
     known: int = 0
-    """In the table already, or put there by another run meanwhile."""
+    """In the table already, or ingested by another run meanwhile."""
     skipped: int = 0
-    """Changed since they were ingested, and left as they are by the policy."""
+    """Changed since they were ingested, and skipped by the policy."""
     failed: int = 0
     """Could not be read by this run."""
     failed_before: int = 0
     """Could not be read by an earlier run, and not tried again."""
     claimed: int = 0
-    """Another run, which lives, is at work on them: `claimed_uris`."""
+    """Claimed by another live run: `claimed_uris`."""
     row_count: int = 0
     rejected_count: int = 0
     source_bytes: int = 0
@@ -51,3 +82,106 @@ class Summary:
     failures: tuple[SourceFailure, ...] = ()
     """The sources of `failed` and `failed_before`, with reasons."""
     claimed_uris: tuple[str, ...] = ()
+
+
+class IngestTally:
+    """Counts what is committed, for the summary. The newest fate of a source counts."""
+
+    def __init__(self, table: str, asked: str, surroundings: Surroundings) -> None:
+        self._table = table
+        self._asked = asked
+        self._monotonic = surroundings.monotonic
+        self._started_us = surroundings.now_us()
+        self._begun_at = self._monotonic()
+        self.run: str | None = None
+        self.owner: str | None = None
+        self.workers = ""
+        self.is_created = False
+        self.row_count = 0
+        self.rejected_count = 0
+        self._source_bytes = 0
+        self._replaced = 0
+        self._fates: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
+        self._versions: list[int] = []
+        self._added: list[str] = []
+
+    def see(self, ledger: Ledger) -> None:
+        """Sources as the table knows them now."""
+        for kind, fate in _FATES.items():
+            entries: Iterable[LedgerEntry] = getattr(ledger, kind)
+            for entry in entries:
+                self._fates[entry.found.uri] = fate
+                if kind == "failed" and entry.record is not None:
+                    self._reasons[entry.found.uri] = entry.record.error or "unknown reason"
+
+    def add_columns(self, names: Iterable[str]) -> None:
+        """Columns that were added to the table."""
+        self._added += names
+
+    def commit(
+        self, version: int, outcomes: Iterable[SourceOutcome], found: Mapping[str, Source], replaced: Iterable[str]
+    ) -> None:
+        """What one version has: outcomes of sources, some of which had older rows."""
+        read = []
+        for outcome in outcomes:
+            self._fates[outcome.uri] = "ingested" if outcome.error is None else "failed"
+            if outcome.error is None:
+                read.append(outcome)
+            else:
+                self._reasons[outcome.uri] = outcome.error
+        self.row_count += sum(one.row_count for one in read)
+        self.rejected_count += sum(one.rejected_count for one in read)
+        self._source_bytes += sum(found[one.uri].size_bytes for one in read)
+        self._replaced += len({one.uri for one in read}.intersection(replaced))
+        self._versions.append(version)
+
+    def summary(self, sources: int) -> Summary:
+        """What was done so far, of this number of sources."""
+        counts = Counter(self._fates.values())
+        failures = [
+            SourceFailure(uri=uri, reason=self._reasons[uri])
+            for uri, fate in sorted(self._fates.items())
+            if fate in ("failed", "failed_before")
+        ]
+        return Summary(
+            table=self._table,
+            run=self.run,
+            owner=self.owner,
+            asked=self._asked,
+            workers=self.workers,
+            started_us=self._started_us,
+            seconds=self._monotonic() - self._begun_at,
+            sources=sources,
+            replaced=self._replaced,
+            row_count=self.row_count,
+            rejected_count=self.rejected_count,
+            source_bytes=self._source_bytes,
+            versions=tuple(self._versions),
+            added_columns=tuple(self._added),
+            is_created=self.is_created,
+            failures=tuple(failures),
+            ingested=counts["ingested"],
+            known=counts["known"],
+            skipped=counts["skipped"],
+            failed=counts["failed"],
+            failed_before=counts["failed_before"],
+            claimed=counts["claimed"],
+            claimed_uris=tuple(uri for uri, fate in self._fates.items() if fate == "claimed"),
+        )
+
+
+def add(total: Summary, one: Summary) -> Summary:
+    """Both together. Claimed sources are counted as they are now."""
+    sums: dict[str, Any] = {name: getattr(total, name) + getattr(one, name) for name in _ADDED}
+    return replace(
+        total,
+        **sums,
+        workers=one.workers or total.workers,
+        sources=total.sources - total.claimed + one.sources,
+        claimed=one.claimed,
+        versions=(*total.versions, *one.versions)[-MOST_VERSIONS:],
+        added_columns=(*total.added_columns, *one.added_columns),
+        is_created=total.is_created or one.is_created,
+        failures=(*total.failures, *one.failures)[-_MOST_FAILURES:],
+    )

@@ -1,47 +1,150 @@
-"""Taking new sources as they come, until somebody says that it is enough.
+"""Watching: new sources are ingested as they arrive, until the watch is told to stop.
 
-At every look the sources that the patterns mean are listed anew; those that an earlier look settled cost nothing more.
-What fails for a while is tried again, and what fails for good ends the watch. It holds nothing between two looks, so
-others may ingest the same sources, and a watch that died is simply begun again.
+Every look lists the sources again; those that an earlier look settled cost nothing more. Transient errors are retried,
+others end the watch. It holds nothing between two looks, so others may ingest the same sources, and a watch that died
+is simply started again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import msgspec
+import xxhash
+
 from underlay.errors import Busy, CommitUnknown, NotFound, Unavailable, UnderlayError
-from underlay.ingest.run.record import Keep
-from underlay.ingest.run.summary import Summary
-from underlay.ingest.run.watch_record import WatchRecord
+from underlay.ingest.run.record import Keep, asked_for, make_record, new_job, new_owner, put_record
+from underlay.ingest.run.summary import Summary, add
 from underlay.ingest.source.find import find_sources
-from underlay.ingest.source.ready import Ready
-from underlay.ingest.source.source import Source
+from underlay.ingest.source.source import Source, local_modified_us, local_path
 from underlay.ingest.work.settings import Settings
 from underlay.table.open_table import OpenTable
 
 INTERVAL_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
+RENEWED_SECONDS = 60.0
+"""How often a record without news is put again."""
+_LIVES = 5
+"""Renewals after which a watch counts as lost: the last one may be late by a long look."""
 _PASSING = (Unavailable, Busy, CommitUnknown)
 
 Look = Callable[[Sequence[Source], Settings, Keep], Summary]
 """Ingests these sources, and tells how that ended."""
 OnTrouble = Callable[[UnderlayError, float], None]
-"""Told what failed, and after how many seconds it is tried again."""
+"""Told what failed, and after how many seconds it is retried."""
+
+
+class Ready:
+    """Which sources to take: new, and no longer written to. Costs about a hundred bytes for each source that is found.
+
+    A local file is complete when two looks found it the same, or when it was not written to for an interval. Object
+    stores only show complete objects.
+    """
+
+    def __init__(self, interval_seconds: float) -> None:
+        self._interval_us = interval_seconds * 1_000_000
+        self._settled: set[bytes] = set()
+        self._seen: dict[str, str] = {}
+
+    def take(self, found: Sequence[Source], now_us: int) -> list[Source]:
+        """Those that are complete and not settled, in order. Sources that are gone are forgotten."""
+        marks = [_mark(one) for one in found]
+        self._settled.intersection_update(marks)
+        new = [one for one, mark in zip(found, marks, strict=True) if mark not in self._settled]
+        taken = [one for one in new if self._is_complete(one, now_us)]
+        self._seen = {one.uri: one.identity for one in new}
+        return taken
+
+    def settle(self, found: Iterable[Source]) -> None:
+        """These are not to be taken again, unless they change."""
+        self._settled.update(map(_mark, found))
+
+    def forget(self) -> None:
+        """Nothing is settled."""
+        self._settled.clear()
+
+    def _is_complete(self, found: Source, now_us: int) -> bool:
+        if local_path(found.uri) is None or self._seen.get(found.uri) == found.identity:
+            return True
+        return now_us - local_modified_us(found.identity) > self._interval_us
+
+
+def _mark(found: Source) -> bytes:
+    return xxhash.xxh3_128_digest(f"{found.uri}\0{found.identity}".encode("utf-8", "surrogateescape"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often to look. `wait` waits so many seconds, and says whether the watch is to end."""
+    """How often to look. `wait` waits for a number of seconds, and returns whether the watch should end."""
 
     wait: Callable[[float], bool]
     interval_seconds: float = INTERVAL_SECONDS
     on_trouble: OnTrouble = lambda error, seconds: None
 
     def pause(self, failures: int) -> float:
-        """How long to wait, after so many looks in a row failed."""
+        """How long to wait after this many failed looks in a row."""
         longest = max(LONGEST_PAUSE_SECONDS, self.interval_seconds)
         return float(min(self.interval_seconds * 2 ** min(failures, 16), longest))
+
+
+class WatchRecord:
+    """The one record of a watch: what all its looks did.
+
+    It is put when there is news, and once a minute otherwise. Failing to put it does not fail the watch.
+    """
+
+    def __init__(self, table: OpenTable, settings: Settings) -> None:
+        surroundings = table.lake.surroundings
+        self._table = table
+        self._surroundings = surroundings
+        self._begun_at = surroundings.monotonic()
+        self._put_at: float | None = None
+        self._is_new = False
+        self._version_count = 0
+        self._total = Summary(
+            table=table.name,
+            run=new_job(),
+            owner=new_owner(surroundings),
+            asked=asked_for(settings),
+            started_us=surroundings.now_us(),
+            seconds=0.0,
+            sources=0,
+        )
+
+    @property
+    def total(self) -> Summary:
+        """What all looks did so far."""
+        return replace(self._total, seconds=self._surroundings.monotonic() - self._begun_at)
+
+    def keep(self, table: OpenTable, summary: Summary, error: BaseException | None) -> None:
+        """Add what a look did."""
+        self._version_count += len(summary.versions)
+        self._total = add(self._total, summary)
+        self._is_new = True
+        self.renew()
+
+    def renew(self) -> None:
+        """Put the record, if something is new or a minute has passed. Nothing without a table."""
+        now = self._surroundings.monotonic()
+        if self._is_new or self._put_at is None or now - self._put_at >= RENEWED_SECONDS:
+            self._put(None, is_over=False)
+            self._put_at, self._is_new = now, False
+
+    def end(self, error: BaseException | None) -> None:
+        """Say how the watch ended; without an error it was told to stop."""
+        self._put(error or KeyboardInterrupt(), is_over=True)
+
+    def _put(self, error: BaseException | None, *, is_over: bool) -> None:
+        record = make_record(self.total, error, self._surroundings)
+        record = msgspec.structs.replace(record, version_count=self._version_count)
+        if not is_over:
+            record = msgspec.structs.replace(
+                record, state="watching", ttl_us=round(_LIVES * RENEWED_SECONDS * 1_000_000)
+            )
+        with suppress(UnderlayError):
+            put_record(self._table, record)
 
 
 class Watch:
@@ -87,7 +190,7 @@ class Watch:
                 return
 
     def _look_once(self) -> Summary | None:
-        """What was done; None when there was nothing to tell."""
+        """What was done; None when there is nothing to report."""
         found = self._find()
         self._follow()
         taken = self._ready.take(found, self._table.lake.surroundings.now_us())
@@ -104,7 +207,7 @@ class Watch:
         return done if is_first or done.ingested or done.failed or done.skipped else None
 
     def _find(self) -> list[Source]:
-        """What the patterns mean now. That a folder is not there is a mistake at first, and may pass later."""
+        """The sources now. A missing folder is a mistake at first, and transient later."""
         try:
             return find_sources(self._settings.sources, self._settings.store_options, may_be_none=True)
         except NotFound as error:
@@ -113,7 +216,7 @@ class Watch:
             raise Unavailable(error.problem, place=error.place, hint=error.hint) from error
 
     def _follow(self) -> None:
-        """Another revision of the table knows other sources. One request, when the table is there."""
+        """Forget what is settled when the table has a new revision, which knows other sources. One request."""
         try:
             revision = self._table.head().revision.id
         except NotFound:

@@ -1,1 +1,1 @@
-"""Inputs: which are meant, reading one that must not change, its format and its compression."""
+"""Sources: finding them, reading one that must not change, its format and its compression."""

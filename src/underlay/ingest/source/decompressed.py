@@ -1,4 +1,4 @@
-"""The bytes of a source, decompressed, one piece at a time. A source that is cut short or damaged is an error."""
+"""The bytes of a source, decompressed piece by piece. A truncated or damaged source is an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from underlay.ingest.source.file_format import MAGIC_BYTES, codec_of
 
 
 class Plain:
-    """A source read from its beginning to its end. `file` is seekable and at its beginning."""
+    """A source read from its beginning to its end. `file` is at its beginning, to which it can be rewound."""
 
     def __init__(self, file: BufferedIOBase, name: str) -> None:
         self.name = name
@@ -28,7 +28,7 @@ class Plain:
         # Arrow takes a compressed source of no bytes for an empty one.
         if self.codec is not None:
             if not magic:
-                raise SourceUnreadable(f"is empty, which no {self.codec} file is", place=name)
+                raise SourceUnreadable(f"is empty, so not a {self.codec} file", place=name)
             self._stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), self.codec)
 
     def read(self, size: int) -> bytes:
@@ -43,6 +43,10 @@ class Plain:
             missing -= len(piece)
             self.offset += len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def arrow_file(self) -> pa.NativeFile:
+        """The plain bytes as Arrow reads them, in place of `read`."""
+        return self._stream if isinstance(self._stream, pa.NativeFile) else pa.PythonFile(self._stream, "r")
 
     def read_bytes(self) -> int:
         """How many bytes of the source as it is stored were read."""
@@ -62,5 +66,5 @@ class Plain:
             f"the {self.codec} data cannot be decompressed",
             place=f"{self.name}, at or before byte {self._file.tell()}, after {self.offset} plain bytes",
             found=str(error),
-            hint="Fetch the source again: it is cut short or damaged.",
+            hint="The source is truncated or damaged. Fetch it again.",
         )

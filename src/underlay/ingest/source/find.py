@@ -1,4 +1,4 @@
-"""Which objects a user means by paths, URLs and patterns, each under one uri, with what tells its content from others.
+"""Finding sources: the objects that paths, URLs and patterns name, each with its uri and what identifies its content.
 
 In a pattern `*` stands for any characters but `/`, `?` for one of them, `[ab]` for one of a set, and `**` for any
 folders; a path of this machine that exists is no pattern. A folder is meant only when its name ends in `/`: it stands
@@ -25,7 +25,7 @@ from underlay.store.store import Store, StoredObject
 
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
-SAME_SCHEME = {"s3a": "s3"}
+_SAME_SCHEME = {"s3a": "s3"}
 """Schemes that are other names of one."""
 
 
@@ -51,9 +51,24 @@ def find_sources(
     return [found[uri] for uri in sorted(found)]
 
 
+def source_options(
+    patterns: Iterable[str], given: Mapping[str, Option], lake_url: str, lake_options: Mapping[str, Option]
+) -> Mapping[str, Option]:
+    """The options of the stores of sources: those given, else the lake's when all remote sources have its scheme."""
+    own = lake_url.partition("://")[0]
+    schemes = {scheme for pattern in patterns if (scheme := _scheme(pattern)) is not None}
+    return lake_options if not given and schemes == {own} else given
+
+
+def _scheme(pattern: str) -> str | None:
+    """Of a remote source, None for a path."""
+    scheme, separator, _ = pattern.partition("://")
+    return _SAME_SCHEME.get(scheme, scheme) if separator and scheme != LOCAL else None
+
+
 def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Source]:
     if not pattern:
-        raise InvalidRequest("an empty path names no source")
+        raise InvalidRequest("a source cannot be an empty path")
     if pattern.endswith("/") and _MAGIC.search(pattern):
         pattern += "**"
     scheme, separator, rest = pattern.partition("://")
@@ -61,14 +76,14 @@ def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders
         return _expand_local(_path_of(pattern), whole_folders=whole_folders)
     if not separator:
         return _expand_local(os.path.expanduser(pattern), whole_folders=whole_folders)
-    return _expand_remote(f"{SAME_SCHEME.get(scheme, scheme)}://{rest}", options, whole_folders=whole_folders)
+    return _expand_remote(f"{_SAME_SCHEME.get(scheme, scheme)}://{rest}", options, whole_folders=whole_folders)
 
 
 def _path_of(url: str) -> str:
     """The path of `file:///path`, or of `file:/path` as Hadoop writes it."""
     path = url.removeprefix(f"{LOCAL}:").removeprefix("//localhost")
     if path.startswith("//") and not path.startswith("///"):
-        raise InvalidRequest("a file URL names a path on this machine", found=url, expected="file:///path")
+        raise InvalidRequest("a file URL must name a path on this machine", found=url, expected="file:///path")
     return os.fsdecode(unquote_to_bytes(path))
 
 
@@ -90,7 +105,7 @@ def _expand_local(pattern: str, *, whole_folders: bool) -> Iterator[Source]:
 
 
 def _walk(folder: str, depth: int | None) -> Iterator[str]:
-    """The files in a folder, and in the folders of so many levels below it."""
+    """The files in a folder and in its subfolders, down to this depth."""
     for parent, folders, names in os.walk(folder, onerror=_refuse):
         below = 0 if parent == folder else os.path.relpath(parent, folder).count("/") + 1
         if depth is not None and below >= depth:
@@ -179,7 +194,7 @@ def list_beginning(store: Store, folder: str, begins: str) -> Iterator[StoredObj
 def _remote(root: str, described: StoredObject) -> Source:
     uri = f"{root}/{described.key}"
     if described.etag is None:
-        raise Unsupported("the store gives the object no etag, so that a read could not be pinned", place=uri)
+        raise Unsupported("the store gives the object no etag, so changes could go unnoticed", place=uri)
     return Source(uri, described.etag, described.size_bytes)
 
 
@@ -203,5 +218,5 @@ def _visible(names: Iterable[str], folder: str, pattern: str) -> Iterator[str]:
 
 def _is_folder(name: str) -> InvalidRequest:
     return InvalidRequest(
-        "is a folder, and no source", place=name, hint=f"Write {name.rstrip('/')}/ for all that lies below it."
+        "is a folder, not a file", place=name, hint=f"Write {name.rstrip('/')}/ for all files below it."
     )

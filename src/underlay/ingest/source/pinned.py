@@ -1,4 +1,4 @@
-"""Reading an input that must stay the one that was found: an error, and no byte of another, when it does not."""
+"""Reading a source that must not change: if it does, reading raises an error and returns no byte of the new content."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class _Pinned(io.RawIOBase):
 
     def _replaced(self, identity: str | None) -> Replaced:
         return Replaced(
-            "the source is not the one that was found, or changed while it was read",
+            "the source changed since it was found",
             place=self._found.uri,
             expected=self._found.identity,
             found=identity,
-            hint="Look for sources again when nobody writes to it.",
+            hint="Retry once nobody writes to it.",
         )
 
 

@@ -1,4 +1,4 @@
-"""An input as it was found: its canonical uri, and what tells its content from others.
+"""A source as it was found: its canonical uri, and what identifies its content.
 
 A uri is `file:///absolute/path`, percent-encoded, without `.` and `..`, or `s3://bucket/key` as the key is.
 """
@@ -20,7 +20,7 @@ LOCAL = "file"
 
 
 class Source(msgspec.Struct, frozen=True, array_like=True):
-    """An input: its uri, what tells its content from any other that it had or may have, and its size."""
+    """A source: its uri, what identifies its content, and its size."""
 
     uri: str
     identity: str

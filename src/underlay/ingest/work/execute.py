@@ -1,7 +1,8 @@
-"""Doing a work: from sources to files that no version names yet, rejected rows, and what became of each source.
+"""What a worker does: read sources, write their rows to files that no version references yet, and say what became of
+each source.
 
-No row of a source that fails is in a file that is handed back: a source is held until it is read to its end, and one
-that is too large for that is written to files of its own, which are deleted when it fails.
+No row of a source that fails is in a file that is handed back. A source is held in memory until it is read to its end;
+one that is too large for that is written to files of its own, which are deleted when it fails.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from underlay.change.rows.staged import Staged, discard
 from underlay.errors import Damaged, InvalidRequest, NewColumn, NotFound, UnderlayError, Unsupported
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
 from underlay.ingest.exactly_once.rejected_table import rejected_rows
-from underlay.ingest.rows.reading import NewColumns, RowRules
+from underlay.ingest.rows.reading import NewColumnsPolicy, RowRules
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.new_columns import find_new_columns
-from underlay.ingest.work.source_rows import SourceRows
-from underlay.ingest.work.work_unit import SourceOutcome, WorkDone, WorkUnit, pack_rows
+from underlay.ingest.work.read_source import SourceRows
+from underlay.ingest.work.work_unit import WorkDone, WorkUnit, pack_rows
 from underlay.schema.record import from_record
 from underlay.store.store import Store
 from underlay.table.commit.commit import put_all
@@ -33,7 +35,12 @@ from underlay.table.commit.commit import put_all
 HELD_BYTES = 128 << 20
 """Arrow memory of one source's rows that may wait for the source's end."""
 FAULTS = (Damaged, InvalidRequest, NotFound, Unsupported)
-"""What reading a source raises when the fault is the source's. Anything else, such as Unavailable, ends the work."""
+"""What reading a source raises when the source is at fault. Anything else, such as Unavailable, ends the work."""
+_NEW_COLUMN_HINTS: dict[NewColumnsPolicy, str] = {
+    "error": 'Retry it with --retry-failed and --new-columns add or ignore (in Python new_columns="add").',
+    "add": "Only whole columns are added, not fields inside one. To leave the field out, retry it with --retry-failed"
+    " and --new-columns ignore.",
+}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,7 +71,7 @@ class _Worker:
         self._reading = RowRules(
             schema=from_record(work.staging.definition.schema),
             dialect=work.dialect,
-            new_columns=NewColumns.IGNORE if work.new_columns == "ignore" else NewColumns.ERROR,
+            new_columns=work.new_columns,
             source_column=work.source_column,
         )
         self._outcomes: list[SourceOutcome] = []
@@ -83,7 +90,7 @@ class _Worker:
         )
 
     def discard(self, staged: Iterable[Staged]) -> None:
-        with suppress(UnderlayError):  # what is left is named by nobody, and swept
+        with suppress(UnderlayError):  # orphaned files are swept later
             discard(self._work.staging, self._store, staged)
 
     def _take(self, found: Source) -> list[pa.Table]:
@@ -123,11 +130,13 @@ class _Worker:
             try:
                 columns = find_new_columns(found, self._work, self._reading)
             except FAULTS as other:
-                return SourceOutcome(uri=found.uri, error=reason_of(other, found.uri))
-            if len(columns):  # none: it is a field within a column, which is not added
+                return SourceOutcome(uri=found.uri, error=reason_of(other, found.uri, self._work.new_columns))
+            if len(columns):  # none: it is a field inside a column, which is not added
                 return SourceOutcome(uri=found.uri, new_columns=columns.serialize().to_pybytes())
         count = len(source.rejected) if source.has_too_many_rejected else 0
-        return SourceOutcome(uri=found.uri, error=reason_of(error, found.uri), rejected_count=count)
+        return SourceOutcome(
+            uri=found.uri, error=reason_of(error, found.uri, self._work.new_columns), rejected_count=count
+        )
 
     def _write(self, rows: Iterable[pa.Table]) -> None:
         """Put these rows as files; when one of their sources fails meanwhile, none."""
@@ -165,8 +174,9 @@ def gather(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def reason_of(error: UnderlayError, uri: str) -> str:
-    """Why a source failed, without its name, in one line."""
+def reason_of(error: UnderlayError, uri: str, new_columns: NewColumnsPolicy) -> str:
+    """Why a source failed, without its name, in one line; the policy says what can be done about a new column."""
     place = (error.place or "").removeprefix(uri).lstrip(":, ") or None
-    text = str(type(error)(error.problem, place=place, expected=error.expected, found=error.found, hint=error.hint))
+    hint = error.hint or (_NEW_COLUMN_HINTS.get(new_columns) if isinstance(error, NewColumn) else None)
+    text = str(type(error)(error.problem, place=place, expected=error.expected, found=error.found, hint=hint))
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)

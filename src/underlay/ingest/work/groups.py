@@ -18,7 +18,7 @@ _SOURCE_BYTES = 64 << 10
 
 
 def group(found: Sequence[Source], parallelism: int) -> list[tuple[Source, ...]]:
-    """The groups, most work first: at least as many as are read at once, where there are so many sources."""
+    """The groups, most work first: at least as many as are read at once, if there are enough sources."""
     large = [(one,) for one in found if one.size_bytes > SMALL_BYTES]
     small = [one for one in found if one.size_bytes <= SMALL_BYTES]
     total = sum(map(_cost, small))

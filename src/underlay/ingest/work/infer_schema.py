@@ -1,7 +1,7 @@
-"""The columns of a table that is not there yet, from the beginnings of its first sources.
+"""Schema inference: the columns of a new table, from the beginnings of its first sources.
 
 Integers, floats, booleans, dates, times and instants are told by how they are written; a column without a value is
-text, since nothing is known of it. Parquet says its columns itself.
+text, since nothing is known of it. Parquet and Arrow declare their columns.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.csv
 
-from underlay.errors import SchemaMismatch, SourceUnreadable, Unsupported, from_os_error
+from underlay.errors import SchemaMismatch, SourceUnreadable, from_os_error
 from underlay.ingest.csv.blocks import Blocks
 from underlay.ingest.csv.header import read_header
 from underlay.ingest.csv.records import LINES, find_records, last_end
-from underlay.ingest.rows.bad_values import find_bad
-from underlay.ingest.rows.parquet import open_parquet
+from underlay.ingest.json.read import check_lines
+from underlay.ingest.rows.columnar import arrow_schema, open_parquet
+from underlay.ingest.rows.misfits import find_bad
 from underlay.ingest.rows.reading import RECORD_BYTES, Dialect
 from underlay.ingest.rows.schema_drift import drift
 from underlay.ingest.source.decompressed import Plain
@@ -40,14 +41,16 @@ def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:
     they have no such type.
     """
     if not found:
-        raise SchemaMismatch("there is no source to take the columns from", hint="Name one, or give the columns.")
+        raise SchemaMismatch(
+            "there is no source to infer the columns from", hint="Name one, or give the columns (--schema)."
+        )
     texts = _only_text(found)
     first, together = found[0][0], pa.schema([])
     for name, _, own in found:
         together = common(together, _as_text(own, texts), first, name)
     schema = without_nulls(together)
     for name, kind, own in found:
-        if kind is FileFormat.PARQUET:
+        if kind in (FileFormat.PARQUET, FileFormat.ARROW):
             _check_declared(schema, own, name)
     return schema
 
@@ -80,7 +83,7 @@ def without_nulls(schema: pa.Schema) -> pa.Schema:
 
 
 def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialect) -> pa.Schema:
-    """The columns of one source; null is the type of those without a value. Raises SourceUnreadable, Unsupported."""
+    """The columns of one source; null is the type of those without a value. Raises SourceUnreadable."""
     try:
         match kind:
             case FileFormat.PARQUET:
@@ -89,16 +92,21 @@ def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialec
                 return _guess_csv(Plain(file, name), kind, dialect)
             case FileFormat.JSON:
                 return _guess_json(Plain(file, name))
+            case FileFormat.ARROW:
+                return arrow_schema(Plain(file, name).arrow_file(), name)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise SourceUnreadable("its columns cannot be told", place=name, found=str(error).strip()) from None
+        raise SourceUnreadable("its columns cannot be inferred", place=name, found=str(error).strip()) from None
     except OSError as error:
         raise from_os_error(error, name) from None
-    raise Unsupported("sources of this kind are not ingested", place=name, found=kind.name, hint="Use Parquet.")
 
 
 def _guess_csv(plain: Plain, kind: FileFormat, dialect: Dialect) -> pa.Schema:
     if not dialect.has_header:
-        raise SchemaMismatch("a source without a header does not name its columns", place=plain.name)
+        raise SchemaMismatch(
+            "the columns of a CSV file without a header cannot be inferred",
+            place=plain.name,
+            hint="Give them with --schema, or create the table first.",
+        )
     blocks = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES)
     marks, names = read_header(blocks, dialect, kind, plain.name, RECORD_BYTES)
     held = blocks.more()
@@ -123,16 +131,17 @@ def _guess_csv(plain: Plain, kind: FileFormat, dialect: Dialect) -> pa.Schema:
 
 def _guess_json(plain: Plain) -> pa.Schema:
     held = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES).begin()
+    check_lines(held, plain.name)
     lines = held[: last_end(held, LINES) or len(held)].split(b"\n")
     objects = [found for line in lines if isinstance(found := decode_line(line), dict)]
     if not objects:
-        raise SourceUnreadable("there is no object to tell columns from", place=plain.name, found=held[:40])
+        raise SourceUnreadable("there is no JSON object to infer columns from", place=plain.name, found=held[:40])
     names = list(dict.fromkeys(name for found in objects for name in found))
     return pa.schema([(name, written_type([found.get(name) for found in objects])) for name in names])
 
 
 def decode_line(line: bytes) -> object:
-    """What a line of JSON holds, None when it is none."""
+    """What a line of JSON holds, None when it is invalid."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -161,10 +170,10 @@ def common(one: pa.Schema, other: pa.Schema, first: str, name: str) -> pa.Schema
         return pa.unify_schemas([one, other], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise SchemaMismatch(
-            "two sources have no columns in common that hold both",
+            "a column has no type that holds the values of both sources",
             place=f"{first} and {name}",
             found=str(error).strip(),
-            hint="Give the table's columns.",
+            hint="Give the columns of the table (--schema).",
         ) from None
 
 
@@ -173,11 +182,11 @@ def _check_declared(schema: pa.Schema, own: pa.Schema, name: str) -> None:
     refused = drift(from_arrow(schema), own).refused
     if refused:
         raise SchemaMismatch(
-            f"the column {refused[0]} has another type in another source",
+            f"the column {refused[0]} has a different type in another source",
             place=name,
             expected=schema.field(refused[0]).type,
             found=own.field(refused[0]).type,
-            hint="Give the table's columns.",
+            hint="Give the columns of the table (--schema).",
         )
 
 

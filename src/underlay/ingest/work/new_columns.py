@@ -1,4 +1,4 @@
-"""The columns of a source that a table does not have: found by a worker, added by whoever commits."""
+"""New columns: those of a source that the table lacks, found by a worker and added before the source is read again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from underlay.ingest.csv.records import LINES
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.source.decompressed import Plain
-from underlay.ingest.source.file_format import FileFormat
+from underlay.ingest.source.file_format import FileFormat, kind_of
 from underlay.ingest.source.pinned import open_pinned
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.infer_schema import common, decode_line, infer_one, without_nulls, written_type
-from underlay.ingest.work.source_rows import kind_in
 from underlay.ingest.work.work_unit import WorkUnit
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.convert.arrow import from_arrow
@@ -28,7 +27,7 @@ def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
 
     Of CSV the types are guessed from its beginning; of JSON from every line, since a key may come late.
     """
-    kind = kind_in(work, found)
+    kind = work.kind or kind_of(found.uri)
     with open_pinned(found, work.store_options) as file:
         if kind is FileFormat.JSON:
             return _from_lines(Plain(file, found.uri), reading)
@@ -60,16 +59,16 @@ def _check_new(columns: pa.Schema, schema: TableSchema) -> None:
     from_arrow(without_nulls(columns))
     if SOURCE_COLUMN in columns.names:
         raise SchemaMismatch(
-            f"a column {SOURCE_COLUMN} cannot be added: it would say of rows that are there that no source has them",
-            hint="A table that is created with it has it filled. Rename it in the source, or ignore new columns.",
+            f"the column {SOURCE_COLUMN} cannot be added: rows that exist would have no source",
+            hint="Create the table with it, rename it in the source, or use --new-columns ignore.",
         )
     taken = {name.casefold(): name for name in schema.names}
     for name in columns.names:
         other = taken.setdefault(name.casefold(), name)
         if other != name:
             raise SchemaMismatch(
-                f"a column {format_column((name,))} cannot be added, since there is {format_column((other,))}",
-                hint="Spark and others take upper and lower case for the same. Rename it in the source.",
+                f"the column {format_column((name,))} cannot be added beside {format_column((other,))}",
+                hint="Names that differ only in case are the same to Spark and others. Rename it in the source.",
             )
 
 
@@ -94,4 +93,6 @@ def _type_of(values: list[object], name: str) -> pa.DataType:
     try:
         return written_type(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise SourceUnreadable("a new column's type cannot be told", place=name, found=str(error).strip()) from None
+        raise SourceUnreadable(
+            "the type of a new column cannot be inferred", place=name, found=str(error).strip()
+        ) from None

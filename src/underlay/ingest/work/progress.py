@@ -1,4 +1,4 @@
-"""Telling somebody how far an ingest is."""
+"""The progress of an ingest, as it is reported."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ class IngestProgress(Protocol):
     """Is told of an ingest's steps, `advanced` from several threads."""
 
     def found(self, ledger: Ledger) -> None:
-        """The sources that are meant, by what the table knows of them; what is to be read is told by `begun`."""
+        """The sources that were found, by what the table knows of them; `begun` says which are read."""
 
     def begun(self, sources: int, size_bytes: int) -> None:
-        """A run begins to read sources: so many, of so many bytes, are free and wanted. Again when more become free."""
+        """A run starts to read this many sources with this many bytes. Called again when more become free."""
 
     def advanced(self, *, sources: int = 0, rows: int = 0, rejected: int = 0, read_bytes: int = 0) -> None:
-        """So much more was read. Negative when something has to be read again."""
+        """What was read since the last call. Negative when something has to be read again."""
 
     def waiting(self, count: int, owner: str) -> None:
-        """So many sources are another run's, and it is waited for: `owner` is one such run. Told again and again."""
+        """The ingest waits for sources that other runs have claimed: `owner` is one of them. Called repeatedly."""
 
     def committed(self, version: int) -> None:
-        """A version of the table has what was read until now."""
+        """A version of the table has what was read so far."""
 
 
 class NoProgress:
-    """Tells nobody."""
+    """Reports nothing."""
 
     def found(self, ledger: Ledger) -> None:
         """Nothing."""

@@ -1,26 +1,36 @@
-"""From a source's bytes to typed rows and rejected rows."""
+"""From the bytes of a source to typed rows and rejected rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedIOBase
 
-from underlay.errors import Unsupported
+import pyarrow as pa
+
+from underlay.errors import SourceEmpty, SourceUnreadable
 from underlay.ingest.csv.read import read_csv
 from underlay.ingest.json.read import read_json
-from underlay.ingest.rows.parquet import read_parquet
-from underlay.ingest.rows.reading import RowRules, TakenRows
+from underlay.ingest.rows.columnar import read_arrow, read_parquet
+from underlay.ingest.rows.reading import Rejected, RowRules, TakenRows
 from underlay.ingest.source.decompressed import Plain
-from underlay.ingest.source.file_format import FileFormat
+from underlay.ingest.source.file_format import FileFormat, kind_of
+from underlay.ingest.source.pinned import open_pinned
+from underlay.ingest.source.source import Source
+from underlay.ingest.work.work_unit import WorkUnit
+
+REJECTED_ROWS = 200_000
+REJECTED_BYTES = 64 << 20
+"""How many rejected rows of a source are kept. A source with more is not what it was taken for, and fails."""
 
 
 def read_source(file: BufferedIOBase, kind: FileFormat, reading: RowRules, *, name: str) -> Iterator[TakenRows]:
-    """The rows of a source in its order, some at a time, and what is rejected. `file` is seekable, at its beginning.
+    """The rows of a source in its order, some at a time, and what is rejected. `file` is at its beginning; Parquet
+    needs it seekable, others can be rewound to the beginning once.
 
     A source without rows gives one empty `TakenRows`, or none. Raises SourceUnreadable for one that is cut short,
     damaged or not what `kind` says, SchemaMismatch for columns that are not let through, Unsupported for a column that
     this kind of source cannot hold; what reading `file` raises passes, such as Replaced. Memory is bounded by
-    `block_bytes` and `record_bytes`; of Parquet, by a row group's pages.
+    `block_bytes` and `record_bytes`; of Parquet by the pages of a row group, of Arrow by a record batch.
     """
     match kind:
         case FileFormat.CSV | FileFormat.TSV:
@@ -29,4 +39,59 @@ def read_source(file: BufferedIOBase, kind: FileFormat, reading: RowRules, *, na
             return read_json(Plain(file, name), reading)
         case FileFormat.PARQUET:
             return read_parquet(file, reading, name)
-    raise Unsupported("sources of this kind are not ingested", place=name, found=kind.name, hint="Use Parquet.")
+        case FileFormat.ARROW:
+            plain = Plain(file, name)
+            return read_arrow(plain.arrow_file(), reading, name, plain.read_bytes)
+
+
+class SourceRows:
+    """Reads a source. `row_count` and `rejected` are of what was read until now."""
+
+    def __init__(self, found: Source, work: WorkUnit, reading: RowRules, advance: Callable[[int], None] | None) -> None:
+        self.row_count = 0
+        self.rejected: list[Rejected] = []
+        self.has_too_many_rejected = False
+        self._found = found
+        self._work = work
+        self._reading = reading
+        self._advance = advance
+        self._told_bytes = 0
+        self._raw_bytes = 0
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows, some at a time. A source without a byte has none. Raises what `read_source` does."""
+        uri = self._found.uri
+        kind = self._work.kind or kind_of(uri)
+        with open_pinned(self._found, self._work.store_options) as file:
+            try:
+                for taken in read_source(file, kind, self._reading, name=uri):
+                    self._keep(taken)
+                    yield taken.rows
+            except SourceEmpty:
+                return
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError) as error:
+                raise SourceUnreadable("cannot be read", place=uri, found=str(error).strip()) from error
+
+    def tell_rest(self) -> None:
+        """Say of all bytes that were not read that they are done with."""
+        self._tell(self._found.size_bytes)
+
+    def _keep(self, taken: TakenRows) -> None:
+        self.row_count += taken.rows.num_rows
+        self.rejected += taken.rejected
+        self._raw_bytes += sum(len(one.raw) for one in taken.rejected)
+        if len(self.rejected) > REJECTED_ROWS or self._raw_bytes > REJECTED_BYTES:
+            self.has_too_many_rejected = True
+            first = self.rejected[0]
+            raise SourceUnreadable(
+                f"too many rows do not fit the table: {len(self.rejected)} so far, with {self.row_count} that do",
+                place=f"{self._found.uri}, line {first.line}",
+                found=first.reason,
+                hint="Check the delimiter, the header and the columns.",
+            )
+        self._tell(taken.read_bytes)
+
+    def _tell(self, read_bytes: int) -> None:
+        if self._advance is not None and read_bytes > self._told_bytes:
+            self._advance(read_bytes - self._told_bytes)
+            self._told_bytes = read_bytes

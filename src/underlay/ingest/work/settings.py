@@ -1,27 +1,27 @@
-"""What a user says about an ingest."""
+"""The settings of an ingest: one value, made of keywords at the edge and handed down unchanged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Self
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self, TypedDict, Unpack, get_args
 
 from underlay.change.define.define import SchemaLike
+from underlay.change.register.find_files import path_text
 from underlay.errors import InvalidRequest
-from underlay.ingest.exactly_once.ledger import POLICIES, Policy
-from underlay.ingest.rows.reading import Dialect
+from underlay.ingest.rows.reading import ChangedPolicy, Dialect, NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
 from underlay.store.open import Option
 
-NewColumnsPolicy = Literal["error", "ignore", "add"]
-"""What becomes of columns of a source that the table does not have: the source fails, or they are left out or added."""
-NEW_COLUMNS: tuple[NewColumnsPolicy, ...] = ("error", "ignore", "add")
+Sources = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+"""One path, pattern or URL, or several."""
 TTL_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """How many rows may be rejected: so many, or such a part of the rows that were read."""
+    """How many rows may be rejected: a number of rows, or a fraction of those read."""
 
     rows: int | None = None
     fraction: float | None = None
@@ -35,11 +35,11 @@ class Threshold:
         except ValueError:
             found = cls(rows=-1)
         if (found.rows or 0) < 0 or not 0 <= (found.fraction or 0.0) <= 1:
-            raise InvalidRequest("not a number of rejected rows", found=text, expected="such as 1000 or 5%")
+            raise InvalidRequest("not a limit for rejected rows", found=text, expected="such as 1000 or 5%")
         return found
 
     def is_exceeded(self, rejected: int, read: int) -> bool:
-        """Whether so many rejected rows, of so many that were read, are too many."""
+        """Whether this many rejected rows, of all that were read, are too many."""
         if self.rows is not None:
             return rejected > self.rows
         return self.fraction is not None and rejected > self.fraction * read
@@ -50,42 +50,99 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What to ingest and how. Raises InvalidRequest for what is not known or contradicts itself."""
+    """What to ingest and how. Made by `make_settings`. Raises InvalidRequest for an invalid value."""
 
     sources: tuple[str, ...]
     """Paths, patterns and URLs, as `find.find_sources` takes them."""
     store_options: Mapping[str, Option] = field(default_factory=dict)
     """Of the stores of remote sources."""
     kind: FileFormat | None = None
-    """What the sources are; without it, each one's name says so."""
+    """The format of all sources; without it, the ending of each name tells."""
     dialect: Dialect = field(default_factory=Dialect)
     columns: SchemaLike | None = None
-    """Of a table that is created; without them they are inferred."""
-    changed: Policy = "error"
+    """Of a table that is created; inferred when missing."""
+    changed: ChangedPolicy = "error"
     new_columns: NewColumnsPolicy = "error"
     has_source_column: bool = False
-    """Whether a table that is created has the column `_source`; it does anyway when changed sources are replaced."""
+    """Whether a table that is created gets the column `_source`; with `changed="replace"` it always does."""
     max_rejected: Threshold | None = None
-    """More rejected rows than that fail the run."""
+    """More rejected rows fail the run."""
     retry_failed: bool = False
     waits: bool = True
-    """For sources that another run, which lives, has claimed."""
+    """Whether to wait for sources that another live run has claimed."""
     may_be_none: bool = False
     """Whether a pattern may match nothing."""
     batch_sources: int = 1000
     batch_bytes: int = 4 << 30
-    """What one claim and one commit take at most; a source is never divided."""
+    """What one claim and one commit take at most; a source is never split."""
     ttl_seconds: float = TTL_SECONDS
 
     def __post_init__(self) -> None:
         if isinstance(self.sources, str) or not self.sources:
             raise InvalidRequest("name at least one source", found=repr(self.sources))
-        if self.changed not in POLICIES:
-            raise InvalidRequest("not a policy for changed sources", expected=", ".join(POLICIES), found=self.changed)
-        if self.new_columns not in NEW_COLUMNS:
-            expected = ", ".join(NEW_COLUMNS)
-            raise InvalidRequest("not a policy for new columns", expected=expected, found=self.new_columns)
-        if self.kind is FileFormat.ARROW:
-            raise InvalidRequest("Arrow files are not ingested", hint="Use Parquet.")
+        _check_policy("changed", self.changed, get_args(ChangedPolicy))
+        _check_policy("new_columns", self.new_columns, get_args(NewColumnsPolicy))
         if self.batch_sources < 1 or self.batch_bytes < 1:
             raise InvalidRequest("a batch takes at least one source and one byte")
+
+
+class Options(TypedDict, total=False):
+    """The keywords of an ingest: the fields of `Settings` but `sources`, in forms that are easy to write."""
+
+    store_options: Mapping[str, Option]
+    kind: str | FileFormat | None
+    """Such as `csv`."""
+    dialect: Dialect | Mapping[str, Any]
+    """Such as `{"delimiter": ";"}`."""
+    columns: SchemaLike | None
+    changed: ChangedPolicy
+    new_columns: NewColumnsPolicy
+    has_source_column: bool
+    max_rejected: int | str | Threshold | None
+    """Such as 1000 or `5%`."""
+    retry_failed: bool
+    waits: bool
+    may_be_none: bool
+    batch_sources: int
+    batch_bytes: int
+    ttl_seconds: float
+
+
+def make_settings(sources: Sources | Settings, **options: Unpack[Options]) -> Settings:
+    """The settings that these words mean; given settings with these options instead. Raises InvalidRequest."""
+    made: dict[str, Any] = {**options}
+    if "kind" in made:
+        made["kind"] = _kind(made["kind"])
+    if "dialect" in made:
+        made["dialect"] = _dialect(made["dialect"])
+    if made.get("max_rejected") is not None and not isinstance(made["max_rejected"], Threshold):
+        made["max_rejected"] = Threshold.parse(str(made["max_rejected"]))
+    if isinstance(sources, Settings):
+        return replace(sources, **made)
+    named = [sources] if isinstance(sources, str | os.PathLike) or not isinstance(sources, Iterable) else [*sources]
+    return Settings(sources=tuple(map(path_text, named)), **made)
+
+
+def _kind(kind: str | FileFormat | None) -> FileFormat | None:
+    try:
+        return None if kind is None else FileFormat(kind.lower())
+    except ValueError:
+        raise InvalidRequest("not a format of sources", found=kind, expected=", ".join(FileFormat)) from None
+
+
+def _dialect(given: object) -> Dialect:
+    if isinstance(given, Dialect):
+        return given
+    known = [one.name for one in fields(Dialect)]
+    if not isinstance(given, Mapping) or not set(given) <= set(known):
+        expected = f"a Dialect, or a mapping with some of {', '.join(known)}"
+        raise InvalidRequest("not a dialect of CSV", found=repr(given), expected=expected)
+    words = dict(given)
+    if "nulls" in words:
+        words["nulls"] = (words["nulls"],) if isinstance(words["nulls"], str) else tuple(words["nulls"])
+    return Dialect(**words)
+
+
+def _check_policy(name: str, found: str, known: tuple[str, ...]) -> None:
+    if found not in known:
+        raise InvalidRequest(f"not a value of {name}", found=found, expected=", ".join(known))

@@ -1,4 +1,4 @@
-"""A part of a batch: sources that one worker reads, and what it hands back. Both travel as bytes."""
+"""A unit of work: sources that one worker reads, and what it hands back. Both travel as bytes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import msgspec
 import pyarrow as pa
 
 from underlay.change.rows.staged import Staged, Staging
-from underlay.ingest.rows.reading import Dialect
+from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
+from underlay.ingest.rows.reading import Dialect, NewColumnsPolicy
+from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.source.source import Source
-from underlay.ingest.work.settings import NewColumnsPolicy
 from underlay.store.open import Option
 
 
@@ -22,8 +23,8 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     at_us: int
     """When the run read them, for rejected rows."""
     sources: tuple[Source, ...]
-    kind: str | None = None
-    """The name of a `Kind`; without it each source's name says so."""
+    kind: FileFormat | None = None
+    """The format of all sources; without it each one's name tells."""
     staging: Staging
     dialect: Dialect = msgspec.field(default_factory=Dialect)
     new_columns: NewColumnsPolicy = "error"
@@ -35,18 +36,6 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     def size_bytes(self) -> int:
         """Of the sources as they are stored."""
         return sum(one.size_bytes for one in self.sources)
-
-
-class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a source: its rows; why it could not be read; or columns that the table lacks."""
-
-    uri: str
-    row_count: int = 0
-    rejected_count: int = 0
-    """Of a source that failed, how many were too many, if that is why; they are not recorded."""
-    error: str | None = None
-    new_columns: bytes | None = None
-    """An Arrow schema, when the source has columns that are to be added first; then nothing of it was written."""
 
 
 class WorkDone(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Who does the works of a batch: threads of this process, or whatever else can."""
+"""Workers: what reads the sources of a batch, in threads of this process or elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Workers(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """How many works are done at once."""
+        """How many works run at once."""
 
     def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
         """What comes of each work, each once, in any order, as they are done. An error of one ends all, and so does
@@ -30,11 +30,11 @@ class Workers(Protocol):
 
 
 MakeWorkers = Callable[[int, int], Workers]
-"""The workers for so many bytes to read, in so many sources. It is called when there is something to do."""
+"""Makes the workers for a number of bytes and of sources. Called when there is something to read."""
 
 
 class _Stopped(Exception):
-    """Nobody waits for this work any more. Never leaves this module."""
+    """The work was cancelled. Never leaves this module."""
 
 
 class LocalWorkers:
@@ -72,8 +72,8 @@ class LocalWorkers:
             self._discard(waiting)
 
     def _discard(self, unwanted: Mapping[Future[WorkDone], WorkUnit]) -> None:
-        """Delete the files of works that were done and that nobody took."""
+        """Delete the files of finished works whose results were not taken."""
         for future, work in unwanted.items():
             if not future.cancelled() and future.exception() is None:
-                with suppress(UnderlayError):  # what is left is named by nobody, and swept
+                with suppress(UnderlayError):  # orphaned files are swept later
                     discard(work.staging, self._store, [future.result().staged])

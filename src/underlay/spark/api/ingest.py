@@ -12,8 +12,8 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest
 from underlay.ingest.run.summary import Summary
-from underlay.ingest.work.options import Options, Sources, read_options
 from underlay.ingest.work.progress import IngestProgress
+from underlay.ingest.work.settings import Options, Sources, make_settings
 from underlay.ingest.work.workers import LocalWorkers, MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.spark.start.open_session import open_session
@@ -43,7 +43,7 @@ def ingest(
         opened = table.writable()
         ingests = Ingests(lake=opened.lake, stores=table.stores, open_table=lambda _: opened)
         workers = _workers(lambda: table.stores, spark, progress)
-        return ingests.once(table.name, read_options(sources, **options), workers=workers, progress=progress)
+        return ingests.once(table.name, make_settings(sources, **options), workers=workers, progress=progress)
     target = lake if lake is not None else _session_lake(table, spark)
     workers = _workers(lambda: target.table(table).stores, spark, progress)
     return target.ingest(table, sources, progress=progress, workers=workers, **options)

@@ -1,19 +1,47 @@
-"""Rows that are none of the table's: a value that it requires is null, or one does not fit."""
+"""Values and rows that do not fit the table: which they are, and why."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.errors import SchemaMismatch
-from underlay.ingest.rows.bad_values import find_bad
 from underlay.schema.cast.conform import conform
 from underlay.schema.table_schema import TableSchema
 
+UNFIT = (pa.ArrowInvalid, ValueError, SchemaMismatch, OverflowError)
+"""What converting raises for a value that has no form in the type."""
+
+
+def find_bad(count: int, convert: Callable[[slice], object]) -> NDArray[np.int64]:
+    """The places of the values, of `count`, that `convert` refuses, ascending: O(bad · log(count / bad)) calls."""
+    bad: list[int] = []
+    parts = [(0, count)]
+    while parts:
+        begin, end = parts.pop()
+        if begin == end or _converts(slice(begin, end), convert):
+            continue
+        if end - begin == 1:
+            bad.append(begin)
+            continue
+        middle = (begin + end) // 2
+        parts += [(middle, end), (begin, middle)]
+    return np.array(bad, np.int64)
+
+
+def _converts(part: slice, convert: Callable[[slice], object]) -> bool:
+    try:
+        convert(part)
+    except UNFIT:
+        return False
+    return True
+
 
 def null_rows(rows: pa.Table, schema: TableSchema) -> dict[int, str]:
-    """Why these rows are none of the table's, by their place: a required column is null."""
+    """Rows with a null in a required column, by position, and why."""
     reasons: dict[int, str] = {}
     for field in schema.fields:
         if not field.is_required or field.name not in rows.schema.names:
@@ -58,4 +86,4 @@ def _reason(row: pa.Table, schema: TableSchema) -> str:
     except SchemaMismatch as error:
         found = "" if error.found is None else f": {error.found}"
         return f"column {error.place}: {error.problem.removesuffix(' in row 0')}{found}"
-    return "it does not conform"
+    return "does not fit the table"
