@@ -81,7 +81,7 @@ def _native_scan(node: PlanNode, index: TableFileIndex) -> FileScan:
         is_native=True,
         is_cached=node.is_cached,
         plan=replace(query, snapshot=ChosenSnapshot(query.snapshot, is_chosen)).plan,
-        is_whole=len(version.groups.sizes) <= 1,
+        is_whole=len(version.groups.size_bytes) <= 1,
         taken=tuple(map(str, taken)),
         left_to_spark=_shown(left),
     )

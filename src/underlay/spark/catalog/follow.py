@@ -14,7 +14,6 @@ from underlay.api.lake import Lake
 from underlay.api.table_info import TableInfo
 from underlay.errors import Damaged, InvalidRequest, NotFound, UnderlayError, Unsupported
 from underlay.index.keys import CATALOG
-from underlay.spark.catalog.refusals import hint_refusals
 from underlay.spark.catalog.session_catalog import LOG, Names, check_names
 from underlay.spark.catalog.version_name import has_version, open_named, without_version
 from underlay.spark.jvm.gateway import GATEWAY_ERRORS
@@ -51,12 +50,7 @@ def names_of(spark: SparkSession) -> Names:
             watcher = partial(_hear_folder, names, os.getpid())
             watch(watcher)
             _applications[application] = (names, watcher)
-            hint_refusals(_is_known)
         return _applications[application][0]
-
-
-def _is_known(text: str) -> bool:
-    return any(names.knows(text) for names, _ in list(_applications.values()))
 
 
 def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> Followed:

@@ -78,10 +78,6 @@ class Names:
         """The entry of a name."""
         return self._entries.get(key_of(name))
 
-    def knows(self, text: str) -> bool:
-        """Whether this is a name that it has, or the dataset or the table of one."""
-        return any(text.lower() in (entry.name.lower(), *entry.key) for entry in list(self._entries.values()))
-
     def lost(self) -> set[str]:
         """The names whose plans somebody dropped."""
         there = set(_texts(call(self._plans, "listViewNames", "*")))

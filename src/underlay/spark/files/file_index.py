@@ -6,15 +6,13 @@ changes; equality is by version, so that Spark shares cached and reused results 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import cached_property
 from urllib.parse import quote
 from zlib import crc32
 
 from pyspark.sql import SparkSession
 
-from underlay.prune import TRUE, Predicate, columns_of
-from underlay.prune.predicates.operand import ColumnPath
+from underlay.prune import TRUE
 from underlay.spark.files.check_registered import check_unchanged
 from underlay.spark.files.file_groups import Group
 from underlay.spark.files.file_statuses import hand_over
@@ -22,8 +20,7 @@ from underlay.spark.files.located_files import hand_over_located
 from underlay.spark.files.one_version import VersionGuard
 from underlay.spark.files.preferred_hosts import Hosts, executor_hosts
 from underlay.spark.files.version_files import Files, VersionFiles
-from underlay.spark.filters.catalyst import read_filters, unseen_columns
-from underlay.spark.filters.java_dates import mistaken_rows, refuse_mistaken, takes_java_time, would_miss
+from underlay.spark.filters.catalyst import read_filters
 from underlay.spark.jvm.gateway import JavaObject, call, close_forgotten
 
 _NOTHING = "scala.collection.immutable.Nil$"
@@ -72,38 +69,10 @@ class TableFileIndex(VersionGuard):
             close_forgotten(self.gateway)
             self.refuse_other_versions()
             predicate = read_filters(self.gateway, data_filters, self.names)
-            if self.skips_blocks:
-                self._refuse_mistaken_dates(predicate, data_filters)
             files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
             check_unchanged(files.registered)
             hosts = executor_hosts(self._context)
             return self._hand_over_all(hosts) if files is self.all_files else self._hand_over(files, hosts)
-
-    def _refuse_mistaken_dates(self, predicate: Predicate, filters: JavaObject) -> None:
-        """Raises Unsupported when Spark itself may leave out rows that pass the filters."""
-        if self._mistaken is None or takes_java_time(self.gateway):
-            return
-        if not self.version.choose(self.group, self._mistaken).paths:
-            return
-        refuse_mistaken(self.gateway, predicate, self.version.snapshot.schema)
-        unseen, in_subqueries = unseen_columns(self.gateway, filters), self.compared_with_subqueries()
-        if predicate == TRUE and in_subqueries is None:
-            return  # outside of a query, as for df.rdd
-        for name in sorted(self._names_of(columns_of(self._mistaken))):
-            if unseen is None or name in unseen or in_subqueries is None or f"{name}#" in in_subqueries:
-                raise would_miss(f"what {name} is compared with, which only Spark knows")
-
-    def _names_of(self, columns: Iterable[ColumnPath]) -> Iterator[str]:
-        """What Spark calls columns, or those that they are parts of."""
-        if self.names is None:
-            yield from (column[0] for column in columns)
-        else:
-            wanted = set(columns)
-            yield from (path[0] for path, column in self.names.items() if column in wanted)
-
-    @cached_property
-    def _mistaken(self) -> Predicate | None:
-        return mistaken_rows(self.gateway, self.version.snapshot.schema)
 
     def _hand_over_all(self, hosts: Hosts) -> JavaObject:
         """Every file, handed over once for as long as the hosts are the same."""
@@ -132,8 +101,7 @@ class TableFileIndex(VersionGuard):
 
     def sizeInBytes(self) -> int:  # noqa: N802  # Spark's name
         """The exact size of all files."""
-        size = self.version.groups.sizes.get(self.group)
-        return 0 if size is None else size.size_bytes
+        return self.version.groups.size_bytes.get(self.group, 0)
 
     def partitionSchema(self) -> JavaObject:  # noqa: N802  # Spark's name
         """No columns: those that the table is partitioned by lie in the files too."""

@@ -28,7 +28,6 @@ from underlay.table.versions.revision import Revision
 
 _EXECUTION = "spark.sql.execution.id"
 _EXECUTIONS = "org.apache.spark.sql.execution.SQLExecution$"
-_SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
 _MOST_EXECUTIONS = 1024
 _ASKED_FOR = "asked for"
 _HINT = "Call underlay.spark.refresh, and make the frame anew by spark.table."
@@ -69,28 +68,6 @@ class VersionGuard(JavaIdentity):
                     self._look_at(found, query)
                 query.is_looked_at = True
             self._add_to(query)
-
-    def compared_with_subqueries(self) -> str | None:
-        """The columns of this version in conditions with subqueries, in the query that Spark plans in this thread, in
-        Spark's words (`day#12`); None when they are not known."""
-        execution = self._context.getLocalProperty(_EXECUTION)
-        found = None if execution is None else self._execution(execution)
-        if found is None:
-            return None
-        whole, expressions = call(found, "optimizedPlan"), self.gateway.module(_SUBQUERIES)
-        filters = [
-            node
-            for plan in (whole, *items_of(call(whole, "subqueriesAll")))
-            for node in _nodes_of(plan)
-            if _kind(node) == "Filter" and call(expressions, "hasSubquery", call(node, "condition"))
-        ]
-        mine = [node for node in filters if self._is_read_by(node)]
-        return " ".join(call_text(call(call(node, "condition"), "references"), "toString") for node in mine)
-
-    def _is_read_by(self, plan: JavaObject) -> bool:
-        """Whether a logical plan reads these files."""
-        asked = map(_asked_by, items_of(call(plan, "collectLeaves")))
-        return any(one is not None and call_text(one, "toString") == self.toString() for one in asked)
 
     def _execution(self, number: str) -> JavaObject | None:
         return call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(number))
@@ -252,12 +229,6 @@ def _asked_by(leaf: JavaObject) -> JavaObject | None:
             relation = call(leaf, "relation")
             return call(relation, "location") if _kind(relation) == "HadoopFsRelation" else None
     return None
-
-
-def _nodes_of(plan: JavaObject) -> Iterator[JavaObject]:
-    yield plan
-    for below in items_of(call(plan, "children")):
-        yield from _nodes_of(below)
 
 
 def _kind(found: JavaObject) -> str:

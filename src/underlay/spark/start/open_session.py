@@ -15,7 +15,6 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.spark.filters.java_dates import SETTING as JAVA_DATES
 from underlay.spark.start.java_home import cache_folder, find_java_home
 
 OLDEST_SPARK = (4, 0)
@@ -112,7 +111,7 @@ def driver_settings(machine_mb: int, folder: str) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        JAVA_DATES: "true",
+        "spark.sql.datetime.java8API.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
 
