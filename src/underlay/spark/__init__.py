@@ -14,6 +14,7 @@ if TYPE_CHECKING or has_pyspark():  # at once: modules have the names of functio
     from underlay.spark.api.versions import register_version, table
     from underlay.spark.api.write import append, overwrite, write
     from underlay.spark.relation.relation import read_table
+    from underlay.spark.start.open_session import start_on
     from underlay.spark.stream.batch_writer import batch_writer
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "refresh",
     "register_version",
     "session",
+    "start_on",
     "table",
     "write",
 ]

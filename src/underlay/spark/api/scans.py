@@ -16,11 +16,11 @@ from underlay.spark.catalog.view_entry import HIDDEN
 from underlay.spark.files.file_groups import Group
 from underlay.spark.files.file_index import TableFileIndex
 from underlay.spark.filters.applicable import can_apply
-from underlay.spark.filters.catalyst import conjuncts, read_filter
+from underlay.spark.filters.catalyst import and_parts, read_filter
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, field_names, java_plan, try_text
 from underlay.spark.jvm.plan_nodes import PlanNode, items_of, nodes_of
 from underlay.spark.jvm.proxy import find_proxy
-from underlay.spark.ranged.chosen_snapshot import ChosenSnapshot
+from underlay.spark.ranged.read import ChosenSnapshot
 from underlay.spark.ranged.table import RangedScan
 
 _SOURCE = "underlay"
@@ -121,7 +121,7 @@ def _ranged_scan(node: PlanNode, scan: RangedScan) -> FileScan:
         is_cached=node.is_cached,
         plan=scan.query.plan,
         is_whole=read.chosen is None,
-        taken=() if scan.predicate == TRUE else tuple(map(str, conjuncts(scan.predicate))),
+        taken=() if scan.predicate == TRUE else tuple(map(str, and_parts(scan.predicate))),
         left_to_spark=_shown(left),
     )
 

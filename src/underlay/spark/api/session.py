@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from underlay.api.lake import Lake
 from underlay.errors import Unsupported
 from underlay.spark.api.data_source import register_source
-from underlay.spark.catalog.follow import follow_lake, hear_bell, names_of
+from underlay.spark.catalog.follow import follow_lake, hear_commit, names_of
 from underlay.spark.catalog.session_catalog import check_names
 from underlay.spark.files.one_version import why_not_replace
 from underlay.spark.source.driver_channel import DriverListener
@@ -18,8 +18,8 @@ from underlay.spark.start.open_session import has_gateway, open_session
 from underlay.spark.start.session_lakes import forget_lake, remember_lake
 
 _CONNECTED = (
-    'a Spark Connect session knows a lake by spark.read.format("underlay") and df.write.format("underlay") only, and '
-    "not by the names of its tables"
+    'over Spark Connect a lake can be used only with spark.read.format("underlay") and df.write.format("underlay"), '
+    "not by table name"
 )
 
 
@@ -34,7 +34,7 @@ def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     opened = open_session(spark)
     if has_gateway(opened):
         refresh(opened, lake)
-        register_source(opened, lake, _tower().bell)
+        register_source(opened, lake, _listener().line)
     else:
         register_source(opened, lake)
         _warn_of_connect()
@@ -53,7 +53,7 @@ def refresh(spark: SparkSession, lake: Lake) -> list[str]:
     check_names(spark, [])
     found = follow_lake(names_of(spark), lake)
     for name, failure in found.left_out.items():
-        warnings.warn(f"Spark does not know {name}: {failure}", stacklevel=2)
+        warnings.warn(f"Spark has no name {name}: {failure}", stacklevel=2)
     return found.known
 
 
@@ -74,6 +74,6 @@ def _warn_of_connect() -> None:
 
 
 @cache
-def _tower() -> DriverListener:
-    """The bells of this process."""
-    return DriverListener(hear_bell, why_not_replace)
+def _listener() -> DriverListener:
+    """What this process hears its workers by."""
+    return DriverListener(hear_commit, why_not_replace)

@@ -72,7 +72,7 @@ def write(
     wanted = str(mode).lower()
     wanted = _OTHERWISE.get(wanted, wanted)
     if wanted not in _MODES:
-        raise InvalidRequest("there is no such mode", found=repr(mode), expected=", ".join(_MODES))
+        raise InvalidRequest("unknown mode", found=repr(mode), expected=", ".join(_MODES))
     _check_frame(frame)
     if wanted == "overwrite":
         return overwrite(frame, table, lake=lake, token=token)
@@ -80,7 +80,7 @@ def write(
         return append(frame, table, lake=lake, token=token)
     try:
         if isinstance(table, Table):
-            raise TableExists("the table is there already", place=table.name)
+            raise TableExists("the table already exists", place=table.name)
         found = find_lake(frame.sparkSession, table, lake)
         columns = arrow_schema(frame.schema, is_loose=True)  # Spark says what a plan gives, not what a table takes
         created = found.create_table(table, columns, key=key, sort_by=sort_by, partition_by=partition_by)
@@ -128,7 +128,7 @@ def _check_frame(frame: object) -> None:
         raise InvalidRequest(
             "not a Spark DataFrame",
             found=type(frame).__name__,
-            hint="Make one by spark.createDataFrame; table.append takes Arrow.",
+            hint="Make one with spark.createDataFrame; table.append takes Arrow.",
         )
 
 

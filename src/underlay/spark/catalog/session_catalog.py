@@ -35,12 +35,14 @@ def check_names(spark: SparkSession, names: list[str]) -> None:
     """Raises Unsupported when the session's catalog is a persistent one, InvalidRequest for names that it mixes up."""
     if spark.conf.get("spark.sql.catalogImplementation") != "in-memory":
         raise Unsupported(
-            "this session's catalog is a persistent metastore, in which Underlay writes nothing",
+            "this session's catalog is a persistent metastore, and Underlay does not write to one",
             hint="Read with underlay.spark.read_table, or start Spark with spark.sql.catalogImplementation=in-memory.",
         )
     twins = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
     if twins:
-        raise InvalidRequest("Spark's catalog does not tell upper from lower case", found=", ".join(sorted(twins)))
+        raise InvalidRequest(
+            "Spark's catalog ignores case, and these names differ only by case", found=", ".join(sorted(twins))
+        )
 
 
 class Names:
@@ -91,7 +93,7 @@ class Names:
             entry = self.find(name)
             if entry.lake_url != lake_url if entry is not None else key_of(name) in taken:
                 raise InvalidRequest(
-                    f"the session has another table {name}",
+                    f"the session already has another table {name}",
                     place=lake_url,
                     hint="Rename one of the two, or read this one with underlay.spark.read_table.",
                 )
@@ -179,7 +181,7 @@ class Undo:
         elif kind == "RenameTableEvent":
             call(self._catalog, "dropTable", database, others[1], True, True)
         LOG.warning(
-            "%s is a table of the lake %s: what this session did to the name was undone. "
+            "%s is a table of the lake %s: the change to its name was undone. "
             "Call lake.drop_table, lake.rename_table or underlay.spark.overwrite instead.",
             entry.name,
             entry.lake_url,

@@ -27,6 +27,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 _OWN = ""
 _IN_LAKE = "."
+_NO_GROUP = -1
 _STORE = r"^(?P<store>[^/]*://[^/]*|\.)/"
 """What a location begins with: the store of a registered file, or a dot for the lake's own."""
 
@@ -69,7 +70,7 @@ class FileGroups:
 
     def is_in(self, group: Group, part: Part, rows: Numbers) -> BoolArray:
         """Which of these files of a part are of a group."""
-        return cast(BoolArray, self._numbers_of(part, rows) == self._numbers[group])
+        return cast(BoolArray, self._numbers_of(part, rows) == self._numbers.get(group, _NO_GROUP))
 
     def _measure(self) -> dict[Group, int]:
         totals: Counter[int] = Counter()

@@ -1,7 +1,22 @@
 """Spark's `FileIndex` of one version of a table: Catalyst asks it which files to read.
 
-It is called from the JVM, on any thread, under Spark's names. The version is fixed, so that what it answers never
-changes; equality is by version, so that Spark shares cached and reused results among equal scans and no others.
+The JVM calls it, on any thread, under Spark's names. The version is fixed, so that its answers never change; equality
+is by version, so that Spark shares cached and reused results among equal scans and no others.
+
+Eight guards stand between a filter and the list of files, in this order:
+
+| guard | without it |
+|---|---|
+| `may_skip_row_groups`, when the relation is made | Spark loses rows by skipping row groups of old dates, -0.0, NaN … |
+| `rootPaths` is empty | Spark takes them for folders of its own, overwrites them and deletes their files |
+| `raising_errors` | our errors reach the user as a traceback of Python inside an error of py4j |
+| `close_forgotten` | every JVM thread that ever asked keeps a connection, and a thread of Python |
+| `refuse_other_versions` | a query mixes two versions of a table, or overwrites newer rows with older ones |
+| `read_filters`, with Opaque for the unknown | a condition that only Spark understands drops matching rows |
+| `VersionFiles.choose`, by what the planner takes | a literal that does not fit its column fails the query |
+| `check_unchanged` | Spark reads another file that was put in the place of a registered one |
+
+Then the files are handed over with the hosts of the executors that live now.
 """
 
 from __future__ import annotations
@@ -13,13 +28,12 @@ from zlib import crc32
 from pyspark.sql import SparkSession
 
 from underlay.prune import TRUE
-from underlay.spark.files.check_registered import check_unchanged
 from underlay.spark.files.file_groups import Group
 from underlay.spark.files.file_statuses import hand_over
 from underlay.spark.files.located_files import hand_over_located
 from underlay.spark.files.one_version import VersionGuard
 from underlay.spark.files.preferred_hosts import Hosts, executor_hosts
-from underlay.spark.files.version_files import Files, VersionFiles
+from underlay.spark.files.version_files import Files, VersionFiles, check_unchanged
 from underlay.spark.filters.catalyst import read_filters
 from underlay.spark.jvm.gateway import JavaObject, call, close_forgotten
 
@@ -29,19 +43,14 @@ _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory$"
 
 
 class TableFileIndex(VersionGuard):
-    """The files of one group of a version. `skips_blocks`: Spark skips row groups of them by the filters.
+    """The files of one group of a version. `names` are the table's columns by what its files call them, None when that
+    is the same."""
 
-    `names` are the table's columns by what its files call them, None when that is the same.
-    """
-
-    def __init__(
-        self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool, skips_blocks: bool
-    ) -> None:
+    def __init__(self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool) -> None:
         identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}"
         super().__init__(spark, version.table, identity, is_asked_for=is_asked_for)
         self.version = version
         self.group = group
-        self.skips_blocks = skips_blocks
         reading = group.reading
         self.names = None if reading is None or reading.is_by_name else reading.names(version.snapshot.schema)
         self._everything: tuple[Hosts, JavaObject] | None = None

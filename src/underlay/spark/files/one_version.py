@@ -30,7 +30,7 @@ _EXECUTION = "spark.sql.execution.id"
 _EXECUTIONS = "org.apache.spark.sql.execution.SQLExecution$"
 _MOST_EXECUTIONS = 1024
 _ASKED_FOR = "asked for"
-_HINT = "Call underlay.spark.refresh, and make the frame anew by spark.table."
+_HINT = "Call underlay.spark.refresh, and make the frame again with spark.table."
 _OVERWRITE = "OverwriteByExpression"
 _SOURCE = "underlay"
 
@@ -162,7 +162,7 @@ class QueryVersions:
             first, second = sorted((other, version))
             raise InvalidRequest(
                 f"two versions of {name} in one query: {first} and {second}",
-                hint="Make both frames anew by spark.table, or read each by read_table(…, version=…).",
+                hint="Make both frames again with spark.table, or read each with read_table(…, version=…).",
             )
 
 

@@ -14,6 +14,7 @@ from underlay.index.intake.file_type import file_type
 from underlay.index.intake.schema_match import schema_of
 from underlay.index.intake.shape import ColumnForm, ColumnShape, shapes_of
 from underlay.parquet.footer.logical import LogicalKind
+from underlay.scan.query import leaf_ids
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
 from underlay.values.physical import PhysicalType
@@ -39,7 +40,7 @@ def reads_by_name(layout: FileLayout, schema: TableSchema) -> bool:
 def _is_absent(field: Field, layout: FileLayout) -> bool:
     """Whether files have nothing of a column, so that it is null."""
     held = set(layout.fields)
-    return field.default is None and not any(part in held for part in _leaf_ids(field))
+    return field.default is None and not any(part in held for part in leaf_ids(field))
 
 
 def _is_same(shape: ColumnShape, field: Field, layout: FileLayout) -> bool:
@@ -93,14 +94,3 @@ def _is_same_type(shape: ColumnShape, scalar: Scalar) -> bool:
         return False
     stored = replace(scalar, unit="ms") if scalar.unit == "s" else scalar
     return replace(found, zone=None) == replace(stored, zone=None) and (found.zone is None) == (stored.zone is None)
-
-
-def _leaf_ids(field: Field) -> list[int]:
-    match field.type:
-        case StructOf(fields):
-            return [leaf for part in fields for leaf in _leaf_ids(part)]
-        case ListOf(element):
-            return _leaf_ids(element)
-        case MapOf(key, value):
-            return [*_leaf_ids(key), *_leaf_ids(value)]
-    return [field.id]

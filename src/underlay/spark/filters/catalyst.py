@@ -178,6 +178,7 @@ class _Reader:
         return (*(read(kind, text) for text in texts), *((None,) if has_null else ()))
 
 
-def conjuncts(predicate: Predicate) -> Sequence[Predicate]:
-    """What must all be true."""
+def and_parts(predicate: Predicate) -> Sequence[Predicate]:
+    """What must all be true, as it was given: `prune`'s `conjuncts` would rewrite it, and Spark's filters are known by
+    their predicates."""
     return predicate.parts if isinstance(predicate, And) else (predicate,)

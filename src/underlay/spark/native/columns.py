@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 from underlay.index.root import Definition
 from underlay.schema.record import from_record
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
-from underlay.spark.types.spark_types import spark_type
+from underlay.spark.types.spark_types import quoted, spark_type
 
 _KINDS = (
     TypeKind.BOOLEAN,
@@ -56,7 +56,7 @@ def native_columns(frame: DataFrame, definition: Definition, *, checks_text: boo
         if field.name not in given:
             column = f.lit(None).cast(wanted)
         else:
-            found, type_ = frame[_quote(field.name)], given[field.name]
+            found, type_ = frame[quoted(field.name)], given[field.name]
             is_wider = isinstance(field.type, Scalar) and type_ != wanted
             if is_wider:
                 found, type_ = found.cast(wanted), wanted
@@ -180,7 +180,3 @@ def _is_text_in(column: Column, element: DataType) -> Column | None:
         return f.lit(True) if found is None else f.coalesce(found, f.lit(True))
 
     return f.forall(column, is_valid)
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -36,7 +36,7 @@ from underlay.spark.native.early_files import EarlyFiles
 from underlay.spark.native.options import SETTINGS, UNSET, guess_values, has_codec, native_options
 from underlay.spark.native.write_jobs import ended_with_this_call
 from underlay.spark.start.open_session import is_local
-from underlay.spark.tasks.visible_files import not_seen
+from underlay.spark.tasks.stage_rows import not_visible
 from underlay.store import Store
 from underlay.store.directory import local_root
 from underlay.table.open_table import Head
@@ -85,7 +85,7 @@ def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
             row_count = _run(columns, definition, hadoop_folder(store.url, folder), is_far=is_far)
         prepared = early.prepare_all(_files_in(root / folder))
         if row_count not in (None, sum(count_rows(one.entry) for one in prepared.values())):
-            raise not_seen(folder)
+            raise not_visible(folder)
         staged = adopt(staging, root, prepared)
     except BaseException:
         _discard(staging, store, early.made)
@@ -135,5 +135,5 @@ def _files_in(folder: Path) -> list[Path]:
     files = [path for path in found if path.suffix != ".crc"]
     odd = [path for path in files if path.suffix != ".parquet" or path.parent != folder or path.name[0] in "._"]
     if odd:
-        raise Inconsistent("Spark wrote something else than files of rows", place=str(odd[0]))
+        raise Inconsistent("Spark wrote something other than Parquet files", place=str(odd[0]))
     return files

@@ -51,7 +51,7 @@ to which -0.0 is less than 0.0."""
 _NOTHING_LEFT_OUT = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "columnindex", "bloom")}
 """Row groups and pages are all read: where `row_group_skipping` says that Spark would lose rows by leaving some out."""
 _ROW_INDEX = "_tmp_metadata_row_index"
-_NOT_BY_SPARK = "some of its files lie in a form, or in a store, that Spark cannot read by itself"
+_NOT_BY_SPARK = "Spark cannot read the format or the store of some of its files"
 
 
 def read_table(
@@ -97,7 +97,7 @@ def plan_of(
     version = VersionFiles(table, groups)
     found = list(groups.size_bytes) or [Group(reading=BY_NAME)]
     if len(found) == 1 and found[0].is_as_it_is:  # then Spark need not be asked, which takes longer than all else
-        return _plan(spark, _index(spark, version, found[0], is_asked_for=is_asked_for), entry)
+        return _plan(spark, TableFileIndex(spark, version, found[0], is_asked_for=is_asked_for), entry)
     frames = [_group_frame(spark, version, group, entry, is_asked_for=is_asked_for) for group in found]
     return _analyzed(reduce(DataFrame.union, frames))
 
@@ -110,10 +110,10 @@ def _why_not_native(spark: SparkSession, table: Table) -> str | None:
     """Why nothing of a table can be read by Spark itself."""
     snapshot = table.snapshot()
     if _ROW_INDEX in snapshot.schema.names:
-        return f"{_ROW_INDEX}: Spark's own reader fills a column of this name with numbers of rows"
+        return f"{_ROW_INDEX}: Spark's reader fills a column of this name with row numbers"
     codec = write_options(snapshot.root.definition).codec
     if not has_codec(spark, codec):
-        return f"its files are compressed by {codec}, which this Spark cannot do"
+        return f"its files are compressed with {codec}, which this Spark does not support"
     try:
         spark_schema(snapshot.schema)
     except Unsupported as error:
@@ -145,17 +145,12 @@ def _group_frame(
             why=_NOT_BY_SPARK,
             is_asked_for=is_asked_for,
         )
-    index = _index(spark, version, group, is_asked_for=is_asked_for)
+    index = TableFileIndex(spark, version, group, is_asked_for=is_asked_for)
     frame, schema = frame_of_plan(_plan(spark, index, entry), spark), version.snapshot.schema
     columns = ["*"] if group.reading.is_by_name else adapted_columns(group.reading, schema)
     if group.has_deletes:
         return without_deleted(spark, frame, columns, schema.names, index.all_files.deletes)
     return frame if group.reading.is_by_name else frame.select(*columns)
-
-
-def _index(spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool) -> TableFileIndex:
-    skips_blocks = may_skip_row_groups(gateway_of(spark), version, group)
-    return TableFileIndex(spark, version, group, is_asked_for=is_asked_for, skips_blocks=skips_blocks)
 
 
 def _plan(spark: SparkSession, index: TableFileIndex, entry: JavaObject | None) -> JavaObject:
@@ -176,7 +171,7 @@ def _relation(spark: SparkSession, index: TableFileIndex) -> JavaObject:
         gateway.static("org.apache.spark.sql.types.DataType", "fromJson", schema.json()),
         gateway.module("scala.None$"),
         gateway.new(f"{_SOURCES}.parquet.ParquetFileFormat"),
-        _options(gateway, index.skips_blocks),
+        _options(gateway, may_skip_row_groups(gateway, index.version, index.group)),
         java_session(spark),
     )
 

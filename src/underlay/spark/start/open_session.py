@@ -39,7 +39,7 @@ def open_session(spark: SparkSession | None = None) -> SparkSession:
     if found is None:
         return start_on(_LOCAL)
     if has_gateway(found) and not is_running(found):
-        raise InvalidRequest("the Spark session was stopped", hint="Start another one, or leave it out.")
+        raise InvalidRequest("the Spark session was stopped", hint="Start another one, or omit the argument.")
     check_version(found.version)
     return found
 

@@ -52,7 +52,7 @@ def find_lake(spark: SparkSession, name: str, lake: Lake | None) -> Lake:
         known = [one for one in known if any(table.name == name for table in one.tables())]
     if len(known) != 1:
         raise InvalidRequest(
-            f"it is not known which lake {name} is in",
+            f"cannot tell which lake {name} is in",
             found=f"{len(known)} lakes of this session",
             hint="Give lake=…, or a table: lake.table(…); or call underlay.spark.session(lake, spark) first.",
         )

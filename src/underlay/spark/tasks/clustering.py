@@ -8,6 +8,7 @@ from pyspark.sql.types import DataType, StructType
 from underlay.index.root import Definition
 from underlay.schema.partitioning.transform import BUCKET
 from underlay.schema.record import from_record
+from underlay.spark.types.spark_types import quoted
 
 
 def clustered(frame: DataFrame, definition: Definition) -> DataFrame:
@@ -49,10 +50,6 @@ def _column(frame: DataFrame, path: tuple[str, ...]) -> Column | None:
         alike = [field for field in fields if field.name.lower() == name.lower()]
         if [field.name for field in alike] != [name]:
             return None
-        found = frame[_quote(name)] if found is None else found.getField(name)
+        found = frame[quoted(name)] if found is None else found.getField(name)
         given = alike[0].dataType
     return found
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -28,6 +28,11 @@ _PLAIN = {
 }
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark parses it, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def spark_schema(schema: TableSchema) -> StructType:
     """The columns; all may be null, as Spark has it for files. Raises Unsupported for a type that it cannot read."""
     return StructType([_field(field) for field in schema.fields])
@@ -60,6 +65,8 @@ def _scalar(given: Scalar) -> DataType:
     found = _PLAIN.get(given.kind)
     if found is None:
         raise Unsupported(
-            "Spark's own reader has no such type", found=str(given), hint="Read the table with table.scan or lake.sql."
+            "Spark's Parquet reader does not support this type",
+            found=str(given),
+            hint="Read the table with table.scan or lake.sql.",
         )
     return found

@@ -48,7 +48,9 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             columns.append(_converted(column, field.type))
         except pa.ArrowInvalid as error:
             raise Unsupported(
-                f"Spark cannot hold a value: {error}", place=field.name, hint="Leave the column out by option columns."
+                f"Spark cannot represent a value: {error}",
+                place=field.name,
+                hint="Leave the column out with the option columns.",
             ) from error
     return pa.record_batch(columns, schema=schema)
 
