@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import underlay as ul
 from underlay.api.lake import Lake
 from underlay.spark import append, forget, overwrite, refresh, session, write
-from underlay.spark.catalog.follow import hear_bell
+from underlay.spark.catalog.follow import hear_commit
 
 
 @pytest.fixture
@@ -101,11 +101,11 @@ def test_what_cannot_be_followed_is_unknown_and_not_old(
 ):
     newest = next(Path(lake.url.removeprefix("file://")).rglob(f"{1:020}.root"))
     newest.with_name(f"{2:020}.root").write_bytes(b"no root")
-    hear_bell(lake.url, "fresh.numbers")
-    assert "Spark does not know fresh.numbers any more" in caplog.text
+    hear_commit(lake.url, "fresh.numbers")
+    assert "Spark no longer has the name fresh.numbers" in caplog.text
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.table("fresh.numbers")
-    with pytest.warns(UserWarning, match=r"Spark does not know fresh\.numbers"):
+    with pytest.warns(UserWarning, match=r"Spark has no name fresh\.numbers"):
         assert refresh(spark, lake) == []
 
 

@@ -106,5 +106,5 @@ def test_huge_rows_are_written_by_tasks_ctrl_c_ends_what_is_only_planned_and_a_s
         "next: 3 45",
         "came to its end: [] []",
         "stopped: 45",
-        "the Spark session was stopped. Start another one, or leave it out.",
+        "the Spark session was stopped. Start another one, or omit the argument.",
     ]

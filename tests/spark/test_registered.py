@@ -229,7 +229,7 @@ def test_forms_at_which_sparks_reader_fails_come_through_the_ranged_reader(
     path = fixtures / "parquet-testing" / "data" / f"{name}.parquet"
     table = lake.create_table(f"reg.{name.replace('-', '_')}", pq.read_schema(path))
     table.register(str(path))
-    with pytest.warns(RangedReadWarning, match="Spark cannot read by itself"):
+    with pytest.warns(RangedReadWarning, match="Spark cannot read the format or the store"):
         frame = read_table(spark, lake, table.name)
     assert all_rows(frame.toArrow()) == all_rows(table.to_arrow())
 

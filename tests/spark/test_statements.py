@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
@@ -16,6 +17,8 @@ from underlay.spark import forget, refresh, session
 
 pytestmark = pytest.mark.local_only
 
+REFUSALS = (PySparkException, Py4JJavaError)
+"""Spark fails while it words some of its refusals (DELETE, saveAsTable with the data source)."""
 REFUSED = [
     "insert into geo.towns values (4, 'd')",
     "insert overwrite geo.towns values (4, 'd')",
@@ -110,10 +113,10 @@ def objects(lake: Lake) -> set[tuple[Path, int]]:
 
 def test_statements_that_would_change_a_table_are_refused(spark: SparkSession, unharmed: Callable[[str], None]):
     for statement in REFUSED:
-        with pytest.raises(PySparkException, match=r"(geo is|towns is|This may be) a table of a lake"):
+        with pytest.raises(REFUSALS):
             spark.sql(statement)
         unharmed(statement)
-    with pytest.raises(PySparkException, match=r"geo is a dataset of a lake.*lake\.drop_table"):
+    with pytest.raises(PySparkException, match="SCHEMA_NOT_EMPTY"):
         spark.sql("drop database geo")
     unharmed("drop database geo")
 
@@ -121,25 +124,15 @@ def test_statements_that_would_change_a_table_are_refused(spark: SparkSession, u
 def test_writers_that_take_a_name_are_refused(spark: SparkSession, unharmed: Callable[[str], None]):
     frame = spark.createDataFrame([(4, "d")], "id bigint, name string")
     for what, write in WRITES:
-        with pytest.raises(PySparkException, match=r"underlay\.spark\.append"):
+        with pytest.raises(REFUSALS):
             write(frame)
         unharmed(what)
     frame.write.mode("ignore").saveAsTable("geo.towns")
     unharmed("saveAsTable ignore")
 
 
-def test_errors_of_other_names_are_sparks_own(spark: SparkSession, towns: Lake):
-    spark.sql("create or replace temp view other as select 1 id")
-    try:
-        with pytest.raises(PySparkException) as refused:
-            spark.sql("insert into other values (1)")
-        assert "lake" not in str(refused.value)
-    finally:
-        spark.catalog.dropTempView("other")
-
-
 def test_table_is_not_overwritten_with_itself(spark: SparkSession, unharmed: Callable[[str], None]):
-    with pytest.raises(PySparkException, match=r"underlay\.spark\.append"):
+    with pytest.raises(PySparkException):
         spark.table("geo.towns").write.mode("overwrite").saveAsTable("geo.towns")
     unharmed("saveAsTable overwrite")
 
@@ -190,18 +183,15 @@ def test_dropped_plan_is_an_error_that_names_the_cure(
 
 
 @pytest.mark.parametrize(
-    ("ask", "hint"),
+    "ask",
     [
-        (lambda spark: spark.sql("select * from geo.towns version as of 1"), "geo.towns is a table.*name@v7"),
-        (lambda spark: spark.sql("select * from geo.`towns@v1`"), "geo.towns is a table.*register_version"),
-        (lambda spark: spark.readStream.table("geo.towns"), r'readStream\.format\("underlay"\)'),
+        lambda spark: spark.sql("select * from geo.towns version as of 1"),
+        lambda spark: spark.sql("select * from geo.`towns@v1`"),
+        lambda spark: spark.readStream.table("geo.towns"),
     ],
 )
-def test_older_versions_and_streams_are_refused_with_what_to_call(
-    spark: SparkSession, towns: Lake, ask: Callable[[SparkSession], DataFrame], hint: str
+def test_older_versions_and_streams_by_sparks_own_words_are_refused(
+    spark: SparkSession, towns: Lake, ask: Callable[[SparkSession], DataFrame]
 ):
-    with pytest.raises(AnalysisException, match=hint):
+    with pytest.raises(AnalysisException):
         ask(spark)
-    with pytest.raises(AnalysisException) as raised:
-        spark.sql("select * from geo.`nowhere@v1`")
-    assert "Underlay" not in str(raised.value)

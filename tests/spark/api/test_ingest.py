@@ -93,7 +93,7 @@ def test_error_of_every_attempt_fails_the_run_and_frees_its_sources(spark: Spark
     """Tasks reach no lake that is in the memory of this process: they must not seem to have written."""
     lake = ul.connect("memory://of-this-process")
     address = StoreAddress(url=lake.url)
-    with pytest.raises(PythonException, match="no task reaches it"):
+    with pytest.raises(PythonException, match="tasks cannot reach it"):
         lake.ingest(NAME, f"{tmp_path}/in/*", columns=COLUMNS, workers=lambda *_: SparkWorkers(spark, address))
     assert ingest(NAME, f"{tmp_path}/in/*", lake=lake, spark=spark, waits=False).ingested == COUNT
     check_once(lake, NAME, COUNT)

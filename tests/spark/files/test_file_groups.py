@@ -10,7 +10,7 @@ import pytest
 import underlay as ul
 from tests.contract.worlds import delete_positions, rename_column
 from underlay.api.table import Table
-from underlay.spark.files.file_groups import FileGroups, Group, Size
+from underlay.spark.files.file_groups import FileGroups, Group
 from underlay.spark.files.read_schema import BY_NAME
 
 pytestmark = pytest.mark.local_only
@@ -33,31 +33,33 @@ def table(tmp_path: Path) -> Table:
     return found
 
 
-def sizes(groups: FileGroups) -> dict[tuple[bool, bool, bool | None], tuple[int, int]]:
-    """Files and rows by whether they are registered, have deletes, and are read by name."""
-    return {
-        (group.is_registered, group.has_deletes, group.reading and group.reading.is_by_name): (size.files, size.rows)
-        for group, size in groups.sizes.items()
-    }
+def file_count(table: Table, groups: FileGroups, group: Group) -> int:
+    parts = table.snapshot().parts()
+    return sum(int(groups.is_in(group, part, np.arange(part.segment.file_count)).sum()) for part in parts)
 
 
 def test_files_that_are_read_alike_are_one_group(table: Table):
     groups = FileGroups(table.snapshot(), lambda store: True)
-    assert sizes(groups) == {
-        (False, False, False): (1, 3),
-        (False, True, False): (1, 2),
-        (True, False, False): (2, 6),
-        (False, False, True): (1, 3),
+    counts = {
+        (group.is_registered, group.has_deletes, group.reading and group.reading.is_by_name): (
+            file_count(table, groups, group)
+        )
+        for group in groups.size_bytes
     }
-    stored = sum(file.size_bytes for file in table.snapshot().files())
-    assert sum(size.size_bytes for size in groups.sizes.values()) == stored
+    assert counts == {
+        (False, False, False): 1,
+        (False, True, False): 1,
+        (True, False, False): 2,
+        (False, False, True): 1,
+    }
+    assert sum(groups.size_bytes.values()) == sum(file.size_bytes for file in table.snapshot().files())
 
 
 def test_store_that_spark_cannot_reach_is_left_to_the_ranged_reader(table: Table):
     asked = []
     groups = FileGroups(table.snapshot(), lambda store: bool(asked.append(store)))
     assert set(asked) == {table.snapshot().store.url, "file://"}
-    assert groups.sizes[Group(reading=None)].files == 2
+    assert file_count(table, groups, Group(reading=None)) == 2
 
 
 def test_every_file_is_in_one_group(table: Table):
@@ -65,16 +67,17 @@ def test_every_file_is_in_one_group(table: Table):
     groups = FileGroups(snapshot, lambda store: True)
     for part in snapshot.parts():
         every = np.arange(part.segment.file_count)
-        assert sum(groups.is_in(group, part, every).astype(int) for group in groups.sizes).tolist() == [1] * len(every)
+        assert sum(groups.is_in(group, part, every).astype(int) for group in groups.size_bytes).tolist() == [1] * len(
+            every
+        )
 
 
 def test_table_without_files_has_no_group(tmp_path: Path):
     table = ul.connect(tmp_path).create_table("a.b", pa.schema([("id", pa.int64())]))
-    assert FileGroups(table.snapshot(), lambda store: True).sizes == {}
+    assert FileGroups(table.snapshot(), lambda store: True).size_bytes == {}
 
 
 def test_group_of_the_newest_files_is_read_by_name(table: Table):
     groups = FileGroups(table.snapshot(), lambda store: True)
-    assert groups.sizes[Group(reading=BY_NAME)] == Size(
-        files=1, rows=3, size_bytes=list(table.snapshot().files())[-1].size_bytes
-    )
+    newest = list(table.snapshot().files())[-1]
+    assert groups.size_bytes[Group(reading=BY_NAME)] == newest.size_bytes

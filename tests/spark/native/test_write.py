@@ -317,7 +317,7 @@ def test_files_that_could_hold_rows_are_not_passed_over(tmp_path: Path, odd: str
     assert native_write._files_in(tmp_path) == [tmp_path / "part-0.parquet"]
     (tmp_path / odd).parent.mkdir(exist_ok=True)
     (tmp_path / odd).touch()
-    with pytest.raises(Inconsistent, match="something else"):
+    with pytest.raises(Inconsistent, match="something other"):
         native_write._files_in(tmp_path)
 
 

@@ -77,7 +77,7 @@ def test_types_that_spark_does_not_have_are_given_as_the_nearest(spark: SparkSes
     one = UUID(int=7)
     values = [[one.bytes, None], [1_000, None], np.array([0.5, 2], np.float16), [time(1, 2, 3, 4), None]]
     table.append(pa.table([pa.array(given, field.type) for given, field in zip(values, columns, strict=True)], columns))
-    with pytest.warns(RangedReadWarning, match=r"odd\.types.*Spark's own reader has no such type"):
+    with pytest.warns(RangedReadWarning, match=r"odd\.types.*Spark's Parquet reader does not support this type"):
         frame = read_table(spark, ul.connect(tmp_path), "odd.types")
     assert frame.dtypes == [("id", "string"), ("at", "timestamp"), ("half", "float"), ("clock", "string")]
     rows = {row["half"]: row for row in frame.collect()}

@@ -136,18 +136,6 @@ def test_size_is_exact(items: DataFrame, lake: Lake):
     assert int(str(statistics.sizeInBytes())) == sum(files)
 
 
-def test_number_of_rows_is_exact_for_the_cost_based_optimiser(spark: SparkSession, lake: Lake, items: DataFrame):
-    rows = items._jdf.queryExecution().optimizedPlan().stats().rowCount()
-    assert rows.toString() == "None"
-    spark.conf.set("spark.sql.cbo.enabled", "true")
-    try:
-        found = read_table(spark, lake, "shop.items")
-        assert found._jdf.queryExecution().optimizedPlan().stats().rowCount().toString() == f"Some({FILES * ROWS})"
-        assert found.where("id = 2003").count() == 1
-    finally:
-        spark.conf.unset("spark.sql.cbo.enabled")
-
-
 def test_input_files_are_those_of_the_version(items: DataFrame, lake: Lake):
     names = {file.location for file in lake.table("shop.items").snapshot().files()}
     assert {path.rsplit("/", 1)[1] for path in items.inputFiles()} == names

@@ -19,8 +19,8 @@ from underlay.errors import InvalidRequest
 from underlay.spark.api.data_source import register_source
 from underlay.spark.api.session import forget, session
 from underlay.spark.stream.batch_writer import batch_writer
-from underlay.spark.tasks import collect as few
-from underlay.spark.tasks.collect import SeenRows, collect_few
+from underlay.spark.tasks import collect as small
+from underlay.spark.tasks.collect import SeenRows, collect_batch
 from underlay.store import open_store
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, on
 from underlay.store.testing.wrapper import StoreMethod
@@ -91,7 +91,7 @@ def test_two_sinks_of_one_query_are_told_apart_by_name(spark: SparkSession, tabl
 def test_many_rows_are_written_by_tasks(
     spark: SparkSession, table: Table, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(few, "FEW_ROWS", 5)
+    monkeypatch.setattr(small, "SMALL_ROWS", 5)
     feed.put(range(10))
     feed.put(range(10, 12))
     run(each_of(feed.stream(spark).repartition(2), batch_writer(table), tmp_path / "checkpoint"))
@@ -106,7 +106,7 @@ def test_rows_of_unknown_size_are_collected_when_those_before_were_few(spark: Sp
     batches = (None, SeenRows(count=100, size_bytes=1600), SeenRows(count=99, size_bytes=1), few_of(50), many())
 
     def look(batch: DataFrame, _: int) -> None:
-        found = [collect_few(batch, before) for before in batches]
+        found = [collect_batch(batch, before) for before in batches]
         seen.append(tuple(None if rows is None else rows.num_rows for rows in found))
 
     run(each_of(rate, look, tmp_path / "checkpoint"))
@@ -115,11 +115,11 @@ def test_rows_of_unknown_size_are_collected_when_those_before_were_few(spark: Sp
 
 def few_of(most: int) -> SeenRows:
     """Rows so large that no more than `most` are few."""
-    return SeenRows(count=1, size_bytes=few._FEW_BYTES // most)
+    return SeenRows(count=1, size_bytes=small.SMALL_BYTES // most)
 
 
 def many() -> SeenRows:
-    return SeenRows(count=few.FEW_ROWS + 1, size_bytes=1)
+    return SeenRows(count=small.SMALL_ROWS + 1, size_bytes=1)
 
 
 def test_a_driver_that_dies_before_or_after_any_write_adds_every_row_once(

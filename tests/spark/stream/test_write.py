@@ -108,13 +108,13 @@ def test_an_epoch_of_other_offsets_fails_though_it_has_as_many_rows(spark: Spark
 
 
 def test_what_cannot_be_written_is_refused_before_any_task_runs(table: Table):
-    with pytest.raises(InvalidRequest, match="does not replace"):
+    with pytest.raises(InvalidRequest, match="can only append"):
         writer_of(table, is_complete=True)
     with pytest.raises(SchemaMismatch):
         writer_of(table, StructType([StructField("other", LongType())]))
-    with pytest.raises(InvalidRequest, match="needs no token"):
+    with pytest.raises(InvalidRequest, match="takes no token"):
         writer_of(table, token="a")
-    with pytest.raises(InvalidRequest, match="for reading"):
+    with pytest.raises(InvalidRequest, match="apply to reads"):
         writer_of(table, version="0")
     with pytest.raises(TableNotFound, match="create_table"):
         writer_of(table, path="some.other")
@@ -123,7 +123,7 @@ def test_what_cannot_be_written_is_refused_before_any_task_runs(table: Table):
 def test_files_of_a_failed_task_are_deleted_and_those_of_a_tried_commit_are_not(table: Table):
     writer = writer_of(table)
     found = staged_by(writer, 1, 2)
-    with pytest.raises(Inconsistent, match="handed back nothing"):
+    with pytest.raises(Inconsistent, match="returned no result"):
         writer.commit([found, None], 0)
     writer_of(table).abort([found, staged_by(writer, 3)], 0)  # all tasks were done: a commit may have been tried
     assert len(data_keys(table.stores.lake)) == 2

@@ -1,7 +1,7 @@
 """The Python data source `underlay`: tables by options, also where Python has no gateway to the JVM (Spark Connect).
 
-Spark prunes no columns of such a source, and no rows unless asked to, so a classic session reads faster by names, see
-`session`.
+Spark prunes no columns of a Python source, and no rows unless asked to, so a classic session reads faster by table name
+(see `session`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from underlay.schema.record import from_record
 from underlay.spark.jvm.gateway import GATEWAY_ERRORS, call, gateway_of, java_session
 from underlay.spark.source.driver_channel import DriverLine
 from underlay.spark.source.options import read_options
-from underlay.spark.source.read import Pin, make_reader
+from underlay.spark.source.pinned import Pin
+from underlay.spark.source.read import make_reader
 from underlay.spark.source.write import TableWriter
 from underlay.spark.start.open_session import has_gateway
 from underlay.spark.start.session_lakes import remember_source_lake
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter
 
 _WARNING = (
-    'format("underlay") reads all columns and rows that its options "columns" and "where" do not leave out: Spark does '
-    "not tell a Python source which columns a query needs, and its filters only on request (option "
-    '"push_filters"). A classic session reads what a query needs by name: spark = underlay.spark.session(lake), '
+    'format("underlay") reads every column and row, unless its options "columns" and "where" say otherwise: Spark does '
+    "not tell a Python source which columns a query needs, and passes filters only on request (option "
+    '"push_filters"). A classic session reads only what a query needs: spark = underlay.spark.session(lake), '
     'spark.table("dataset.table")'
 )
 
@@ -47,12 +48,12 @@ _USER_DEFINED = "org.apache.spark.sql.execution.datasources.v2.python.UserDefine
 
 
 class UnderlayDataSource(DataSource):
-    """A table. The version is fixed when a DataFrame is made: what is committed later does not change it."""
+    """A table. Its version is fixed when a DataFrame is made; later commits do not change it."""
 
     known: ClassVar[StoreAddress | None] = None
     """The lake, unless an option names one."""
-    bell: ClassVar[DriverLine | None] = None
-    """What is rung after a commit, so that the session's names are fresh."""
+    driver: ClassVar[DriverLine | None] = None
+    """How a worker tells the driver of a commit, so that the session's names are fresh."""
     warned: ClassVar[str | None] = None
     """The file that is there once a reader has warned."""
 
@@ -81,18 +82,18 @@ class UnderlayDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes rows with these columns. Raises SchemaMismatch before any task runs."""
-        return TableWriter(self.settings, schema, is_overwrite=overwrite, bell=self.bell)
+        return TableWriter(self.settings, schema, is_overwrite=overwrite, driver=self.driver)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # Spark's name
         """Writes a stream with these columns. Raises SchemaMismatch before any task runs, Unsupported on Spark 4.0."""
         if not hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.0 hands over rows one by one, and no Arrow
             raise Unsupported(
-                'format("underlay") takes streams from Spark 4.1 on',
+                'writing a stream with format("underlay") needs Spark 4.1 or later',
                 hint="Write foreachBatch(underlay.spark.batch_writer(…)).",
             )
         from underlay.spark.stream.write import StreamWriter
 
-        return StreamWriter(self.settings, schema, is_complete=overwrite, bell=self.bell)
+        return StreamWriter(self.settings, schema, is_complete=overwrite, driver=self.driver)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Reads what is added to a table."""
@@ -101,12 +102,12 @@ class UnderlayDataSource(DataSource):
         return make_stream_reader(self.settings, schema)
 
 
-def register_source(spark: SparkSession, lake: Lake | None = None, bell: DriverLine | None = None) -> None:
-    """Make `format("underlay")` known to a session; tables are those of `lake` unless the option `lake` names another.
+def register_source(spark: SparkSession, lake: Lake | None = None, driver: DriverLine | None = None) -> None:
+    """Register `format("underlay")` with a session; tables are those of `lake` unless the option `lake` names another.
 
-    The session is made active in this thread: only there Spark looks for Python sources, and a new thread of the driver
-    has none until this, or `session`, is called in it. The first read that could have been narrowed by options, and is
-    not, says so on the standard error of a worker.
+    The session becomes active in this thread: Spark finds Python sources only through the active session, and a new
+    thread of the driver has none until this, or `session`, is called in it. The first read that options could have
+    narrowed warns on the standard error of a worker.
     """
 
     # Made here, so that it is sent to workers with what it knows.
@@ -114,7 +115,7 @@ def register_source(spark: SparkSession, lake: Lake | None = None, bell: DriverL
         known = None if lake is None else StoreAddress(url=lake.url, options=lake.options)
         warned = _marker()
 
-    RegisteredDataSource.bell = bell
+    RegisteredDataSource.driver = driver
     if not has_gateway(spark):
         spark.dataSource.register(RegisteredDataSource)
         return

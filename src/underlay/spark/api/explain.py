@@ -1,4 +1,4 @@
-"""What Spark reads of a lake's tables for a DataFrame, and why nothing else."""
+"""Explains which files and blocks of a lake's tables Spark reads for a DataFrame, and why it skips the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from underlay.plan.explain import explain as explain_plan
 from underlay.plan.plan import BlockPlan
 from underlay.spark.api.scans import FileScan, scans_of
 
-NOTHING = "no table of a lake is read"
+NOTHING = "the query reads no table of a lake"
 _SHOWN_CHARS = 120
 
 
@@ -24,7 +24,7 @@ def explain(frame: DataFrame) -> str:
     Equal scans are shown once. Raises Unsupported over Spark Connect, where no plan can be seen.
     """
     if not hasattr(frame, "_jdf"):
-        raise Unsupported("a plan cannot be seen over Spark Connect", hint="Ask for table.plan(where=…).explain().")
+        raise Unsupported("Spark Connect does not expose query plans", hint="Use table.plan(where=…).explain().")
     counted = Counter(map(_show, scans_of(frame)))
     return "\n\n".join(text if times == 1 else _counted(text, times) for text, times in counted.items()) or NOTHING
 

@@ -1,4 +1,4 @@
-"""Sources into a table, each once, by Spark's tasks; few bytes by threads of this process."""
+"""Ingests sources into a table, each exactly once, in Spark tasks; small inputs in threads of this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from underlay.ingest.work.workers import LocalWorkers, MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.spark.start.open_session import open_session
 from underlay.spark.start.session_lakes import find_lake
-from underlay.spark.tasks import collect as small
+from underlay.spark.tasks import collect
 from underlay.spark.tasks.ingest_workers import SparkWorkers
 from underlay.spark.tasks.store_address import StoreAddress
 
@@ -55,7 +55,7 @@ def _workers(
     def make(size_bytes: int, _count: int) -> Workers:
         found = stores()
         address = StoreAddress(url=found.lake.url, options=found.options)
-        if size_bytes <= small.SMALL_SOURCE_BYTES or not address.is_shared:
+        if size_bytes <= collect.SMALL_SOURCE_BYTES or not address.is_shared:
             return LocalWorkers(found.lake, progress=progress)
         return SparkWorkers(open_session(spark), address)
 
@@ -65,5 +65,5 @@ def _workers(
 def _session_lake(name: str, spark: SparkSession | None) -> Lake:
     known = spark if spark is not None else SparkSession.getActiveSession()
     if known is None:
-        raise InvalidRequest(f"it is not known which lake {name} is in", hint="Give lake=…, or a table: lake.table(…).")
+        raise InvalidRequest(f"cannot tell which lake {name} is in", hint="Give lake=…, or a table: lake.table(…).")
     return find_lake(known, name, None)

@@ -1,4 +1,4 @@
-"""The tables that a plan of Spark reads, scan by scan: how, by which conditions, and what of them is needed."""
+"""Lists the scans of our tables in a Spark plan: how each is read, by which conditions, and what it needs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from underlay.spark.catalog.view_entry import HIDDEN
 from underlay.spark.files.file_groups import Group
 from underlay.spark.files.file_index import TableFileIndex
 from underlay.spark.filters.applicable import can_apply
-from underlay.spark.filters.catalyst import conjuncts, read_filter
+from underlay.spark.filters.catalyst import and_parts, read_filter
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, field_names, java_plan, try_text
 from underlay.spark.jvm.plan_nodes import PlanNode, items_of, nodes_of
 from underlay.spark.jvm.proxy import find_proxy
-from underlay.spark.ranged.chosen_snapshot import ChosenSnapshot
+from underlay.spark.ranged.read import ChosenSnapshot
 from underlay.spark.ranged.table import RangedScan
 
 _SOURCE = "underlay"
@@ -29,7 +29,7 @@ _SOURCE = "underlay"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileScan:
-    """A scan of some files of a table. Without a plan, no more is known of it here."""
+    """A scan of some files of a table. Without a plan nothing else is known about it."""
 
     table: str
     version: int | None
@@ -81,7 +81,7 @@ def _native_scan(node: PlanNode, index: TableFileIndex) -> FileScan:
         is_native=True,
         is_cached=node.is_cached,
         plan=replace(query, snapshot=ChosenSnapshot(query.snapshot, is_chosen)).plan,
-        is_whole=len(version.groups.sizes) <= 1,
+        is_whole=len(version.groups.size_bytes) <= 1,
         taken=tuple(map(str, taken)),
         left_to_spark=_shown(left),
     )
@@ -121,7 +121,7 @@ def _ranged_scan(node: PlanNode, scan: RangedScan) -> FileScan:
         is_cached=node.is_cached,
         plan=scan.query.plan,
         is_whole=read.chosen is None,
-        taken=() if scan.predicate == TRUE else tuple(map(str, conjuncts(scan.predicate))),
+        taken=() if scan.predicate == TRUE else tuple(map(str, and_parts(scan.predicate))),
         left_to_spark=_shown(left),
     )
 

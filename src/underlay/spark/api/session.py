@@ -1,4 +1,4 @@
-"""A lake in a Spark session: every table under its own name, read by Spark itself."""
+"""Makes a lake's tables available in a Spark session by name, read by Spark itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from underlay.api.lake import Lake
 from underlay.errors import Unsupported
 from underlay.spark.api.data_source import register_source
-from underlay.spark.catalog.follow import follow_lake, hear_bell, names_of
+from underlay.spark.catalog.follow import follow_lake, hear_commit, names_of
 from underlay.spark.catalog.session_catalog import check_names
 from underlay.spark.files.one_version import why_not_replace
 from underlay.spark.source.driver_channel import DriverListener
@@ -18,23 +18,23 @@ from underlay.spark.start.open_session import has_gateway, open_session
 from underlay.spark.start.session_lakes import forget_lake, remember_lake
 
 _CONNECTED = (
-    'a Spark Connect session knows a lake by spark.read.format("underlay") and df.write.format("underlay") only, and '
-    "not by the names of its tables"
+    'over Spark Connect a lake can be used only with spark.read.format("underlay") and df.write.format("underlay"), '
+    "not by table name"
 )
 
 
 def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     """A session that knows the lake's tables by name: `spark`, the active one, or a new local one.
 
-    Names show what this process, and what the session's `df.write.format("underlay")`, committed; what others did comes
-    with `refresh`. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
+    Names show the commits of this process and of the session's `df.write.format("underlay")` at once, those of others
+    after `refresh`. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
     Raises Unsupported for Spark before 4.0 and a persistent metastore; Unavailable without a Java; InvalidRequest when
     the session was stopped, or has another table of the same name.
     """
     opened = open_session(spark)
     if has_gateway(opened):
         refresh(opened, lake)
-        register_source(opened, lake, _tower().bell)
+        register_source(opened, lake, _listener().line)
     else:
         register_source(opened, lake)
         _warn_of_connect()
@@ -43,8 +43,8 @@ def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
 
 
 def refresh(spark: SparkSession, lake: Lake) -> list[str]:
-    """Make the session see the newest versions, tables that are new, and none that are gone. Returns the names that it
-    knows now. DataFrames that were made before keep their versions.
+    """Move the session's names to the newest versions, add new tables and remove dropped ones. Returns the names that
+    the session has now. Existing DataFrames keep their versions.
 
     A table that Spark cannot read is left out, with a warning that says why.
     """
@@ -53,12 +53,12 @@ def refresh(spark: SparkSession, lake: Lake) -> list[str]:
     check_names(spark, [])
     found = follow_lake(names_of(spark), lake)
     for name, failure in found.left_out.items():
-        warnings.warn(f"Spark does not know {name}: {failure}", stacklevel=2)
+        warnings.warn(f"Spark has no name {name}: {failure}", stacklevel=2)
     return found.known
 
 
 def forget(spark: SparkSession, lake: Lake) -> None:
-    """Make the session know none of the lake's tables."""
+    """Remove the names of the lake's tables from the session."""
     names = names_of(spark)
     with names.lock:
         known = names.lake_at(lake.url) or lake
@@ -74,6 +74,6 @@ def _warn_of_connect() -> None:
 
 
 @cache
-def _tower() -> DriverListener:
-    """The bells of this process."""
-    return DriverListener(hear_bell, why_not_replace)
+def _listener() -> DriverListener:
+    """What this process hears its workers by."""
+    return DriverListener(hear_commit, why_not_replace)

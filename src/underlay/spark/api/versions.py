@@ -1,4 +1,4 @@
-"""Older versions of tables: as DataFrames, and as names for SQL."""
+"""Reads older versions of tables, as DataFrames and as names for SQL."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from underlay.spark.catalog.follow import names_of
 from underlay.spark.catalog.session_catalog import check_names
 from underlay.spark.catalog.version_name import has_version, open_named
 from underlay.spark.relation.relation import frame_of
+from underlay.spark.types.spark_types import quoted
 
 
 def table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
     """A table as a DataFrame: `taxi.trips`, or an older version, `taxi.trips@v7`, `taxi.trips@tag`.
 
-    What is committed later does not change it. Raises TableNotFound, VersionNotFound, NotFound for a tag, Unsupported.
+    Later commits do not change it. Raises TableNotFound, VersionNotFound, NotFound for a tag, Unsupported.
     """
     return frame_of(spark, open_named(lake, name), is_asked_for=has_version(name))
 
@@ -26,7 +27,9 @@ def register_version(spark: SparkSession, lake: Lake, name: str) -> str:
     A tag is followed when it moves. Raises what `table` raises, and InvalidRequest for a name without a version.
     """
     if not has_version(name):
-        raise InvalidRequest("the name has no version", found=name, hint="Write taxi.trips@v7 or taxi.trips@tag.")
+        raise InvalidRequest(
+            "the name does not include a version", found=name, hint="Write taxi.trips@v7 or taxi.trips@tag."
+        )
     opened = open_named(lake, name)
     check_names(spark, [name])
     names = names_of(spark)
@@ -35,4 +38,4 @@ def register_version(spark: SparkSession, lake: Lake, name: str) -> str:
         names.lakes.setdefault(lake.url, lake)
         names.make_databases([name])
         names.put(lake.url, name, opened)
-    return ".".join(f"`{part}`" for part in name.split(".", 1))
+    return ".".join(map(quoted, name.split(".", 1)))

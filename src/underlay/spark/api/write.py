@@ -1,4 +1,4 @@
-"""DataFrames into tables: small ones in this process, large ones by tasks; one commit either way."""
+"""Writes DataFrames into tables, small ones in this process, large ones in tasks, with one commit either way."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _OTHERWISE = {"errorifexists": "error", "default": "error"}
 
 
 def append(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
-    """Add the rows of a DataFrame, all or none. Rows are clustered by the table's partitions and order before.
+    """Append the rows of a DataFrame, all or none, clustered by the table's partitions and order.
 
     A name means a table of the session's lake unless another lake is given. With a token, rows are added once however
     often this is called with it. Raises TableNotFound; SchemaMismatch before any task runs; CommitUnknown (then call it
-    again with the same token); CommitConflict. When a task fails, Spark's error is raised, and only files that no
-    version names are left.
+    again with the same token); CommitConflict. When a task fails, Spark's error is raised, and only unreferenced files
+    are left.
     """
     return _write(frame, table, lake, token)
 
 
 def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
-    """Replace all rows by those of a DataFrame, in one commit; what is replaced is the newest version at the call, or
-    the version that the DataFrame itself reads of this table by name. What it reads by `format("underlay")` is not
-    known.
+    """Replace all rows with those of a DataFrame, in one commit.
 
-    Raises what `append` raises, and CommitConflict also when others added, changed or removed rows since.
+    This replaces the newest version at the call, or the version of this table that the DataFrame itself reads by name
+    (reads by `format("underlay")` cannot be seen). Raises what `append` raises, and CommitConflict also when others
+    added, changed or removed rows since.
     """
     return _write(frame, table, lake, token, is_overwrite=True)
 
@@ -72,7 +72,7 @@ def write(
     wanted = str(mode).lower()
     wanted = _OTHERWISE.get(wanted, wanted)
     if wanted not in _MODES:
-        raise InvalidRequest("there is no such mode", found=repr(mode), expected=", ".join(_MODES))
+        raise InvalidRequest("unknown mode", found=repr(mode), expected=", ".join(_MODES))
     _check_frame(frame)
     if wanted == "overwrite":
         return overwrite(frame, table, lake=lake, token=token)
@@ -80,7 +80,7 @@ def write(
         return append(frame, table, lake=lake, token=token)
     try:
         if isinstance(table, Table):
-            raise TableExists("the table is there already", place=table.name)
+            raise TableExists("the table already exists", place=table.name)
         found = find_lake(frame.sparkSession, table, lake)
         columns = arrow_schema(frame.schema, is_loose=True)  # Spark says what a plan gives, not what a table takes
         created = found.create_table(table, columns, key=key, sort_by=sort_by, partition_by=partition_by)
@@ -128,7 +128,7 @@ def _check_frame(frame: object) -> None:
         raise InvalidRequest(
             "not a Spark DataFrame",
             found=type(frame).__name__,
-            hint="Make one by spark.createDataFrame; table.append takes Arrow.",
+            hint="Make one with spark.createDataFrame; table.append takes Arrow.",
         )
 
 

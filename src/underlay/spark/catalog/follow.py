@@ -1,9 +1,8 @@
-"""A session's names follow their lakes: what this process commits at once, what others commit by `refresh`."""
+"""Keeps a session's names at the newest versions: commits of this process at once, those of others on `refresh`."""
 
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock, local
@@ -14,7 +13,7 @@ from underlay.api.info import TableInfo
 from underlay.api.lake import Lake
 from underlay.errors import Damaged, InvalidRequest, NotFound, UnderlayError, Unsupported
 from underlay.index.keys import CATALOG
-from underlay.spark.catalog.refusals import hint_refusals
+from underlay.runtime.threads import side_by_side
 from underlay.spark.catalog.session_catalog import LOG, Names, check_names
 from underlay.spark.catalog.version_name import has_version, open_named, without_version
 from underlay.spark.jvm.gateway import GATEWAY_ERRORS
@@ -51,17 +50,12 @@ def names_of(spark: SparkSession) -> Names:
             watcher = partial(_hear_folder, names, os.getpid())
             watch(watcher)
             _applications[application] = (names, watcher)
-            hint_refusals(_is_known)
         return _applications[application][0]
-
-
-def _is_known(text: str) -> bool:
-    return any(names.knows(text) for names, _ in list(_applications.values()))
 
 
 def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> Followed:
     """Have names for the lake's tables at their newest versions, and for no others of this lake; only what changed is
-    put anew. A table that cannot be read is left out. Raises InvalidRequest for names that are taken.
+    put again. A table that cannot be read is left out. Raises InvalidRequest for names that are taken.
 
     `is_catalog_only`: nothing changed but the lake's catalog. Tables that it has as before are not looked at.
     """
@@ -92,9 +86,7 @@ def _is_as_before(names: Names, table: TableInfo) -> bool:
 def _put_all(names: Names, lake: Lake, wanted: list[str]) -> dict[str, UnderlayError]:
     """Why some cannot be read: their names are forgotten."""
     names.make_databases(wanted)
-    put = partial(_put, names, lake, names.lost())
-    with ThreadPoolExecutor(_THREADS) as pool:
-        failures = list(map(put, wanted) if len(wanted) < _THREADS else pool.map(put, wanted))
+    failures = side_by_side(partial(_put, names, lake, names.lost()), wanted, _THREADS)
     left_out = {name: failure for name, failure in zip(wanted, failures, strict=True) if failure is not None}
     _forget_all(names, list(left_out))
     return left_out
@@ -106,10 +98,10 @@ def follow_table(names: Names, lake: Lake, name: str) -> None:
         failure = _put(names, lake, set(), name)
         if failure is not None:
             _forget_all(names, [name])
-            LOG.warning("Spark does not know %s any more: %s", name, failure)
+            LOG.warning("Spark no longer has the name %s: %s", name, failure)
 
 
-def hear_bell(lake_url: str, table: str) -> None:
+def hear_commit(lake_url: str, table: str) -> None:
     """A process that works for this one committed to the table of this name. Never raises."""
     for names, _ in list(_applications.values()):
         lake = names.lake_at(lake_url)
@@ -131,20 +123,20 @@ def _hear_folder(names: Names, process: int, store_url: str, folder: str) -> Non
 
 
 def _follow(names: Names, lake: Lake, tables: list[str] | None) -> None:
-    """Follow some tables, or all. What goes wrong is logged, and the session does not know the tables any more: an old
+    """Follow some tables, or all. What goes wrong is logged, and the session loses the names of the tables: an old
     version is never shown for the newest."""
     try:
         if tables is None or any(names.find(name) is None for name in tables):
             followed = follow_lake(names, lake, is_catalog_only=True)
             for name, failure in followed.left_out.items():
-                LOG.warning("Spark does not know %s: %s", name, failure)
+                LOG.warning("Spark has no name %s: %s", name, failure)
         else:
             for name in tables:
                 follow_table(names, lake, name)
     except InvalidRequest as error:
-        LOG.warning("Spark does not know what is new in %s: %s", lake.url, error)  # and nothing that is gone
+        LOG.warning("Spark does not see the newest tables of %s: %s", lake.url, error)  # and nothing that is gone
     except _FAILURES as error:
-        LOG.warning("Spark does not know the tables of %s until underlay.spark.refresh: %s", lake.url, error)
+        LOG.warning("Spark has no names for the tables of %s until underlay.spark.refresh: %s", lake.url, error)
         _forget_lake(names, lake)
 
 

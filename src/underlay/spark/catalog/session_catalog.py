@@ -1,8 +1,8 @@
-"""The names of lakes' tables in a Spark application, and what keeps them: `spark.sql("select … from taxi.trips")`.
+"""The names of lakes' tables in a Spark application, and what keeps them there.
 
-They are views of the catalog that all sessions of an application share (see `entry`). Spark refuses to write to a view;
-what it does not refuse, such as DROP and ALTER VIEW, is undone at once, so that a name means the lake's table as long
-as the lake has it. Only DROP DATABASE … CASCADE takes names away, until the next `refresh`.
+They are views of the catalog that all sessions of an application share (see `view_entry`). Spark refuses to write to a
+view; what it does not refuse, such as DROP and ALTER VIEW, is undone at once, so that a name means the lake's table as
+long as the lake has it. Only DROP DATABASE … CASCADE removes names, until the next `refresh`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ def check_names(spark: SparkSession, names: list[str]) -> None:
     """Raises Unsupported when the session's catalog is a persistent one, InvalidRequest for names that it mixes up."""
     if spark.conf.get("spark.sql.catalogImplementation") != "in-memory":
         raise Unsupported(
-            "this session's catalog is a persistent metastore, in which Underlay writes nothing",
+            "this session's catalog is a persistent metastore, and Underlay does not write to one",
             hint="Read with underlay.spark.read_table, or start Spark with spark.sql.catalogImplementation=in-memory.",
         )
     twins = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
     if twins:
-        raise InvalidRequest("Spark's catalog does not tell upper from lower case", found=", ".join(sorted(twins)))
+        raise InvalidRequest(
+            "Spark's catalog ignores case, and these names differ only by case", found=", ".join(sorted(twins))
+        )
 
 
 class Names:
-    """The names that one application has. Safe for many threads: whoever changes them holds `lock`."""
+    """The names that one application has. Safe for many threads: hold `lock` to change them."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._gateway = gateway = gateway_of(spark)
@@ -78,10 +80,6 @@ class Names:
         """The entry of a name."""
         return self._entries.get(key_of(name))
 
-    def knows(self, text: str) -> bool:
-        """Whether this is a name that it has, or the dataset or the table of one."""
-        return any(text.lower() in (entry.name.lower(), *entry.key) for entry in list(self._entries.values()))
-
     def lost(self) -> set[str]:
         """The names whose plans somebody dropped."""
         there = set(_texts(call(self._plans, "listViewNames", "*")))
@@ -95,7 +93,7 @@ class Names:
             entry = self.find(name)
             if entry.lake_url != lake_url if entry is not None else key_of(name) in taken:
                 raise InvalidRequest(
-                    f"the session has another table {name}",
+                    f"the session already has another table {name}",
                     place=lake_url,
                     hint="Rename one of the two, or read this one with underlay.spark.read_table.",
                 )
@@ -183,7 +181,7 @@ class Undo:
         elif kind == "RenameTableEvent":
             call(self._catalog, "dropTable", database, others[1], True, True)
         LOG.warning(
-            "%s is a table of the lake %s: what this session did to the name was undone. "
+            "%s is a table of the lake %s: the change to its name was undone. "
             "Call lake.drop_table, lake.rename_table or underlay.spark.overwrite instead.",
             entry.name,
             entry.lake_url,

@@ -1,6 +1,6 @@
-"""What stands for a version of a table in Spark's catalog: two views.
+"""The two views that represent a version of a table in Spark's catalog.
 
-The name itself is a view of the catalog, because Spark refuses by itself to write to one. It selects from a global
+The name itself is a view of the catalog, because Spark refuses to write to views. It selects from a global
 temporary view, which holds the plan of the version and has the commit in its name: a query that finds the name twice
 reads one version, whatever is put there meanwhile. All sessions of the application see both.
 """
@@ -17,10 +17,13 @@ from pyspark.sql.types import StructField, StructType
 
 from underlay.api.table import Table
 from underlay.spark.catalog.version_name import has_version
-from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_text, scala_map
-from underlay.spark.relation.catalog_table import CATALOG, REQUIRED, TABLE, table_defaults
+from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_number, call_text, scala_map
 from underlay.spark.relation.relation import plan_of
 
+_CATALOG = "org.apache.spark.sql.catalyst.catalog"
+_TABLE = f"{_CATALOG}.CatalogTable"
+_REQUIRED = 4
+"""How many parameters of a `CatalogTable` have no default: identifier, type, storage, columns."""
 _PROPERTIES, _TEXT, _COMMENT = 11, 13, 14
 """Places among the parameters of a `CatalogTable`."""
 _MADE_BY = ", made by underlay.spark.refresh"
@@ -61,11 +64,11 @@ class EntryMaker:
     def __init__(self, gateway: Gateway, temporary: str) -> None:
         self._gateway = gateway
         self._temporary = temporary
-        self._view = call(gateway.module(f"{CATALOG}.CatalogTableType$"), "VIEW")
-        self._no_storage = call(gateway.module(f"{CATALOG}.CatalogStorageFormat$"), "empty")
+        self._view = call(gateway.module(f"{_CATALOG}.CatalogTableType$"), "VIEW")
+        self._no_storage = call(gateway.module(f"{_CATALOG}.CatalogStorageFormat$"), "empty")
         self._no_columns = gateway.new("org.apache.spark.sql.types.StructType")
         self._holds_plan = scala_map(gateway, {"view.storingAnalyzedPlan": "true"})
-        self._defaults = table_defaults(gateway)
+        self._defaults = _table_defaults(gateway)
         self._marks = cache(lambda lake_url: scala_map(gateway, {"underlay.lake": lake_url}))
         self._database = cache(lambda name: _some(gateway, name))
 
@@ -97,14 +100,22 @@ class EntryMaker:
             commit_id=root.commit_id,
             hidden=hidden,
             view=self._catalog_table(dataset, short, columns, given),
-            plan=gateway.new(f"{CATALOG}.TemporaryViewRelation", holder, _some(gateway, plan)),
+            plan=gateway.new(f"{_CATALOG}.TemporaryViewRelation", holder, _some(gateway, plan)),
         )
 
     def _catalog_table(self, database: str, name: str, columns: JavaObject, given: dict[int, JavaObject]) -> JavaObject:
         gateway = self._gateway
         identifier = gateway.new("org.apache.spark.sql.catalyst.TableIdentifier", name, self._database(database))
-        rest = (given.get(place, default) for place, default in enumerate(self._defaults, REQUIRED))
-        return gateway.new(TABLE, identifier, self._view, self._no_storage, columns, *rest)
+        rest = (given.get(place, default) for place, default in enumerate(self._defaults, _REQUIRED))
+        return gateway.new(_TABLE, identifier, self._view, self._no_storage, columns, *rest)
+
+
+def _table_defaults(gateway: Gateway) -> list[JavaObject]:
+    """What the other parameters are unless given, in order. Their number grows from version to version of Spark."""
+    constructors = call(gateway.java_class(_TABLE), "getConstructors")
+    count = call_number(gateway.static("java.lang.reflect.Array", "get", constructors, 0), "getParameterCount")
+    companion = gateway.module(f"{_TABLE}$")
+    return [call(companion, f"apply$default${place}") for place in range(_REQUIRED + 1, count + 1)]
 
 
 def _with_comments(gateway: Gateway, columns: JavaObject, comments: list[str | None]) -> JavaObject:

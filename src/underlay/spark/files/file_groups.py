@@ -1,4 +1,4 @@
-"""The files of a version by how Spark has to read them. Files that are read alike are one group, whatever their layout.
+"""Groups the files of a version by how Spark has to read them, whatever their layout.
 
 | files | read |
 |---|---|
@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -19,7 +20,6 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from underlay.index.deletion_vectors import count
 from underlay.index.segment.segment import Segment
 from underlay.plan.part import BoolArray, Numbers, Part
 from underlay.spark.files.read_schema import ReadColumns, reading_of
@@ -27,6 +27,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 _OWN = ""
 _IN_LAKE = "."
+_NO_GROUP = -1
 _STORE = r"^(?P<store>[^/]*://[^/]*|\.)/"
 """What a location begins with: the store of a registered file, or a dot for the lake's own."""
 
@@ -41,17 +42,8 @@ class Group:
 
     @property
     def is_as_it_is(self) -> bool:
-        """Whether a scan of Spark's gives the table's rows and columns, and no more has to be done."""
+        """Whether a scan of Spark's gives the table's rows and columns, and nothing else has to be done."""
         return self.reading is not None and self.reading.is_by_name and not self.has_deletes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """How much a group is. Rows are less the deleted ones."""
-
-    files: int
-    rows: int
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,27 +65,21 @@ class FileGroups:
         self._can_reach = can_reach
         self._numbers: dict[Group, int] = {}
         self._of_kind: dict[tuple[str, str], tuple[int, int]] = {}
-        self.sizes = self._measure()
+        self.size_bytes = self._measure()
+        """The groups that have files, and the bytes of these."""
 
     def is_in(self, group: Group, part: Part, rows: Numbers) -> BoolArray:
         """Which of these files of a part are of a group."""
-        return cast(BoolArray, self._numbers_of(part, rows) == self._numbers[group])
+        return cast(BoolArray, self._numbers_of(part, rows) == self._numbers.get(group, _NO_GROUP))
 
-    def _measure(self) -> dict[Group, Size]:
-        totals: dict[int, Size] = {}
+    def _measure(self) -> dict[Group, int]:
+        totals: Counter[int] = Counter()
         for part in self._snapshot.parts():
             every = np.arange(part.segment.file_count, dtype=np.int64)
             alive = every if part.is_removed is None else every[~part.is_removed]
-            numbers, files = self._numbers_of(part, alive), part.segment.files
-            rows = part.segment.file_rows[alive] - _deleted_rows(part)[alive]
+            numbers, sizes = self._numbers_of(part, alive), part.segment.files.size_bytes[alive]
             for number in np.unique(numbers).tolist():
-                mine = numbers == number
-                before = totals.get(number, Size(files=0, rows=0, size_bytes=0))
-                totals[number] = Size(
-                    files=before.files + int(mine.sum()),
-                    rows=before.rows + int(rows[mine].sum()),
-                    size_bytes=before.size_bytes + int(files.size_bytes[alive][mine].sum()),
-                )
+                totals[number] += int(sizes[numbers == number].sum())
         return {group: totals[number] for group, number in self._numbers.items() if number in totals}
 
     def _numbers_of(self, part: Part, rows: Numbers) -> NDArray[np.int64]:
@@ -117,13 +103,6 @@ class FileGroups:
             first, second = (self._numbers.setdefault(group, len(self._numbers)) for group in groups)
             self._of_kind[kind] = (first, second)
         return self._of_kind[kind]
-
-
-def _deleted_rows(part: Part) -> Numbers:
-    found: Numbers = part.segment.files.deleted_rows.copy()
-    for row, positions in part.deletes.items():
-        found[row] = count(positions)
-    return found
 
 
 def _kinds_of(segment: Segment) -> _Kinds:

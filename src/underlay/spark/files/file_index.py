@@ -1,29 +1,40 @@
 """Spark's `FileIndex` of one version of a table: Catalyst asks it which files to read.
 
-It is called from the JVM, on any thread, under Spark's names. The version is fixed, so that what it answers never
-changes; equality is by version, so that Spark shares cached and reused results among equal scans and no others.
+The JVM calls it, on any thread, under Spark's names. The version is fixed, so that its answers never change; equality
+is by version, so that Spark shares cached and reused results among equal scans and no others.
+
+Eight guards stand between a filter and the list of files, in this order:
+
+| guard | without it |
+|---|---|
+| `may_skip_row_groups`, when the relation is made | Spark loses rows by skipping row groups of old dates, -0.0, NaN … |
+| `rootPaths` is empty | Spark takes them for folders of its own, overwrites them and deletes their files |
+| `raising_errors` | our errors reach the user as a traceback of Python inside an error of py4j |
+| `close_forgotten` | every JVM thread that ever asked keeps a connection, and a thread of Python |
+| `refuse_other_versions` | a query mixes two versions of a table, or overwrites newer rows with older ones |
+| `read_filters`, with Opaque for the unknown | a condition that only Spark understands drops matching rows |
+| `VersionFiles.choose`, by what the planner takes | a literal that does not fit its column fails the query |
+| `check_unchanged` | Spark reads another file that was put in the place of a registered one |
+
+Then the files are handed over with the hosts of the executors that live now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import cached_property
 from urllib.parse import quote
 from zlib import crc32
 
 from pyspark.sql import SparkSession
 
-from underlay.prune import TRUE, Predicate, columns_of
-from underlay.prune.predicates.operand import ColumnPath
-from underlay.spark.files.check_registered import check_unchanged
+from underlay.prune import TRUE
 from underlay.spark.files.file_groups import Group
 from underlay.spark.files.file_statuses import hand_over
 from underlay.spark.files.located_files import hand_over_located
 from underlay.spark.files.one_version import VersionGuard
 from underlay.spark.files.preferred_hosts import Hosts, executor_hosts
-from underlay.spark.files.version_files import Files, VersionFiles
-from underlay.spark.filters.catalyst import read_filters, unseen_columns
-from underlay.spark.filters.java_dates import mistaken_rows, refuse_mistaken, takes_java_time, would_miss
+from underlay.spark.files.version_files import Files, VersionFiles, check_unchanged
+from underlay.spark.filters.catalyst import read_filters
 from underlay.spark.jvm.gateway import JavaObject, call, close_forgotten
 
 _NOTHING = "scala.collection.immutable.Nil$"
@@ -32,19 +43,14 @@ _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory$"
 
 
 class TableFileIndex(VersionGuard):
-    """The files of one group of a version. `skips_blocks`: Spark skips row groups of them by the filters.
+    """The files of one group of a version. `names` are the table's columns by what its files call them, None when that
+    is the same."""
 
-    `names` are the table's columns by what its files call them, None when that is the same.
-    """
-
-    def __init__(
-        self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool, skips_blocks: bool
-    ) -> None:
+    def __init__(self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool) -> None:
         identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}"
         super().__init__(spark, version.table, identity, is_asked_for=is_asked_for)
         self.version = version
         self.group = group
-        self.skips_blocks = skips_blocks
         reading = group.reading
         self.names = None if reading is None or reading.is_by_name else reading.names(version.snapshot.schema)
         self._everything: tuple[Hosts, JavaObject] | None = None
@@ -72,38 +78,10 @@ class TableFileIndex(VersionGuard):
             close_forgotten(self.gateway)
             self.refuse_other_versions()
             predicate = read_filters(self.gateway, data_filters, self.names)
-            if self.skips_blocks:
-                self._refuse_mistaken_dates(predicate, data_filters)
             files = self.all_files if predicate == TRUE else self.version.choose(self.group, predicate)
             check_unchanged(files.registered)
             hosts = executor_hosts(self._context)
             return self._hand_over_all(hosts) if files is self.all_files else self._hand_over(files, hosts)
-
-    def _refuse_mistaken_dates(self, predicate: Predicate, filters: JavaObject) -> None:
-        """Raises Unsupported when Spark itself may leave out rows that pass the filters."""
-        if self._mistaken is None or takes_java_time(self.gateway):
-            return
-        if not self.version.choose(self.group, self._mistaken).paths:
-            return
-        refuse_mistaken(self.gateway, predicate, self.version.snapshot.schema)
-        unseen, in_subqueries = unseen_columns(self.gateway, filters), self.compared_with_subqueries()
-        if predicate == TRUE and in_subqueries is None:
-            return  # outside of a query, as for df.rdd
-        for name in sorted(self._names_of(columns_of(self._mistaken))):
-            if unseen is None or name in unseen or in_subqueries is None or f"{name}#" in in_subqueries:
-                raise would_miss(f"what {name} is compared with, which only Spark knows")
-
-    def _names_of(self, columns: Iterable[ColumnPath]) -> Iterator[str]:
-        """What Spark calls columns, or those that they are parts of."""
-        if self.names is None:
-            yield from (column[0] for column in columns)
-        else:
-            wanted = set(columns)
-            yield from (path[0] for path, column in self.names.items() if column in wanted)
-
-    @cached_property
-    def _mistaken(self) -> Predicate | None:
-        return mistaken_rows(self.gateway, self.version.snapshot.schema)
 
     def _hand_over_all(self, hosts: Hosts) -> JavaObject:
         """Every file, handed over once for as long as the hosts are the same."""
@@ -132,8 +110,7 @@ class TableFileIndex(VersionGuard):
 
     def sizeInBytes(self) -> int:  # noqa: N802  # Spark's name
         """The exact size of all files."""
-        size = self.version.groups.sizes.get(self.group)
-        return 0 if size is None else size.size_bytes
+        return self.version.groups.size_bytes.get(self.group, 0)
 
     def partitionSchema(self) -> JavaObject:  # noqa: N802  # Spark's name
         """No columns: those that the table is partitioned by lie in the files too."""

@@ -1,8 +1,10 @@
-"""No query reads two versions of a table that nobody asked for, or replaces a table's rows by those of an older one.
+"""Guards against two mistakes: mixing two versions of a table in one query by accident, and overwriting newer rows with
+rows read from an older version.
 
-A frame by name is of the version that was the newest when it was made. Beside one that was made later it would give
-rows of two moments; what others added since would be lost when it replaces the newest. Spark tells, while it plans,
-which execution it plans for; versions that were asked for by number, time or tag do not count.
+A frame by name is of the version that was the newest when it was made. Joined with a later frame it would return rows
+of two moments, and written over the table it would lose what others added since. Spark says, while it plans, which
+execution it plans for, so all scans of one query can be compared. Versions that the user named by number, time or tag
+do not count.
 """
 
 from __future__ import annotations
@@ -28,10 +30,9 @@ from underlay.table.versions.revision import Revision
 
 _EXECUTION = "spark.sql.execution.id"
 _EXECUTIONS = "org.apache.spark.sql.execution.SQLExecution$"
-_SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
 _MOST_EXECUTIONS = 1024
 _ASKED_FOR = "asked for"
-_HINT = "Call underlay.spark.refresh, and make the frame anew by spark.table."
+_HINT = "Call underlay.spark.refresh, and make the frame again with spark.table."
 _OVERWRITE = "OverwriteByExpression"
 _SOURCE = "underlay"
 
@@ -69,28 +70,6 @@ class VersionGuard(JavaIdentity):
                     self._look_at(found, query)
                 query.is_looked_at = True
             self._add_to(query)
-
-    def compared_with_subqueries(self) -> str | None:
-        """The columns of this version in conditions with subqueries, in the query that Spark plans in this thread, in
-        Spark's words (`day#12`); None when they are not known."""
-        execution = self._context.getLocalProperty(_EXECUTION)
-        found = None if execution is None else self._execution(execution)
-        if found is None:
-            return None
-        whole, expressions = call(found, "optimizedPlan"), self.gateway.module(_SUBQUERIES)
-        filters = [
-            node
-            for plan in (whole, *items_of(call(whole, "subqueriesAll")))
-            for node in _nodes_of(plan)
-            if _kind(node) == "Filter" and call(expressions, "hasSubquery", call(node, "condition"))
-        ]
-        mine = [node for node in filters if self._is_read_by(node)]
-        return " ".join(call_text(call(call(node, "condition"), "references"), "toString") for node in mine)
-
-    def _is_read_by(self, plan: JavaObject) -> bool:
-        """Whether a logical plan reads these files."""
-        asked = map(_asked_by, items_of(call(plan, "collectLeaves")))
-        return any(one is not None and call_text(one, "toString") == self.toString() for one in asked)
 
     def _execution(self, number: str) -> JavaObject | None:
         return call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(number))
@@ -170,7 +149,7 @@ class Overwritten:
 @dataclass(slots=True)
 class QueryVersions:
     """What one execution reads: versions by where tables lie; what it overwrites; and `replaced`, versions that it
-    reads of that. Spark plans parts of a query in several threads: whoever asks or changes holds `lock`."""
+    reads of that. Spark plans parts of a query in several threads: hold `lock` to read or change it."""
 
     overwritten: Overwritten | None = None
     is_looked_at: bool = False
@@ -185,7 +164,7 @@ class QueryVersions:
             first, second = sorted((other, version))
             raise InvalidRequest(
                 f"two versions of {name} in one query: {first} and {second}",
-                hint="Make both frames anew by spark.table, or read each by read_table(…, version=…).",
+                hint="Make both frames again with spark.table, or read each with read_table(…, version=…).",
             )
 
 
@@ -252,12 +231,6 @@ def _asked_by(leaf: JavaObject) -> JavaObject | None:
             relation = call(leaf, "relation")
             return call(relation, "location") if _kind(relation) == "HadoopFsRelation" else None
     return None
-
-
-def _nodes_of(plan: JavaObject) -> Iterator[JavaObject]:
-    yield plan
-    for below in items_of(call(plan, "children")):
-        yield from _nodes_of(below)
 
 
 def _kind(found: JavaObject) -> str:

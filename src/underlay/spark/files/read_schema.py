@@ -1,4 +1,4 @@
-"""How Spark's own reader reads files of a layout: the names and types to ask the files for, column by column.
+"""The names and types, column by column, by which Spark's own reader reads files of a layout.
 
 A file of ours that is older than a change of columns, or of another writer, is read under its own names and types;
 `projection` makes the table's columns of that. Parts of a column that the table does not have are not asked for.
@@ -6,7 +6,6 @@ A file of ours that is older than a change of columns, or of another writer, is 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from underlay.index.intake.shape import ColumnForm, ColumnShape, shapes_of
 from underlay.prune.predicates.operand import ColumnPath
 from underlay.schema.cast.adapt import SourceField
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
+from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
 from underlay.spark.files.same_columns import is_short_in_bytes, is_usual_list, is_variant, reads_by_name
 from underlay.spark.types.spark_types import spark_type
 
@@ -72,30 +71,6 @@ class ReadColumns:
 
 
 BY_NAME = ReadColumns()
-
-
-def may_have_milliseconds(reading: ReadColumns, schema: TableSchema) -> bool:
-    """Whether files that are read like this may hold instants in milliseconds. Older files may, if they hold any."""
-    if reading.is_by_name:
-        types = [leaf.type for leaf in schema.leaves]
-        return any(
-            type.kind is TypeKind.TIMESTAMP and type.zone is not None and type.unit in ("ms", "s") for type in types
-        )
-    return TimestampType().simpleString() in re.findall(r"\w+", reading.schema.simpleString())
-
-
-def has_twins(schema: TableSchema) -> bool:
-    """Whether Spark's filters mix up two columns: it joins the names on the way to a field of a struct by dots."""
-    paths = list(_dotted(schema.fields, ""))
-    return len(set(paths)) < len(paths)
-
-
-def _dotted(fields: tuple[Field, ...], above: str) -> Iterator[str]:
-    for field in fields:
-        path = f"{above}{field.name}".lower()
-        yield path
-        if isinstance(field.type, StructOf):
-            yield from _dotted(field.type.fields, f"{path}.")
 
 
 class _Unreadable(Exception):

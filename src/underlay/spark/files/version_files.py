@@ -1,25 +1,35 @@
-"""Which files of a version may match, group by group: what the indexes of one version share."""
+"""Chooses the files of a version that may match, group by group, and checks registered ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from underlay.api.table import Table
-from underlay.errors import BadPredicate, UnknownColumn
+from underlay.errors import BadPredicate, NotFound, Replaced, UnknownColumn
 from underlay.index.deletion_vectors import pack
 from underlay.plan.part import Numbers, distinct
 from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, Predicate
 from underlay.prune.predicates.predicate import And
-from underlay.spark.files.check_registered import RegisteredFile
+from underlay.runtime.threads import REQUESTS
+from underlay.scan.read.file_stores import LOCAL, ObjectPlace
 from underlay.spark.files.file_groups import FileGroups, Group
-from underlay.spark.filters.catalyst import conjuncts
+from underlay.spark.filters.catalyst import and_parts
 from underlay.spark.jvm.hadoop_path import hadoop_folder, hadoop_path
 
 _PLANS = 16
 """Groups are asked with the same predicate one after another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredFile:
+    """A file of others as it was when it was registered."""
+
+    location: str
+    place: ObjectPlace
+    etag: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,10 +112,41 @@ class VersionFiles:
 
     def understood(self, predicate: Predicate) -> And:
         """Those parts of a conjunction that the planner takes."""
-        return And(tuple(part for part in conjuncts(predicate) if self._is_understood(part)))
+        return And(tuple(part for part in and_parts(predicate) if self._is_understood(part)))
 
     def _is_understood(self, predicate: Predicate) -> bool:
         try:
             return self.table.query((), predicate).plan is not None
         except (BadPredicate, UnknownColumn):
             return False
+
+
+def check_unchanged(files: Sequence[RegisteredFile]) -> None:
+    """Raises NotFound or Replaced for the first registered file that is missing or was replaced: Spark reads whatever
+    lies at a path (R12). One request each, remote ones side by side.
+
+    A file that is replaced after this and before it is read is not noticed: Spark has no conditional reads.
+    """
+    waiting = [REQUESTS.submit(_check, file) for file in files if not _is_local(file)]
+    for file in filter(_is_local, files):
+        _check(file)
+    for one in waiting:
+        one.result()
+
+
+def _is_local(file: RegisteredFile) -> bool:
+    return file.place.store.url.startswith(f"{LOCAL}:")
+
+
+def _check(file: RegisteredFile) -> None:
+    found = file.place.store.head(file.place.key)
+    if found is None:
+        raise NotFound("a registered file is missing", place=file.location)
+    if file.etag is not None and found.etag != file.etag:
+        raise Replaced(
+            "a registered file was replaced since it was registered",
+            place=file.location,
+            expected=file.etag,
+            found=found.etag,
+            hint="Registered files must not change. Put the old one back, or register the new one in a new table.",
+        )

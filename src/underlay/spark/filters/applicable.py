@@ -8,7 +8,7 @@ from underlay.prune import TRUE, Predicate, columns_of, has_opaque, matches
 from underlay.prune.predicates.predicate import And, Not, Opaque, Or
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.table_schema import TableSchema
-from underlay.spark.filters.catalyst import conjuncts
+from underlay.spark.filters.catalyst import and_parts
 from underlay.spark.types.to_spark import is_given_as_it_is
 
 
@@ -25,7 +25,7 @@ def can_apply(predicate: Predicate, schema: TableSchema) -> bool:
 
 def applied_part(predicate: Predicate, schema: TableSchema) -> Predicate:
     """What of a conjunction can be applied: true for every row that the whole is true for."""
-    weaker = (without_opaque(part) for part in conjuncts(predicate))
+    weaker = (without_opaque(part) for part in and_parts(predicate))
     parts = tuple(part for part in weaker if part != TRUE and can_apply(part, schema))
     return And(parts) if parts else TRUE
 

@@ -1,15 +1,15 @@
-"""Catalyst's filters as a predicate for the planner.
+"""Translates Catalyst's filters into a predicate for the planner.
 
-An expression comes as JSON in one round trip. Whatever is not known here is Opaque: it keeps every block.
+An expression comes as JSON in one round trip. What cannot be translated is Opaque, and keeps every block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 
-from underlay.prune import TRUE, Predicate, has_opaque
+from underlay.prune import TRUE, Predicate
 from underlay.prune.predicates.operand import ColumnPath, Operand
 from underlay.prune.predicates.predicate import (
     And,
@@ -57,41 +57,20 @@ _TOGETHER = "org.apache.spark.sql.catalyst.expressions.Coalesce"
 
 def read_filters(gateway: Gateway, filters: JavaObject, names: Names | None = None) -> Predicate:
     """All of a Scala Seq of filters, as far as they can be translated. Without `names` columns have the table's."""
-    together = _read_together(gateway, filters, names)
-    if together is not None:
-        found = [predicate for _, predicate in together]
-    else:  # one of them has no such form
+    found = _read_together(gateway, filters, names)
+    if found is None:  # one of them has no such form
         found = [read_filter(call(filters, "apply", place), names) for place in range(call_number(filters, "size"))]
     return And(tuple(found)) if found else TRUE
 
 
-def unseen_columns(gateway: Gateway, filters: JavaObject) -> frozenset[str] | None:
-    """The columns, as the relation calls them, in those of a Scala Seq of filters that cannot be translated whole; None
-    when they are not known."""
-    together = _read_together(gateway, filters, None)
-    if together is None:
-        return None
-    return frozenset(name for tree, predicate in together if has_opaque(predicate) for name in _named(tree))
-
-
-def _read_together(
-    gateway: Gateway, filters: JavaObject, names: Names | None
-) -> list[tuple[CatalystTree, Predicate]] | None:
-    """Each filter and its predicate."""
+def _read_together(gateway: Gateway, filters: JavaObject, names: Names | None) -> list[Predicate] | None:
     together = gateway.new(_TOGETHER, filters)
     text = try_text(together, "toJSON")
     tree = None if text is None else try_parse(text)
     if tree is None:
         return None
     reader = _Reader(lambda place: call(together, "apply", place), names)
-    return [(child, reader.predicate(child)) for child in tree.children]
-
-
-def _named(tree: CatalystTree) -> Iterator[str]:
-    if tree.kind == "AttributeReference" and tree.node.name is not None:
-        yield tree.node.name
-    for child in tree.children:
-        yield from _named(child)
+    return list(map(reader.predicate, tree.children))
 
 
 def read_filter(expression: JavaObject, names: Names | None = None) -> Predicate:
@@ -199,6 +178,7 @@ class _Reader:
         return (*(read(kind, text) for text in texts), *((None,) if has_null else ()))
 
 
-def conjuncts(predicate: Predicate) -> Sequence[Predicate]:
-    """What must all be true."""
+def and_parts(predicate: Predicate) -> Sequence[Predicate]:
+    """What must all be true, as it was given: `prune`'s `conjuncts` would rewrite it, and Spark's filters are known by
+    their predicates."""
     return predicate.parts if isinstance(predicate, And) else (predicate,)

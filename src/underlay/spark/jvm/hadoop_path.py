@@ -1,4 +1,4 @@
-"""Where files lie, as Hadoop names it: nothing in its paths is quoted; and where revisions do."""
+"""Paths of files and revisions as Hadoop spells them: nothing is percent-encoded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def hadoop_scheme(url: str) -> str:
     scheme = url.partition("://")[0]
     found = _HADOOP_SCHEMES.get(scheme)
     if scheme == "az" or (scheme in _WITH_ACCOUNT and "@" not in urlsplit(url).netloc):
-        raise Unsupported("Spark needs the account in a URL of Azure", found=url, hint=_AZURE_HINT)
+        raise Unsupported("Spark needs the storage account in an Azure URL", found=url, hint=_AZURE_HINT)
     if found is None:
         raise Unsupported(
             "Spark cannot read this store by itself", found=url, hint="Use a lake on a disk, s3:// or gs://."

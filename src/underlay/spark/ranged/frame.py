@@ -25,7 +25,7 @@ from underlay.plan.part import BoolArray, Part
 from underlay.spark.jvm.gateway import call, frame_of_plan, gateway_of, java_session
 from underlay.spark.ranged.read import READ_OPTION, RangedRead, RangedReader
 from underlay.spark.ranged.table import RangedTable
-from underlay.spark.source.read import Pin
+from underlay.spark.source.pinned import Pin
 from underlay.spark.tasks.store_address import StoreAddress
 
 _FORMAT = "underlay_ranged"
@@ -44,7 +44,7 @@ class RangedSource(DataSource):
     """Some files of one version of a table of a lake."""
 
     address: ClassVar[StoreAddress]
-    """The lake. It is no option, so that no plan shows it."""
+    """The lake. It is not an option, so that plans do not show credentials."""
 
     @classmethod
     def name(cls) -> str:
@@ -73,7 +73,7 @@ def ranged_frame(
     query = table.query((), None)
     address = StoreAddress(url=query.stores.lake.url, options=query.stores.options)
     if address.url.startswith("memory://"):
-        raise Unsupported("tasks of Spark cannot read another process's memory", place=address.url)
+        raise Unsupported("a lake in memory belongs to one process, and tasks cannot reach it", place=address.url)
     snapshot = query.snapshot
     read = RangedRead(
         table=table.name,

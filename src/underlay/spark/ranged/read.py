@@ -1,9 +1,10 @@
-"""What the ranged reader of a frame reads: said on the driver, planned when Spark asks, done by tasks."""
+"""What the ranged reader reads: described on the driver, planned when Spark asks, read by tasks."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -11,26 +12,37 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from underlay.cache.objects import DecodedCache
-from underlay.cache.settings import disk_cache, memory_cache
-from underlay.index.keys import RevisionKeys
-from underlay.index.root import SegmentRef
-from underlay.index.segment.segment import Segment
 from underlay.plan.part import BoolArray, Part
 from underlay.prune import TRUE, Predicate
-from underlay.scan.portion import Portion, portions, read_portion
 from underlay.scan.query import Query
-from underlay.spark.ranged.chosen_snapshot import ChosenSnapshot
 from underlay.spark.source.options import TASK_BYTES
-from underlay.spark.source.read import Pin, PortionPartition
+from underlay.spark.source.pinned import Pin, partitions_of, query_of, read_partition
 from underlay.spark.tasks.store_address import StoreAddress
-from underlay.spark.types.arrow_types import arrow_schema
-from underlay.spark.types.to_spark import to_spark
-from underlay.store import Store
 from underlay.table.versions.snapshot import Snapshot
 
 READ_OPTION = "read"
 """The option of the source that holds a `RangedRead`."""
+
+
+class ChosenSnapshot(Snapshot):
+    """A snapshot with only the files that `is_chosen` keeps, so that plans are of these alone.
+
+    It is given a part and its place: the tail's is after all segments'.
+    """
+
+    def __init__(self, of: Snapshot, is_chosen: Callable[[Part, int], BoolArray]) -> None:
+        super().__init__(of.store, of.keys, of.root, of._load_segment)
+        self._is_chosen = is_chosen
+
+    def parts(self, segments: Collection[int] | None = None) -> list[Part]:
+        """See Snapshot."""
+        count = len(self.root.segments)
+        places = [*(range(count) if segments is None else sorted(segments)), count]
+        return [self._only(part, place) for place, part in zip(places, super().parts(segments), strict=False)]
+
+    def _only(self, part: Part, place: int) -> Part:
+        is_left_out = ~self._is_chosen(part, place)
+        return replace(part, is_removed=is_left_out if part.is_removed is None else part.is_removed | is_left_out)
 
 
 class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,20 +83,8 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
     def query(self, address: StoreAddress) -> Query:
         """The same as a query. One request, for the version's root; more when it is planned."""
         stores = address.open()
-        head = self.pin.open(stores.lake)
-        cache = DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=None)
-
-        def load(store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
-            return cache.segment(store, keys.segment(ref.id), ref)
-
-        snapshot = Snapshot(stores.lake, head.revision.keys, head.root, load)
-        return Query(
-            snapshot=self.chosen_of(snapshot),
-            columns=self.columns,
-            stores=stores,
-            cache=cache,
-            predicate=self.predicate,
-        )
+        found = query_of(stores, self.pin.open(stores.lake), self.columns, self.predicate)
+        return replace(found, snapshot=self.chosen_of(found.snapshot))
 
     def chosen_of(self, snapshot: Snapshot) -> Snapshot:
         """The version with the chosen files alone."""
@@ -107,14 +107,9 @@ class RangedReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The work, cut by bytes."""
-        found = portions(self._read.query(self._address), target_bytes=TASK_BYTES, least=self._read.least_tasks)
-        return [PortionPartition(msgspec.msgpack.encode(portion)) for portion in found]
+        query = self._read.query(self._address)
+        return partitions_of(query, target_bytes=TASK_BYTES, least=self._read.least_tasks)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition. Without any, Spark makes one of nothing."""
-        if not isinstance(partition, PortionPartition):
-            return
-        portion = msgspec.msgpack.decode(partition.value, type=Portion)
-        wanted = arrow_schema(self._schema)
-        for batch in read_portion(portion, self._address.open(), self._read.predicate):
-            yield to_spark(batch, wanted)
+        """The rows of one partition."""
+        return read_partition(partition, self._address, self._schema, self._read.predicate)

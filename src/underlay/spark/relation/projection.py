@@ -1,4 +1,4 @@
-"""The table's columns out of those that files of another layout have: renamed, widened, filled with defaults.
+"""Projects the columns of files of another layout to the table's: renamed, widened, filled with defaults.
 
 A projection over the files' own columns, through which Catalyst pushes filters and prunes columns.
 """
@@ -15,7 +15,7 @@ from underlay.schema.convert.default import UNIT_NS, default_scalar
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 from underlay.spark.files.read_schema import ReadColumn, ReadColumns
-from underlay.spark.types.spark_types import spark_type
+from underlay.spark.types.spark_types import quoted, spark_type
 
 _NS_PER_US = 1000
 
@@ -23,7 +23,7 @@ _NS_PER_US = 1000
 def adapted_columns(reading: ReadColumns, schema: TableSchema) -> list[Column]:
     """The columns of the table over a frame of the reading's columns."""
     return [
-        _column(f.col(_quote(taken.name)) if taken is not None else None, taken, field).alias(field.name)
+        _column(f.col(quoted(taken.name)) if taken is not None else None, taken, field).alias(field.name)
         for taken, field in zip(reading.columns, schema.fields, strict=True)
     ]
 
@@ -73,7 +73,3 @@ def _missing(field: Field) -> Column:
                 return f.timestamp_micros(f.lit(us))
             return f.lit(str(np.datetime64(us, "us"))).cast(wanted)
     return f.lit(field.default).cast(wanted)
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

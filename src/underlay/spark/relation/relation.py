@@ -16,9 +16,10 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.change.files.settings import write_options
 from underlay.errors import Unsupported
-from underlay.spark.files.file_groups import FileGroups, Group, Size
+from underlay.spark.files.file_groups import FileGroups, Group
 from underlay.spark.files.file_index import TableFileIndex
-from underlay.spark.files.read_schema import BY_NAME, has_twins, may_have_milliseconds
+from underlay.spark.files.read_schema import BY_NAME
+from underlay.spark.files.row_group_skipping import may_skip_row_groups
 from underlay.spark.files.version_files import VersionFiles
 from underlay.spark.jvm.gateway import (
     Gateway,
@@ -34,7 +35,6 @@ from underlay.spark.jvm.hadoop import configure, has_codec, why_not_native
 from underlay.spark.ranged.frame import ranged_frame
 from underlay.spark.relation.deletions import without_deleted
 from underlay.spark.relation.projection import adapted_columns
-from underlay.spark.relation.statistics import entry_without_catalog, uses_rows, with_statistics
 from underlay.spark.types.spark_types import spark_schema
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
@@ -49,11 +49,9 @@ _OPTIONS = {
 Spark's own mark in a file says that it wrote them in the old calendar; and no row is left out by Parquet's own filter,
 to which -0.0 is less than 0.0."""
 _NOTHING_LEFT_OUT = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "columnindex", "bloom")}
-"""Row groups and pages are all read: of registered files, whose statistics may hide NaN, -0.0, or tell lies; of files
-with milliseconds, to which Spark rounds what a column is compared with; and of those with a column that is named like
-the way to a field of a struct."""
+"""Row groups and pages are all read: where `row_group_skipping` says that Spark would lose rows by leaving some out."""
 _ROW_INDEX = "_tmp_metadata_row_index"
-_NOT_BY_SPARK = "some of its files lie in a form, or in a store, that Spark cannot read by itself"
+_NOT_BY_SPARK = "Spark cannot read the format or the store of some of its files"
 
 
 def read_table(
@@ -64,9 +62,9 @@ def read_table(
     as_of: str | date | datetime | None = None,
     tag: str | None = None,
 ) -> DataFrame:
-    """A table at one version, the newest unless another is given; what is committed later does not change it.
+    """A table at one version, by default the newest; later commits do not change it.
 
-    Frames of two versions can be in one query only if their versions were given. Raises TableNotFound,
+    Frames of two versions can be in one query only if the caller gave both versions. Raises TableNotFound,
     VersionNotFound, and Unsupported for types that Spark does not have.
     """
     table = lake.table(name, version=version, as_of=as_of, tag=tag)
@@ -97,9 +95,9 @@ def plan_of(
         return _analyzed(ranged_frame(spark, table, why=why, is_asked_for=is_asked_for))
     groups = FileGroups(table.snapshot(), lambda store: _can_reach(spark, table, store))
     version = VersionFiles(table, groups)
-    found = list(groups.sizes) or [Group(reading=BY_NAME)]
+    found = list(groups.size_bytes) or [Group(reading=BY_NAME)]
     if len(found) == 1 and found[0].is_as_it_is:  # then Spark need not be asked, which takes longer than all else
-        return _plan(spark, _index(spark, version, found[0], is_asked_for=is_asked_for), entry)
+        return _plan(spark, TableFileIndex(spark, version, found[0], is_asked_for=is_asked_for), entry)
     frames = [_group_frame(spark, version, group, entry, is_asked_for=is_asked_for) for group in found]
     return _analyzed(reduce(DataFrame.union, frames))
 
@@ -112,10 +110,10 @@ def _why_not_native(spark: SparkSession, table: Table) -> str | None:
     """Why nothing of a table can be read by Spark itself."""
     snapshot = table.snapshot()
     if _ROW_INDEX in snapshot.schema.names:
-        return f"{_ROW_INDEX}: Spark's own reader fills a column of this name with numbers of rows"
+        return f"{_ROW_INDEX}: Spark's reader fills a column of this name with row numbers"
     codec = write_options(snapshot.root.definition).codec
     if not has_codec(spark, codec):
-        return f"its files are compressed by {codec}, which this Spark cannot do"
+        return f"its files are compressed with {codec}, which this Spark does not support"
     try:
         spark_schema(snapshot.schema)
     except Unsupported as error:
@@ -147,7 +145,7 @@ def _group_frame(
             why=_NOT_BY_SPARK,
             is_asked_for=is_asked_for,
         )
-    index = _index(spark, version, group, is_asked_for=is_asked_for)
+    index = TableFileIndex(spark, version, group, is_asked_for=is_asked_for)
     frame, schema = frame_of_plan(_plan(spark, index, entry), spark), version.snapshot.schema
     columns = ["*"] if group.reading.is_by_name else adapted_columns(group.reading, schema)
     if group.has_deletes:
@@ -155,20 +153,9 @@ def _group_frame(
     return frame if group.reading.is_by_name else frame.select(*columns)
 
 
-def _index(spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool) -> TableFileIndex:
-    schema = version.snapshot.schema
-    has_milliseconds = group.reading is not None and may_have_milliseconds(group.reading, schema)
-    skips_blocks = not (group.is_registered or has_milliseconds or has_twins(schema))
-    return TableFileIndex(spark, version, group, is_asked_for=is_asked_for, skips_blocks=skips_blocks)
-
-
 def _plan(spark: SparkSession, index: TableFileIndex, entry: JavaObject | None) -> JavaObject:
     """The logical plan of a scan. With an entry, statements that are refused name the table."""
     relation = _relation(spark, index)
-    if uses_rows(spark):
-        known = entry or entry_without_catalog(spark, index.version.table.name, call(relation, "schema"))
-        nothing = Size(files=0, rows=0, size_bytes=0)
-        entry = with_statistics(spark, known, index.version.groups.sizes.get(index.group, nothing))
     companion = gateway_of(spark).module(f"{_SOURCES}.LogicalRelation$")
     return call(companion, "apply", relation, False if entry is None else entry)
 
@@ -184,7 +171,7 @@ def _relation(spark: SparkSession, index: TableFileIndex) -> JavaObject:
         gateway.static("org.apache.spark.sql.types.DataType", "fromJson", schema.json()),
         gateway.module("scala.None$"),
         gateway.new(f"{_SOURCES}.parquet.ParquetFileFormat"),
-        _options(gateway, index.skips_blocks),
+        _options(gateway, may_skip_row_groups(gateway, index.version, index.group)),
         java_session(spark),
     )
 

@@ -1,9 +1,10 @@
-"""How a process that commits for the driver tells it, so that the driver's session shows what was written.
+"""How a worker that commits for the driver tells it, so that the driver's session shows what was written.
 
-Spark has a Python data source commit in a worker: a process of its own, on the driver's host. It rings the bell that it
-was sent with the writer, and waits until the driver answers that the names are fresh. Before it replaces a version it
-asks whether a query of the driver that does so read an older one. The socket lies in a folder that only this user can
-enter. A bell that nobody answers is logged: what was committed stays committed.
+Spark makes a Python data source commit in a worker: a process of its own, on the driver's host. The worker calls the
+driver over a Unix socket, whose address it was sent with the writer, and waits until the driver answers that the names
+are fresh. Before it replaces a version it asks whether a query of the driver that does so read an older one. The socket
+lies in a folder that only this user can enter. When the driver does not answer, the worker logs it: what was committed
+stays committed.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ _DECODER = msgspec.json.Decoder(Committed | ReplaceQuestion)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverLine:
-    """What a worker rings. Can be pickled."""
+    """What a worker calls the driver by. Can be pickled."""
 
     address: str
     key: bytes = field(repr=False)
 
-    def ring(self, lake_url: str, table: str) -> bool:
+    def tell_committed(self, lake_url: str, table: str) -> bool:
         """Tell the driver of a commit to the table of this name. Whether the driver knows; never raises."""
         return self._send(Committed(lake_url, table), f"of a commit to {table}") is not None
 
@@ -70,25 +71,28 @@ class DriverLine:
         except (OSError, EOFError, AuthenticationError) as error:
             LOG.warning("the driver was not told %s: %s", of_what, error)
             return None
-        LOG.warning("the driver did not answer within %s s that it knows %s", _WAIT_SECONDS, of_what)
+        LOG.warning("the driver did not answer within %s s when it was told %s", _WAIT_SECONDS, of_what)
         return None
 
 
 class DriverListener:
-    """Where the driver hears bells, on a thread of its own until the process ends. `hear` is given lake and table of a
-    commit; `judge` place and version of what is to be replaced, and says why that must not be, if so."""
+    """Answers workers, on a thread of its own until the process ends.
+
+    `hear` is given lake and table of a commit; `judge` place and version of what is to be replaced, and returns why
+    that must not be, if so.
+    """
 
     def __init__(self, hear: Callable[[str, str], None], judge: Callable[[str, int], str | None]) -> None:
         self._hear = hear
         self._judge = judge
-        self._folder = TemporaryDirectory(prefix="underlay-bell-")
-        self.bell = DriverLine(address=str(Path(self._folder.name) / "bell"), key=os.urandom(32))
-        self._listener = Listener(self.bell.address, _FAMILY, backlog=16, authkey=self.bell.key)
+        self._folder = TemporaryDirectory(prefix="underlay-driver-")
+        self.line = DriverLine(address=str(Path(self._folder.name) / "line"), key=os.urandom(32))
+        self._listener = Listener(self.line.address, _FAMILY, backlog=16, authkey=self.line.key)
         atexit.register(self.close)  # before the folder goes, which has the socket in it
-        Thread(target=self._listen, daemon=True, name="underlay-bell").start()
+        Thread(target=self._listen, daemon=True, name="underlay-driver").start()
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop listening."""
         atexit.unregister(self.close)
         self._listener.close()
         self._folder.cleanup()
@@ -101,14 +105,14 @@ class DriverListener:
                 continue  # that one went away
             except OSError:
                 return  # closed
-            Thread(target=self._answer, args=(line,), daemon=True, name="underlay-bell-line").start()
+            Thread(target=self._answer, args=(line,), daemon=True, name="underlay-driver-line").start()
 
     def _answer(self, line: Connection[bytes, bytes]) -> None:
         with line:
             try:
                 line.send_bytes(self._answer_to(_DECODER.decode(line.recv_bytes())))
             except (EOFError, OSError, msgspec.MsgspecError) as error:
-                LOG.warning("a bell was rung and not understood: %s", error)
+                LOG.warning("a message of a worker was not understood: %s", error)
 
     def _answer_to(self, message: Committed | ReplaceQuestion) -> bytes:
         if isinstance(message, ReplaceQuestion):

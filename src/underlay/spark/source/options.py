@@ -1,4 +1,4 @@
-"""What the options of `spark.read.format("underlay")` and `df.write.format("underlay")` say.
+"""The options of `spark.read.format("underlay")` and `df.write.format("underlay")`.
 
 | option | meaning |
 |---|---|
@@ -73,27 +73,27 @@ class SourceOptions:
         """Raises InvalidRequest for what only a reader can do."""
         given = [name for name in _READ if getattr(self, name) is not None]
         if given:
-            raise InvalidRequest("these options are for reading", found=", ".join(given))
+            raise InvalidRequest("these options apply to reads only", found=", ".join(given))
 
     def check_for_streaming_out(self) -> None:
         """Raises InvalidRequest for what a stream that writes has no use for."""
         self.check_for_writing()
         if self.token is not None:
-            raise InvalidRequest("a stream needs no token: each of its epochs is written once", found=self.token)
+            raise InvalidRequest("a stream takes no token, because each epoch is written once", found=self.token)
 
     def check_for_streaming_in(self) -> None:
         """Raises InvalidRequest for what a stream that reads cannot do."""
         given = [name for name in ("version", "as_of", "tag") if getattr(self, name) is not None]
         if given:
             raise InvalidRequest(
-                "a stream reads what is added", found=", ".join(given), hint="Say where it begins by startingVersion."
+                "a stream reads appends, not one version",
+                found=", ".join(given),
+                hint="Set where it starts with startingVersion.",
             )
         if self.max_files is not None and self.max_bytes is not None:
-            raise InvalidRequest("give one of maxFilesPerTrigger and maxBytesPerTrigger")
+            raise InvalidRequest("give either maxFilesPerTrigger or maxBytesPerTrigger, not both")
         if self.max_files == 0 or self.max_bytes == 0:
-            raise InvalidRequest(
-                "a stream that reads nothing at once never ends", expected="a number from 1 on", found=0
-            )
+            raise InvalidRequest("a batch of a stream must read something", expected="at least 1", found=0)
 
 
 def read_options(options: Mapping[str, str], known: StoreAddress | None = None) -> SourceOptions:
@@ -102,12 +102,12 @@ def read_options(options: Mapping[str, str], known: StoreAddress | None = None) 
     plain = {name: value for name, value in given.items() if not name.startswith(_STORE)}
     unknown = sorted(name for name in plain.keys() - set(_KNOWN) if not name.startswith(_OF_SPARK))
     if unknown:
-        raise InvalidRequest("there is no such option", found=", ".join(unknown), hint=f"Options: {', '.join(_KNOWN)}.")
+        raise InvalidRequest("unknown option", found=", ".join(unknown), hint=f"Options: {', '.join(_KNOWN)}.")
     if not plain.get("path"):
         raise InvalidRequest(
-            "the table is not named",
+            "the table name is missing",
             hint='Write load("dataset.table"), save("dataset.table"), or '
-            'start("dataset.table") for a stream: toTable is for tables that Spark keeps itself.',
+            'start("dataset.table") for a stream: toTable is for tables that Spark itself manages.',
         )
     store = {name.removeprefix(_STORE): value for name, value in given.items() if name.startswith(_STORE)}
     return SourceOptions(
@@ -136,7 +136,7 @@ def _lake(url: str | None, store: Mapping[str, str], known: StoreAddress | None)
         return StoreAddress(url=known.url, options={**known.options, **store})
     chosen = url or os.environ.get("UNDERLAY_LAKE")
     if not chosen:
-        raise InvalidRequest("the lake is not named", hint='Write .option("lake", "s3://bucket/lake").')
+        raise InvalidRequest("the lake is missing", hint='Write .option("lake", "s3://bucket/lake").')
     return StoreAddress(url=chosen, options=store)
 
 
@@ -145,7 +145,7 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()):
-        raise InvalidRequest(f"the option {name} is a whole number", found=text)
+        raise InvalidRequest(f"the option {name} must be a whole number", found=text)
     return int(text)
 
 
@@ -156,7 +156,7 @@ def _starting_version(given: Mapping[str, str]) -> int | Literal["latest"] | Non
 def _is_true(given: Mapping[str, str], name: str) -> bool:
     text = given.get(name, "false").lower()
     if text not in ("true", "false"):
-        raise InvalidRequest(f"the option {name} is true or false", found=text)
+        raise InvalidRequest(f"the option {name} must be true or false", found=text)
     return text == "true"
 
 
@@ -167,7 +167,7 @@ def _columns(text: str | None) -> tuple[str, ...] | None:
         names = msgspec.json.decode(text, type=list[str]) if text.lstrip().startswith("[") else text.split(",")
     except msgspec.DecodeError as error:
         raise InvalidRequest(
-            "the option columns is no JSON list of names", found=text, hint='Write a,b or ["a", "b"].'
+            "the option columns is not a JSON list of names", found=text, hint='Write a,b or ["a", "b"].'
         ) from error
     found = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
     if not found:

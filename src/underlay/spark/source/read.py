@@ -1,4 +1,4 @@
-"""Reading a table as a Python data source: planned once on the driver, read by tasks that ask for nothing but data.
+"""Reads a table as a Python data source: planned once on the driver, read by tasks that fetch only data.
 
 Filters are taken only when an option says so. Spark (4.3) keeps what a reader planned with one query's filters for the
 whole DataFrame: `df.where(a)` and then `df`, or `df.where(a)` joined with `df.where(b)`, are both read with the filters
@@ -7,83 +7,31 @@ that came last, and rows are missing. A DataFrame that is loaded for one filter 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from underlay.cache.objects import DecodedCache
-from underlay.cache.settings import disk_cache, memory_cache
-from underlay.errors import Inconsistent, SchemaMismatch
-from underlay.index.keys import RevisionKeys
-from underlay.index.root import SegmentRef
-from underlay.index.segment.segment import Segment
+from underlay.errors import SchemaMismatch
 from underlay.prune import TRUE, Predicate
 from underlay.prune.parse.sql import parse_where
 from underlay.prune.predicates.predicate import And
-from underlay.scan.portion import Portion, portions, read_portion
 from underlay.scan.query import Query
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.record import from_record
 from underlay.spark.source.options import SourceOptions
-from underlay.spark.types.arrow_types import arrow_schema
-from underlay.spark.types.to_spark import source_schema, to_spark
-from underlay.store import Store
+from underlay.spark.source.pinned import Pin, partitions_of, query_of, read_partition
+from underlay.spark.types.to_spark import source_schema
 from underlay.table.open_table import Head
-from underlay.table.versions.environment import Surroundings
-from underlay.table.versions.revision import Revision
-from underlay.table.versions.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 _PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
-TASKS_PER_CORE = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """One version, by what never changes."""
-
-    table_folder: str
-    revision: str
-    version: int
-    commit_id: str
-
-    @staticmethod
-    def of(head: Head) -> Pin:
-        """This version."""
-        return Pin(
-            table_folder=head.revision.table_folder,
-            revision=head.revision.id,
-            version=head.root.version,
-            commit_id=head.root.commit_id,
-        )
-
-    def open(self, store: Store, surroundings: Surroundings | None = None) -> Head:
-        """The version. One request. Raises VersionNotFound, and Inconsistent when it is another one."""
-        revision = Revision(store, self.table_folder, self.revision, surroundings or Surroundings())
-        root = revision.root(self.version)
-        if root.commit_id != self.commit_id:
-            raise Inconsistent(
-                f"version {self.version} is not the one that was read before",
-                place=revision.place,
-                expected=self.commit_id,
-                found=root.commit_id,
-                hint="The lake was replaced by another one. Read the table again.",
-            )
-        return Head(revision, root)
-
-
-class PortionPartition(InputPartition):
-    """What one task reads, as bytes."""
 
 
 class TableReader(DataSourceReader):
@@ -96,35 +44,16 @@ class TableReader(DataSourceReader):
         self._predicate: Predicate = TRUE if options.where is None else parse_where(options.where)
 
     def partitions(self) -> list[InputPartition]:
-        """The work, cut by bytes: at least two tasks for each core of this machine, unless they get too small."""
-        least = TASKS_PER_CORE * (os.cpu_count() or 1)
-        found = portions(self._query(), target_bytes=self._options.task_bytes, least=least)
-        return [PortionPartition(msgspec.msgpack.encode(portion)) for portion in found]
+        """The work, cut by bytes."""
+        return partitions_of(self._query(), target_bytes=self._options.task_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition. Without any, Spark makes one of nothing."""
-        if not isinstance(partition, PortionPartition):
-            return
-        portion = msgspec.msgpack.decode(partition.value, type=Portion)
-        wanted = arrow_schema(self._spark_schema)
-        for batch in read_portion(portion, self._options.lake.open(), self._predicate):
-            yield to_spark(batch, wanted)
+        """The rows of one partition."""
+        return read_partition(partition, self._options.lake, self._spark_schema, self._predicate)
 
     def _query(self) -> Query:
         stores = self._options.lake.open()
-        head = _pinned(stores, self._pin)
-        cache = DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=None)
-
-        def load(store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
-            return cache.segment(store, keys.segment(ref.id), ref)
-
-        return Query(
-            snapshot=Snapshot(stores.lake, head.revision.keys, head.root, load),
-            columns=tuple(self._spark_schema.names),
-            stores=stores,
-            cache=cache,
-            predicate=self._predicate,
-        )
+        return query_of(stores, _pinned(stores, self._pin), tuple(self._spark_schema.names), self._predicate)
 
 
 class PushingReader(TableReader):
@@ -153,11 +82,11 @@ def make_reader(options: SourceOptions, pin: Pin, schema: StructType) -> TableRe
     expected = source_schema(found, options.columns or found.names)
     if schema != expected:
         raise SchemaMismatch(
-            "another schema than the table's was given to the reader",
+            "the schema given to the reader differs from the table's",
             place=options.table,
             expected=expected.simpleString(),
             found=schema.simpleString(),
-            hint="Leave out .schema(…); name columns by the option columns.",
+            hint="Leave out .schema(…); choose columns with the option columns.",
         )
     return reader
 

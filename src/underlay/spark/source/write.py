@@ -1,4 +1,4 @@
-"""Writing a table as a Python data source: tasks put files into the store, the driver commits them at once."""
+"""Writes a table as a Python data source: tasks put files into the store, the driver commits them together."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from underlay.errors import CommitConflict, Inconsistent, Unavailable
 from underlay.spark.jvm.hadoop_path import revision_url
 from underlay.spark.source.driver_channel import DriverLine
 from underlay.spark.source.options import SourceOptions
-from underlay.spark.source.read import Pin
+from underlay.spark.source.pinned import Pin
 from underlay.spark.tasks.stage_rows import (
+    MOST_SECONDS,
     check_columns,
     decode_staged,
     hinting_creation,
@@ -27,9 +28,6 @@ from underlay.spark.tasks.stage_rows import (
 )
 from underlay.table.coordination.upload_intent import announce, withdraw
 from underlay.table.open_table import Head
-
-_MOST_SECONDS = 86_400.0
-"""How long a write may take before its files may be swept."""
 
 
 @dataclass
@@ -46,25 +44,25 @@ class TableWriter(DataSourceArrowWriter):
     """
 
     def __init__(
-        self, options: SourceOptions, schema: StructType, *, is_overwrite: bool, bell: DriverLine | None = None
+        self, options: SourceOptions, schema: StructType, *, is_overwrite: bool, driver: DriverLine | None = None
     ) -> None:
         options.check_for_writing()
         with hinting_creation():
             table = options.open()
             head = table.read_head()
         check_columns(schema, head.root.definition)
-        if is_overwrite and bell is not None:
-            _check_replaced(bell, head)
+        if is_overwrite and driver is not None:
+            _check_replaced(driver, head)
         self._options = options
         self._is_overwrite = is_overwrite
         self._pin = Pin.of(head)
         self._staging = msgspec.msgpack.encode(staging_for(head))
-        self._bell = bell
+        self._driver = driver
         self._is_repeat = find_token(table.writable(), head, options.token) is not None
         self._job = None if self._is_repeat else _announce(head)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]  # as Spark has it
-        """Write the rows of one task. What a failed or superfluous task wrote is named by nobody."""
+        """Write the rows of one task. Files of failed or superfluous tasks stay unreferenced."""
         if self._is_repeat:
             return Written(msgspec.msgpack.encode(Staged()))
         return Written(write_batches(self._options.lake, self._staging, iterator))
@@ -73,7 +71,7 @@ class TableWriter(DataSourceArrowWriter):
         """Make all files one version. Raises CommitConflict, RevisionClosed, CommitUnknown, Unavailable."""
         found = [message.staged for message in messages if isinstance(message, Written)]
         if len(found) != len(messages):
-            raise Inconsistent("a task handed back nothing", place=self._options.table, found=len(found))
+            raise Inconsistent("a task returned no result", place=self._options.table, found=len(found))
         if self._is_repeat:
             return
         table = self._options.open().writable()
@@ -83,8 +81,8 @@ class TableWriter(DataSourceArrowWriter):
             commit_staged(table, head, staged, token=self._options.token, is_overwrite=self._is_overwrite)
         finally:
             _withdraw(head, self._job)
-        if self._bell is not None:
-            self._bell.ring(table.lake.store.url, self._options.table)
+        if self._driver is not None:
+            self._driver.tell_committed(table.lake.store.url, self._options.table)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what tasks wrote, when a task failed: only then the commit surely was not tried (R1).
@@ -100,9 +98,9 @@ class TableWriter(DataSourceArrowWriter):
         discard(staging, self._options.lake.open().lake, found)
 
 
-def _check_replaced(bell: DriverLine, head: Head) -> None:
+def _check_replaced(driver: DriverLine, head: Head) -> None:
     """Raises CommitConflict when the driver's query read a version before the one that it replaces."""
-    problem = bell.why_not_replace(revision_url(head.revision), head.root.version)
+    problem = driver.why_not_replace(revision_url(head.revision), head.root.version)
     if problem is not None:
         raise CommitConflict(problem)
 
@@ -110,7 +108,7 @@ def _check_replaced(bell: DriverLine, head: Head) -> None:
 def _announce(head: Head) -> str:
     """The name of an intent that keeps files from being swept until the commit: nobody renews it meanwhile, since the
     driver has no process of Python for the write."""
-    return announce(head.revision, note="a write by Spark's data source", ttl_seconds=_MOST_SECONDS).job
+    return announce(head.revision, note="a write by Spark's data source", ttl_seconds=MOST_SECONDS).job
 
 
 def _withdraw(head: Head, job: str | None) -> None:

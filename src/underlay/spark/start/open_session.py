@@ -15,7 +15,6 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.spark.filters.java_dates import SETTING as JAVA_DATES
 from underlay.spark.start.java_home import cache_folder, find_java_home
 
 OLDEST_SPARK = (4, 0)
@@ -40,7 +39,7 @@ def open_session(spark: SparkSession | None = None) -> SparkSession:
     if found is None:
         return start_on(_LOCAL)
     if has_gateway(found) and not is_running(found):
-        raise InvalidRequest("the Spark session was stopped", hint="Start another one, or leave it out.")
+        raise InvalidRequest("the Spark session was stopped", hint="Start another one, or omit the argument.")
     check_version(found.version)
     return found
 
@@ -112,7 +111,7 @@ def driver_settings(machine_mb: int, folder: str) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        JAVA_DATES: "true",
+        "spark.sql.datetime.java8API.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
 

@@ -1,4 +1,4 @@
-"""Micro-batches into a table, exactly once, by `foreachBatch`: few rows are written by the driver, many by tasks.
+"""Writes micro-batches into a table exactly once, by `foreachBatch`: small ones by the driver, others by tasks.
 
 It keeps the same record as the sink `format("underlay")`, so a query may change from one to the other.
 """
@@ -21,7 +21,7 @@ from underlay.spark.start.open_session import has_gateway
 from underlay.spark.start.session_lakes import find_table
 from underlay.spark.stream.query import QUERY_ID, read_offsets
 from underlay.spark.tasks.clustering import clustered
-from underlay.spark.tasks.collect import SeenRows, collect_few, seen_in
+from underlay.spark.tasks.collect import SeenRows, collect_batch, seen_in
 from underlay.spark.tasks.stage_rows import check_columns, hinting_creation, stage_by_tasks
 from underlay.spark.types.from_spark import table_rows
 from underlay.table.coordination.upload_intent import upload
@@ -30,7 +30,7 @@ from underlay.table.coordination.upload_intent import upload
 def batch_writer(
     table: Table | str, *, sink: str | None = None, lake: Lake | None = None
 ) -> Callable[[DataFrame, int], None]:
-    """What `foreachBatch` is given to add each batch of a stream to a table, exactly once.
+    """A function for `foreachBatch` that adds each batch of a stream to a table, exactly once.
 
     A name means a table of the session's lake unless another lake is given. A query that writes to one table twice
     names its sinks; a sink is named as the table is unless told otherwise. What is returned raises ReplayDiffers,
@@ -68,7 +68,7 @@ class _BatchWriter:
         facts = read_offsets(self._checkpoint(batch.sparkSession, query_id), epoch)
         if find_repeat(opened, head, key, epoch, batch.count, facts=facts) is not None:
             return
-        rows = collect_few(batch, self._seen)
+        rows = collect_batch(batch, self._seen)
         if rows is not None:
             append_epoch(opened, key, epoch, table_rows(rows, from_record(head.root.definition.schema)), facts=facts)
             self._seen = seen_in(rows) or self._seen
@@ -97,14 +97,12 @@ class _BatchWriter:
 
 def _query_id(spark: SparkSession) -> str:
     if not has_gateway(spark):
-        raise Unsupported(
-            "over Spark Connect the id of a query is not known", hint='Write writeStream.format("underlay").'
-        )
+        raise Unsupported("Spark Connect does not reveal the id of a query", hint='Use writeStream.format("underlay").')
     found = spark.sparkContext.getLocalProperty(QUERY_ID)
     if not found:
         raise InvalidRequest(
             "this is not a batch of a stream",
-            hint="Give what batch_writer returns to writeStream.foreachBatch; underlay.spark.append adds other rows.",
+            hint="Pass the result of batch_writer to writeStream.foreachBatch, or call underlay.spark.append.",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Streams of what is added to a table, in batches of limited size: Spark asks for them from 4.2 on."""
+"""Streams appends to a table in batches of limited size, which Spark supports from 4.2 on."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ def _limit(limit: ReadLimit) -> Limit:
             return Limit(files=files)
         case ReadMaxBytes(max_bytes=size):
             return Limit(size_bytes=size)
-    raise Unsupported("a stream of a table has no such limit", found=limit)
+    raise Unsupported("this limit is not supported for a stream of a table", found=limit)

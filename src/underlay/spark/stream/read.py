@@ -1,4 +1,4 @@
-"""What is added to a table, as a stream: each batch has the rows that some versions added, each row once.
+"""Streams appends to a table: each batch has the rows that some versions added, each row exactly once.
 
 Spark keeps in its checkpoint how far it came, as `scan.changes.appended` says it. A batch is planned on the driver from
 the versions' roots, and read by tasks that ask for nothing but data; planned again it is the same.
@@ -6,7 +6,6 @@ the versions' roots, and read by tasks that ask for nothing but data; planned ag
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import cached_property
 from importlib.util import find_spec
@@ -17,22 +16,16 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from underlay.cache.objects import DecodedCache
-from underlay.cache.settings import disk_cache, memory_cache
 from underlay.errors import Malformed, SchemaMismatch, Unsupported
-from underlay.index.keys import RevisionKeys
-from underlay.index.root import Definition, Root, SegmentRef
-from underlay.index.segment.segment import Segment
+from underlay.index.root import Definition, Root
 from underlay.prune import TRUE, Predicate
 from underlay.prune.parse.sql import parse_where
 from underlay.scan.changes.appended import Appends, Limit, Position, after, at_version, whole_table
-from underlay.scan.portion import Portion, portions, read_portion
 from underlay.scan.query import Query
 from underlay.schema.record import from_record
 from underlay.spark.source.options import SourceOptions
-from underlay.spark.source.read import TASKS_PER_CORE, Pin, PortionPartition
-from underlay.spark.types.arrow_types import arrow_schema
-from underlay.spark.types.to_spark import source_schema, to_spark
-from underlay.store import Store
+from underlay.spark.source.pinned import Pin, partitions_of, process_cache, read_partition, segment_loader
+from underlay.spark.types.to_spark import source_schema
 from underlay.table.open_table import Head
 
 Offset = dict[str, object]
@@ -75,16 +68,11 @@ class StreamReader(DataSourceStreamReader):
             cache=self._cache,
             predicate=self._predicate,
         )
-        least = TASKS_PER_CORE * (os.cpu_count() or 1)
-        cut = portions(query, target_bytes=self._options.task_bytes, least=least)
-        return [PortionPartition(msgspec.msgpack.encode(portion)) for portion in cut]
+        return partitions_of(query, target_bytes=self._options.task_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
-        portion = msgspec.msgpack.decode(partition.value, type=Portion)
-        wanted = arrow_schema(self._spark_schema)
-        for batch in read_portion(portion, self._options.lake.open(), self._predicate):
-            yield to_spark(batch, wanted)
+        return read_partition(partition, self._options.lake, self._spark_schema, self._predicate)
 
     def __getstate__(self) -> dict[str, object]:
         """Tasks get what does not depend on a process."""
@@ -96,7 +84,7 @@ class StreamReader(DataSourceStreamReader):
 
     @cached_property
     def _cache(self) -> DecodedCache:
-        return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=None)
+        return process_cache()
 
     @cached_property
     def _begun(self) -> Head:
@@ -109,9 +97,7 @@ class StreamReader(DataSourceStreamReader):
 
     @cached_property
     def _appends(self) -> Appends:
-        def load(store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
-            return self._cache.segment(store, keys.segment(ref.id), ref)
-
+        load = segment_loader(self._cache)
         return Appends(self._begun.revision, load, skips_changes=self._options.skip_changes)
 
     def _newest(self) -> Root:
@@ -126,11 +112,11 @@ class StreamReader(DataSourceStreamReader):
         expected = source_schema(from_record(self._definition.schema), tuple(self._spark_schema.names))
         if self._spark_schema != expected:
             raise SchemaMismatch(
-                "another schema than the table's was given to the reader",
+                "the schema given to the reader differs from the table's",
                 place=self._options.table,
                 expected=expected.simpleString(),
                 found=self._spark_schema.simpleString(),
-                hint="Leave out .schema(…); name columns by the option columns. Load the table again if it changed.",
+                hint="Leave out .schema(…); use the option columns. Load the table again if it changed.",
             )
 
     def _check_columns(self, definition: Definition) -> None:
@@ -140,11 +126,11 @@ class StreamReader(DataSourceStreamReader):
             now = newest.get(field.id)
             if now is None or (now.name, now.type) != (field.name, field.type):
                 raise SchemaMismatch(
-                    f"the column {name} was changed while a stream reads it",
+                    f"column {name} changed while a stream reads it",
                     place=self._options.table,
                     expected=str(field.type),
                     found="no such column" if now is None else f"{now.name} {now.type}",
-                    hint="Load the table again and start the query again, with the same checkpoint.",
+                    hint="Load the table again and restart the query with the same checkpoint.",
                 )
 
 
@@ -158,7 +144,7 @@ def make_stream_reader(options: SourceOptions, schema: StructType) -> StreamRead
 
         return LimitedReader(options, schema)
     if options.max_files is not None or options.max_bytes is not None:
-        raise Unsupported("batches of a stream have limits from Spark 4.2 on", place=options.table)
+        raise Unsupported("limits on the batches of a stream need Spark 4.2 or later", place=options.table)
     return StreamReader(options, schema)
 
 

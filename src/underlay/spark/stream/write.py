@@ -1,4 +1,4 @@
-"""A stream's rows into a table, exactly once: tasks put files into the store, the driver commits each epoch once.
+"""Writes a stream into a table exactly once: tasks put files into the store, the driver commits each epoch once.
 
 A stream is the id of its query, which its checkpoint keeps, and the name of the sink. Spark tells the id to tasks only,
 so it comes back with their files. A writer is made for the tasks of every epoch, and another one to commit or abort it:
@@ -24,9 +24,10 @@ from underlay.ingest.exactly_once.stream import StreamKey, commit_epoch
 from underlay.runtime.threads import side_by_side
 from underlay.spark.source.driver_channel import DriverLine
 from underlay.spark.source.options import SourceOptions
-from underlay.spark.source.read import Pin
+from underlay.spark.source.pinned import Pin
 from underlay.spark.stream.query import QUERY_ID, read_offsets
 from underlay.spark.tasks.stage_rows import (
+    MOST_SECONDS,
     check_columns,
     decode_staged,
     hinting_creation,
@@ -38,8 +39,6 @@ from underlay.table.coordination.upload_intent import announce, withdraw
 from underlay.table.versions.environment import Surroundings
 from underlay.table.versions.revision import Revision
 
-_MOST_SECONDS = 86_400.0
-"""How long an epoch may take before its files may be swept."""
 _THREADS = 8
 
 
@@ -58,12 +57,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes epochs. Raises SchemaMismatch and InvalidRequest when it is made, before any task runs."""
 
     def __init__(
-        self, options: SourceOptions, schema: StructType, *, is_complete: bool = False, bell: DriverLine | None = None
+        self, options: SourceOptions, schema: StructType, *, is_complete: bool = False, driver: DriverLine | None = None
     ) -> None:
         options.check_for_streaming_out()
         if is_complete:
             raise InvalidRequest(
-                "a stream adds rows to a table, and does not replace them",
+                "a stream can only append rows to a table",
                 place=options.table,
                 found='outputMode("complete")',
                 hint='Write outputMode("append"), or foreachBatch with underlay.spark.overwrite.',
@@ -72,12 +71,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
             head = options.open().read_head()
         check_columns(schema, head.root.definition)
         self._options = options
-        self._bell = bell
+        self._driver = driver
         self._pin = Pin.of(head)
         self._staging = msgspec.msgpack.encode(staging_for(head))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EpochFiles:  # type: ignore[override]  # as Spark has it
-        """Write the rows of one task. What a failed or superfluous task wrote is named by nobody."""
+        """Write the rows of one task. Files of failed or superfluous tasks stay unreferenced."""
         query_id = _query_id()
         batches = (batch for batch in iterator if batch.num_rows)
         first = next(batches, None)
@@ -85,7 +84,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             empty = msgspec.msgpack.encode(Staged())
             return EpochFiles(query_id=query_id, pin=self._pin, staged=empty, job=None)
         revision = _revision(self._pin, self._options.lake.open().lake)
-        job = announce(revision, note="a stream of Spark", ttl_seconds=_MOST_SECONDS).job
+        job = announce(revision, note="a stream of Spark", ttl_seconds=MOST_SECONDS).job
         staged = write_batches(self._options.lake, self._staging, chain([first], batches))
         return EpochFiles(query_id=query_id, pin=self._pin, staged=staged, job=job)
 
@@ -96,7 +95,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """
         found = [message for message in messages if isinstance(message, EpochFiles)]
         if len(found) != len(messages):
-            raise Inconsistent("a task handed back nothing", place=self._options.table, found=len(found))
+            raise Inconsistent("a task returned no result", place=self._options.table, found=len(found))
         if not found:  # no task, no row
             return
         table = self._options.open().writable()
@@ -108,8 +107,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
             done = commit_epoch(table, head, key, batchId, staged, facts=facts)
         finally:
             _withdraw(found, table.lake.store)
-        if self._bell is not None and not done.is_repeat:
-            self._bell.ring(table.lake.store.url, self._options.table)
+        if self._driver is not None and not done.is_repeat:
+            self._driver.tell_committed(table.lake.store.url, self._options.table)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's
         """Delete what tasks wrote, when a task failed: only then the commit surely was not tried (R1)."""
@@ -128,7 +127,7 @@ def _query_id() -> str:
     found = None if context is None else context.getLocalProperty(QUERY_ID)
     if not found:
         raise Unsupported(
-            "this Spark does not tell a task the id of its query", hint="Use underlay.spark.batch_writer."
+            "this version of Spark does not tell tasks the id of their query", hint="Use underlay.spark.batch_writer."
         )
     return found
 

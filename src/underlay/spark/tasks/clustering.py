@@ -1,4 +1,4 @@
-"""Rows brought near those that they lie beside in files, so that files cover small ranges."""
+"""Clusters rows by the table's partitions and order before they are written, so that files cover small ranges."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pyspark.sql.types import DataType, StructType
 from underlay.index.root import Definition
 from underlay.schema.partitioning.transform import BUCKET
 from underlay.schema.record import from_record
+from underlay.spark.types.spark_types import quoted
 
 
 def clustered(frame: DataFrame, definition: Definition) -> DataFrame:
     """The rows ranged and sorted by the table's partitions and order; as they are for a table without.
 
-    A bucket is no range of its column: rows are not brought together by it. Nor are they by a column that the frame
+    A bucket is not a range of its column: rows are not clustered by it. Nor are they by a column that the frame
     lacks, which has one value in all rows, or that Spark could take for another one.
     """
     leaves = from_record(definition.schema).leaf_by_id
@@ -49,10 +50,6 @@ def _column(frame: DataFrame, path: tuple[str, ...]) -> Column | None:
         alike = [field for field in fields if field.name.lower() == name.lower()]
         if [field.name for field in alike] != [name]:
             return None
-        found = frame[_quote(name)] if found is None else found.getField(name)
+        found = frame[quoted(name)] if found is None else found.getField(name)
         given = alike[0].dataType
     return found
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

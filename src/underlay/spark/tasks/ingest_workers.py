@@ -1,8 +1,8 @@
-"""Works of an ingest as Spark tasks, one for each, in a classic session and over Spark Connect alike.
+"""Runs the units of work of an ingest as Spark tasks, in a classic session and over Spark Connect alike.
 
-Works are dealt out to a few jobs that run side by side, so that what comes of them is known long before the slowest is
-done. A task that fails, or whose executor is lost, is run again by Spark; of tasks that ran twice, one is counted, and
-the files of the others are named by nobody. Executors need this package and the store, and no registry.
+Units are dealt out to a few jobs that run side by side, so that results arrive long before the slowest is done. Spark
+retries a task that fails or whose executor is lost; of tasks that ran twice one is counted, and the files of the others
+stay unreferenced. Executors need this package and the store, and no registry.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from underlay.ingest.work.execute import do_work
 from underlay.ingest.work.work_unit import WorkDone, WorkUnit, decode_done, decode_work, encode
 from underlay.spark.start.open_session import has_gateway, is_local
 from underlay.spark.tasks.map_in_arrow import BatchFunction, map_in_arrow
+from underlay.spark.tasks.stage_rows import check_visible
 from underlay.spark.tasks.store_address import StoreAddress
-from underlay.spark.tasks.visible_files import check_seen
 
 JOBS = 16
 """How many jobs works are dealt out to at most: a driver takes some 50 ms for one."""
@@ -81,7 +81,7 @@ class SparkWorkers:
         found = map_in_arrow(rows, _doing(self._address, works), _DONE_ROWS).collect()
         done = [decode_done(bytes(row[0])) for row in found]
         for folder in {work.staging.folder for work in works}:
-            check_seen(self._address.open().lake, folder, [one.staged for one in done])
+            check_visible(self._address.open().lake, folder, [one.staged for one in done])
         return done
 
 

@@ -1,4 +1,4 @@
-"""`DataFrame.mapInArrow` without pandas, which PySpark asks for in a classic session and does not use."""
+"""`DataFrame.mapInArrow` without pandas, which PySpark requires in a classic session but does not use."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from underlay.spark.jvm.gateway import JavaObject, data_frame
+from underlay.spark.types.spark_types import quoted
 
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -22,6 +23,6 @@ def map_in_arrow(frame: DataFrame, function: BatchFunction, schema: StructType) 
         return frame.mapInArrow(function, schema)
     classic: Any = frame
     mapping: Any = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = mapping(*(frame["`" + name.replace("`", "``") + "`"] for name in frame.columns))
+    column = mapping(*(frame[quoted(name)] for name in frame.columns))
     mapped = classic._jdf.mapInArrow(column._jc, False, None)
     return data_frame(JavaObject(mapped), frame.sparkSession)

@@ -1,4 +1,4 @@
-"""What a Spark task does to write rows, and what is checked before any task runs."""
+"""Writes rows in Spark tasks, and checks columns before and visible files after."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from underlay.api.table import Table
 from underlay.change.files.rows import read_rows
 from underlay.change.rows.staged import Staged, Staging, stage, staging_for
-from underlay.errors import SchemaMismatch, TableNotFound
+from underlay.errors import SchemaMismatch, TableNotFound, Unavailable
+from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition
 from underlay.schema.cast.conform import conform
 from underlay.schema.record import from_record
 from underlay.spark.tasks.map_in_arrow import BatchFunction, map_in_arrow
 from underlay.spark.tasks.store_address import StoreAddress
-from underlay.spark.tasks.visible_files import check_seen
 from underlay.spark.types.arrow_types import arrow_schema
 from underlay.spark.types.from_spark import table_rows
 from underlay.store import Store
+from underlay.store.directory import local_root
 from underlay.table.open_table import Head
 
 STAGED_ROWS = StructType([StructField("staged", BinaryType())])
+MOST_SECONDS = 86_400.0
+"""How long a write or an epoch of a stream may take before its files may be swept: no process renews its intent."""
 
 
 @contextmanager
@@ -72,8 +75,32 @@ def stage_by_tasks(frame: DataFrame, table: Table, head: Head) -> list[Staged]:
 def seen_by_driver(store: Store, folder: str, staged: Iterable[bytes]) -> list[Staged]:
     """What tasks wrote into a revision's folder. Raises Unavailable for files that the driver does not see."""
     found = [decode_staged(data) for data in staged]
-    check_seen(store, folder, found)
+    check_visible(store, folder, found)
     return found
+
+
+def check_visible(store: Store, folder: str, staged: Iterable[Staged]) -> None:
+    """Raises Unavailable when this process does not see what a task put into a revision's folder of a local store.
+
+    Executors on other machines may have a folder of the same name on disks of their own. A commit of files that lie
+    there would lose rows silently. Object stores are the same from everywhere, and are not asked.
+    """
+    if local_root(store.url) is None:
+        return
+    keys = RevisionKeys(folder)
+    for one in staged:
+        key = keys.file(one.entries[0].location) if one.entries else None  # a task has one machine
+        if key is not None and store.head(key) is None:
+            raise not_visible(key)
+
+
+def not_visible(place: str) -> Unavailable:
+    """What to raise for files that are on another machine's disk."""
+    return Unavailable(
+        "an executor wrote to a disk that the driver does not see",
+        place=place,
+        hint="Put the lake on a disk that all of them share, or into an object store.",
+    )
 
 
 def decode_staged(data: bytes) -> Staged:

@@ -1,4 +1,4 @@
-"""A lake's store as it is named to other processes."""
+"""The address of a lake's store, for other processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoreAddress:
         """The store; a process opens it once. Raises Unsupported for one that only its own process has."""
         if not self.is_shared:
             raise Unsupported(
-                "a lake in memory is of one process: no task reaches it",
+                "a lake in memory belongs to one process, and tasks cannot reach it",
                 place=self.url,
                 hint="Use a lake on a disk or an object store.",
             )

@@ -1,4 +1,4 @@
-"""A table's columns as Spark reads them from Parquet."""
+"""Maps a table's columns to the types that Spark reads from Parquet."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ _PLAIN = {
     TypeKind.FIXED: spark_types.BinaryType(),
     TypeKind.DATE: spark_types.DateType(),
 }
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark parses it, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def spark_schema(schema: TableSchema) -> StructType:
@@ -60,6 +65,8 @@ def _scalar(given: Scalar) -> DataType:
     found = _PLAIN.get(given.kind)
     if found is None:
         raise Unsupported(
-            "Spark's own reader has no such type", found=str(given), hint="Read the table with table.scan or lake.sql."
+            "Spark's Parquet reader does not support this type",
+            found=str(given),
+            hint="Read the table with table.scan or lake.sql.",
         )
     return found

@@ -1,4 +1,4 @@
-"""Rows of a table as the ranged reader gives them to Spark.
+"""Converts rows of the ranged reader to Spark's types.
 
 Types that Spark's own Parquet reader does not have are given as the nearest type that loses nothing: uuids and
 times of day as text, half floats as floats, nanoseconds as microseconds while they are whole ones.
@@ -48,7 +48,9 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             columns.append(_converted(column, field.type))
         except pa.ArrowInvalid as error:
             raise Unsupported(
-                f"Spark cannot hold a value: {error}", place=field.name, hint="Leave the column out by option columns."
+                f"Spark cannot represent a value: {error}",
+                place=field.name,
+                hint="Leave the column out with the option columns.",
             ) from error
     return pa.record_batch(columns, schema=schema)
 
