@@ -1,1 +1,1 @@
-"""Many footers read as one, and the footers that this process wrote itself."""
+"""Reads many footers at once, and the footers that this process wrote."""

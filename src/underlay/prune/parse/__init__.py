@@ -1,1 +1,1 @@
-"""Predicates from SQL text, and from Arrow expressions by way of Substrait."""
+"""Parses predicates from SQL text and from Arrow expressions."""

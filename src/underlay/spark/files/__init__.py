@@ -1,1 +1,1 @@
-"""The FileIndex of a version: which files Spark reads, how, on which hosts, and its guards."""
+"""A version's FileIndex: which files Spark reads, how, and on which hosts; and its guards."""

@@ -1,1 +1,1 @@
-"""Filters of Catalyst and of data sources as predicates, and those that must not be applied."""
+"""Converts Catalyst and data source filters to predicates, and refuses those that must not be applied."""

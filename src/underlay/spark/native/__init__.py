@@ -1,1 +1,1 @@
-"""Rows written by the Parquet writer of Spark, and adopted as files of the table."""
+"""Adopts files that Spark's own Parquet writer wrote."""

@@ -1,1 +1,1 @@
-"""Starting Spark: is PySpark there, which Java, which session, and which lakes a session knows."""
+"""Starting Spark: finding PySpark and Java, the session, and the lakes that a session knows."""

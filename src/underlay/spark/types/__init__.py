@@ -1,1 +1,1 @@
-"""The types of tables, Arrow and Spark mapped to each other, and rows with them."""
+"""Maps types and rows between tables, Arrow and Spark."""
