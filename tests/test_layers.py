@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,12 @@ FOLDERS = [
 MOST_MODULES = 12
 """In one folder; folders inside it are not counted."""
 
+MOST_LINES = 400
+"""In one module."""
+
+REPEATED_CLASSES: list[str] = []
+"""Public class names that several modules define. This list may only shrink."""
+
 ROOMS = {
     "pyspark": "spark",
     "py4j": "spark",
@@ -145,6 +152,7 @@ def folder_named(name: str) -> str | None:
     return None
 
 
+@cache
 def imported(path: Path) -> list[str]:
     names = []
     for node in ast.walk(ast.parse(path.read_text())):
@@ -157,16 +165,28 @@ def imported(path: Path) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_point_down_only(path: Path):
-    own = folder_of(path)
-    for name in imported(path):
-        folder = folder_named(name)
-        is_inside = path.name == "__init__.py" and folder is not None and folder.startswith(f"{own}/")
-        if folder is not None and not is_inside:  # a package gives names of the folders in it
-            assert FOLDERS.index(folder) <= FOLDERS.index(own), f"{path} imports {name}"
-        room = ROOMS.get(name.split(".")[0])
-        assert room is None or own.split("/")[0] == room, f"{path} imports {name}"
+def points_up(path: Path, name: str) -> bool:
+    own, folder = folder_of(path), folder_named(name)
+    if folder is None or (path.name == "__init__.py" and folder.startswith(f"{own}/")):
+        return False  # a package gives names of the folders in it
+    return FOLDERS.index(folder) > FOLDERS.index(own)
+
+
+def is_out_of_its_room(path: Path, name: str) -> bool:
+    room = ROOMS.get(name.split(".")[0])
+    return room is not None and folder_of(path).split("/")[0] != room
+
+
+def imports() -> list[tuple[Path, str]]:
+    return [(path, name) for path in modules() for name in imported(path)]
+
+
+def test_imports_point_down_only():
+    assert [f"{path.relative_to(SOURCE)}: {name}" for path, name in imports() if points_up(path, name)] == []
+
+
+def test_heavy_libraries_stay_in_their_rooms():
+    assert [f"{path.relative_to(SOURCE)}: {name}" for path, name in imports() if is_out_of_its_room(path, name)] == []
 
 
 def test_every_folder_has_a_layer():
@@ -181,6 +201,22 @@ def test_folders_hold_few_modules():
 def test_every_folder_says_what_it_holds():
     fronts = [path for path in modules() if path.name == "__init__.py"]
     assert [str(path) for path in fronts if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_no_module_is_long():
+    lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in modules()}
+    assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
+
+
+def test_a_public_class_name_means_one_thing():
+    places = defaultdict(list)
+    for path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(SOURCE)))
+    repeated = {name: paths for name, paths in places.items() if len(paths) > 1}
+    assert {name: paths for name, paths in repeated.items() if name not in REPEATED_CLASSES} == {}
+    assert set(REPEATED_CLASSES) <= set(repeated), "take names that are unique now off the list"
 
 
 def test_public_names():
