@@ -258,3 +258,8 @@ def test_commands_are_parsed_without_the_heavy_libraries():
 def test_importing_the_package_loads_nothing_heavy():
     heavy = {"pandas", "pyspark", "sqlalchemy", "duckdb", "pyarrow", "pyarrow.dataset", "numpy", "sqlglot", "typer"}
     assert loaded_by("import underlay").isdisjoint(heavy)
+
+
+def test_opening_a_lake_loads_no_engine_and_no_reader_of_sources():
+    heavy = {"pandas", "pyspark", "sqlalchemy", "duckdb", "pyarrow.dataset", "sqlglot", "underlay.ingest.run.ingest"}
+    assert loaded_by("import underlay; underlay.connect").isdisjoint(heavy)

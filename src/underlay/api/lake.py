@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import cached_property
 from math import inf
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Unpack
 
-from underlay.api.ingest import Ingests
 from underlay.api.job import JobInfo, list_jobs
 from underlay.api.lease import LeaseInfo, list_leases
 from underlay.api.moment import show_moment
@@ -25,13 +25,6 @@ from underlay.index.catalog import Catalog, find_table
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import SegmentRef
 from underlay.index.segment.segment import Segment
-from underlay.ingest.run.dry_run import DryRun
-from underlay.ingest.run.record import Keep, keep_record
-from underlay.ingest.run.summary import Summary
-from underlay.ingest.run.watch import Pace, Watch
-from underlay.ingest.work.options import Options, Sources, read_options
-from underlay.ingest.work.progress import IngestProgress
-from underlay.ingest.work.workers import MakeWorkers
 from underlay.registry.registry import Registry, open_registry
 from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store, open_store
@@ -44,6 +37,14 @@ from underlay.table.versions.environment import Surroundings
 from underlay.table.versions.revision import Revision
 
 if TYPE_CHECKING:
+    from underlay.api.ingest import Ingests
+    from underlay.ingest.run.dry_run import DryRun
+    from underlay.ingest.run.record import Keep
+    from underlay.ingest.run.summary import Summary
+    from underlay.ingest.run.watch import Pace, Watch
+    from underlay.ingest.work.options import Options, Sources
+    from underlay.ingest.work.progress import IngestProgress
+    from underlay.ingest.work.workers import MakeWorkers
     from underlay.local.dataset.dataset import TableDataset
     from underlay.local.sql.result import SqlResult
 
@@ -91,7 +92,12 @@ class Lake:
         self._max_staleness_seconds = max_staleness_seconds
         self._lock = Lock()
         self._opened: dict[str, tuple[str, OpenTable]] = {}
-        self._ingests = Ingests(lake=self._lake, stores=self._stores, open_table=self._open)
+
+    @cached_property
+    def _ingests(self) -> Ingests:
+        from underlay.api.ingest import Ingests  # a sixth of the package, which a listing or a scan does not need
+
+        return Ingests(lake=self._lake, stores=self._stores, open_table=self._open)
 
     @property
     def url(self) -> str:
@@ -191,7 +197,7 @@ class Lake:
         *,
         progress: IngestProgress | None = None,
         workers: MakeWorkers | None = None,
-        keep: Keep = keep_record,
+        keep: Keep | None = None,
         **options: Unpack[Options],
     ) -> Summary:
         """Bring each source into the table once, and make the table when there is none.
@@ -199,11 +205,16 @@ class Lake:
         Sources are paths, patterns and URLs: `data/*.csv`, `s3://bucket/in/`. See docs/sources.md for `options`.
         Threads of this process do the work unless there are `workers`; `keep` leaves a record of the run.
         """
+        from underlay.ingest.run.record import keep_record
+        from underlay.ingest.work.options import read_options
+
         settings = read_options(sources, **options)
-        return self._ingests.once(name, settings, workers=workers, progress=progress, keep=keep)
+        return self._ingests.once(name, settings, workers=workers, progress=progress, keep=keep or keep_record)
 
     def dry_run(self, name: str, sources: Sources, **options: Unpack[Options]) -> DryRun:
         """What `ingest` would do. Nothing is changed."""
+        from underlay.ingest.work.options import read_options
+
         return self._ingests.dry_run(name, read_options(sources, **options))
 
     def watch(
@@ -218,6 +229,9 @@ class Lake:
     ) -> Watch:
         """The same again and again, for sources as they come: `for summary in lake.watch(…)`. Without a `pace` it looks
         every 5 seconds until it is interrupted or closed."""
+        from underlay.ingest.run.watch import Pace
+        from underlay.ingest.work.options import read_options
+
         chosen = pace or Pace(wait=Event().wait)
         settings = read_options(sources, **options)
         return self._ingests.watch(name, settings, chosen, workers=workers, progress=progress)

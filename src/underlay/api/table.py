@@ -26,7 +26,6 @@ from underlay.index.catalog import find_table
 from underlay.index.root import Definition
 from underlay.local.dataset.arrow_filter import named_columns, split_filter
 from underlay.prune import TRUE, Predicate
-from underlay.prune.parse.sql import parse_where
 from underlay.scan.query import Query
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.convert.arrow import to_arrow
@@ -279,4 +278,6 @@ def _read_where(where: Where, snapshot: Snapshot) -> tuple[Predicate, pc.Express
 @lru_cache(maxsize=256)
 def _parse(where: str) -> Predicate:
     """Parsing takes longer than planning, and the same text comes again and again."""
+    from underlay.prune.parse.sql import parse_where  # loads a parser of SQL, which takes long
+
     return parse_where(where)
