@@ -25,7 +25,7 @@ def test_init_makes_a_lake_and_commands_in_that_directory_find_it(place: Path, m
     monkeypatch.chdir(deeper)
     run = underlay("tables")
     assert (run.code, run.output) == (0, b"")
-    assert run.words == f'{place}/data/lake: no tables yet. Make one with "underlay create".\n'
+    assert run.words == f'{place}/data/lake: no tables yet. Create one with "underlay create".\n'
 
 
 def test_init_leaves_a_lake_and_a_file_that_are_there(place: Path):
@@ -151,7 +151,7 @@ def test_tables_lists_a_damaged_table_as_damaged_beside_the_others(taxi: Table, 
 
 def test_a_renamed_table_has_its_rows(taxi: Table, lake: Lake):
     run = underlay("rename", "taxi.trips", "taxi.yellow")
-    assert (run.code, run.output, run.words) == (0, b"", "taxi.yellow: the new name of taxi.trips\n")
+    assert (run.code, run.output, run.words) == (0, b"", "taxi.trips is now called taxi.yellow\n")
     assert lake.table("taxi.yellow").count() == 3
     assert underlay("rename", "taxi.yellow", "taxi.trips", "--json").objects == [
         {"table": "taxi.trips", "was": "taxi.yellow"}
@@ -174,7 +174,7 @@ def test_a_wrong_name_is_answered_with_near_ones(taxi: Table):
 def test_drop_says_what_would_go_and_does_it_only_when_told(taxi: Table, lake: Lake):
     run = underlay("drop", "taxi.trips")
     assert (run.code, run.output) == (2, b"")
-    assert "would be gone with all its versions, 0 to 1" in run.words
+    assert "would drop versions 0 to 1" in run.words
     assert "3 rows in 2 files" in run.words
     assert run.words.endswith("Nothing was changed; add --yes to do it.\n")
     assert underlay("drop", "taxi.trips", "--json").objects[0]["is_done"] is False

@@ -65,7 +65,7 @@ def with_near_names(error: TableNotFound, lake: Lake, name: str) -> TableNotFoun
     """The same error, with the names that were perhaps meant."""
     names = [table.name for table in lake.tables()]
     if not names:
-        hint = 'The lake has no tables yet. Make one with "underlay create".'
+        hint = 'The lake has no tables yet. Create one with "underlay create".'
     else:
         near = get_close_matches(name, names, n=3) or [one for one in names if one.endswith(f".{name}")]
         hint = f"Did you mean {' or '.join(near)}?" if near else 'Run "underlay tables" to see what there is.'
