@@ -80,3 +80,8 @@ def test_what_is_not_understood_is_refused_without_showing_values(url: str, opti
         open_store(url, options)
     assert "hunter2" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_a_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_store("~/lake").url == open_store(tmp_path / "lake").url

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from underlay import __version__
 from underlay.cli.common.lake_choice import finish_registries
@@ -67,6 +67,21 @@ class _Commands(TyperGroup):
             raise
 
 
+class _SqlCommand(TyperCommand):
+    """`underlay sql`, which takes a query that begins with a comment (`-- …`) for a query, not for an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # click's Context, private in Typer
+        takes_value = {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
+        for at, text in enumerate(args):
+            is_value = at > 0 and args[at - 1] in takes_value
+            if text == "--":
+                break
+            if text.startswith("--") and not is_value and any(map(str.isspace, text.partition("=")[0])):
+                args = [*args[:at], *args[at + 1 :], "--", text]
+                break
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     name="underlay",
     cls=_Commands,
@@ -98,7 +113,7 @@ _VERBS = (
 )
 """In the order in which help lists them."""
 for _verb in _VERBS:
-    app.command()(_verb)
+    app.command(cls=_SqlCommand if _verb is rows.sql else None)(_verb)
 app.add_typer(registry, name="registry")
 app.add_typer(pm, name="pm")
 

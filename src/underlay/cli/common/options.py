@@ -12,6 +12,7 @@ class RowsAs(StrEnum):
     """How rows are written."""
 
     TABLE = "table"
+    VERTICAL = "vertical"
     CSV = "csv"
     JSON = "json"
     ARROW = "arrow"
@@ -78,7 +79,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         show_default=False,
-        help="A table for people, CSV (bytes in hexadecimal, nested values in JSON), JSON lines, or an Arrow IPC"
-        " stream. Default: table.",
+        help="A table for people, one line per value (vertical), CSV (bytes in hexadecimal, nested values in JSON),"
+        " JSON lines, or an Arrow IPC stream. Default: table.",
     ),
 ]

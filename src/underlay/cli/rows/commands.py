@@ -25,7 +25,7 @@ from underlay.errors import InvalidRequest
 JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format json. Default: a table.")]
 Limit = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="At most N rows. Default: 50 for a table, else all."),
+    typer.Option(metavar="N", min=0, help="At most N rows. Default: 50 for table and vertical, else all."),
 ]
 
 

@@ -191,7 +191,7 @@ def _list_long(lake: Lake, found: Sequence[TableInfo], *, json: bool) -> None:
             print_json({**known, **facts})
     if not json:
         print_table(("table", "version", "committed", "rows", "files", "size"), rows)
-    for damage in damages[1:]:
-        say(f"note: {damage}")
+    for other in damages[1:]:
+        say(f"note: {other}")
     if damages:
         raise damages[0]
