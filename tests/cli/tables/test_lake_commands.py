@@ -17,7 +17,7 @@ from underlay.index.keys import RevisionKeys
 def test_init_makes_a_lake_and_commands_in_that_directory_find_it(place: Path, monkeypatch: pytest.MonkeyPatch):
     run = underlay("init", "data/lake")
     assert (run.code, run.output) == (0, b"")
-    assert f"{place}/data/lake: a new lake" in run.words
+    assert f"{place}/data/lake: created a new lake" in run.words
     assert f"{place}/underlay.toml: written" in run.words
     assert (place / "underlay.toml").read_text() == 'lake = "data/lake"\n'
     deeper = place / "a" / "b"
@@ -32,7 +32,7 @@ def test_init_leaves_a_lake_and_a_file_that_are_there(place: Path):
     underlay("init", "one")
     again = underlay("init", "one")
     assert again.code == 0
-    assert "there is a lake here already" in again.words
+    assert "the lake exists already" in again.words
     assert "names this lake already" in again.words
     other = underlay("init", "two")
     assert f"it names another lake, {place}/one. Use --lake" in other.words
@@ -70,7 +70,7 @@ def test_init_writes_options_but_no_secrets(place: Path):
 def test_without_any_name_of_a_lake_the_ways_to_name_one_are_said(place: Path):
     run = underlay("tables")
     assert run.code == 3
-    assert "no lake is named. Give --lake, set UNDERLAY_LAKE, or run" in run.words
+    assert "no lake was given. Give --lake, set UNDERLAY_LAKE, or run" in run.words
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_the_option_wins_over_the_environment_and_that_over_the_file(lake: Lake,
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("lake = ", "no TOML"),
-        ("", "the file names no lake"),
-        ("lake = 5", "the file names no lake"),
-        ('lake = "x"\nlak = "y"', "no such setting (expected lake or registry or options, found lak)"),
-        ('lake = "x"\noptions = 5', "options have single values"),
-        ('lake = "x"\n[options]\nregion = ["a"]', "options have single values"),
+        ("lake = ", "not valid TOML"),
+        ("", "the file does not name a lake"),
+        ("lake = 5", "the file does not name a lake"),
+        ('lake = "x"\nlak = "y"', "unknown setting (expected lake or registry or options, found lak)"),
+        ('lake = "x"\noptions = 5', "an option must be a single value"),
+        ('lake = "x"\n[options]\nregion = ["a"]', "an option must be a single value"),
         ('lake = "lake"\n[options]\nregion = "eu"', "this store has no options: region"),
     ],
 )

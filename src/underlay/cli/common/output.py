@@ -112,7 +112,8 @@ def _outer_columns(widths: list[int], width: int) -> tuple[list[int], int | None
     """The columns that fit, from both ends inward, and the position of the gap between them, None without one."""
     if sum(widths) + len(_GAP) * (len(widths) - 1) <= width or len(widths) < 2:
         return list(range(len(widths))), None
-    left, right = [0], []
+    left: list[int] = [0]
+    right: list[int] = []
     used = widths[0] + len(_GAP) + len(_ELLIPSIS)
     for turn in range(1, len(widths)):
         at = len(left) if turn % 2 == 0 else len(widths) - 1 - len(right)

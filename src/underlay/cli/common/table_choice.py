@@ -1,4 +1,4 @@
-"""Which table, and which version of it, a command means."""
+"""Opens the table, and the version of it, that a command works on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def chosen_table(
     lake = open_lake(url, options)
     plain, separator, point = name.partition("@")
     if sum(choice is not None for choice in (version, as_of, tag)) + bool(separator) > 1:
-        raise InvalidRequest("more than one version is asked for", hint="Give one of @, --version, --as-of and --tag.")
+        raise InvalidRequest("more than one version was given", hint="Give one of @, --version, --as-of and --tag.")
     if separator and point.isascii() and point.isdigit():
         version = int(point)
     elif separator:

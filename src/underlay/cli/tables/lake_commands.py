@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def init(
     url: Annotated[str | None, typer.Argument(metavar="[LAKE]", hidden=True, show_default=False)] = None,
     config: Annotated[
-        bool, typer.Option(help="Write an underlay.toml into the current directory unless one is there.")
+        bool, typer.Option(help="Write an underlay.toml to the current directory unless it has one.")
     ] = True,
     registry: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="The lake's metadata database: postgresql://user@host/database, sqlite:///path, or none. Written into"
+            help="The lake's metadata database: postgresql://user@host/database, sqlite:///path, or none. Written to"
             " underlay.toml unless it holds a password. Default: UNDERLAY_REGISTRY, else a SQLite file, in a"
             " directory's _registry or in the user's state directory.",
         ),
@@ -35,11 +35,11 @@ def init(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Make a lake: a place for tables.
+    """Create a lake: a place for tables.
 
     LAKE is a directory or a URL (s3://bucket/lake, gs://…, az://…). A store on which commits would not be safe is
-    refused; a lake that is there already is left as it is. An underlay.toml in the current directory then tells
-    commands which lake is meant, and which registry; what may be a secret is not written into it.
+    refused; an existing lake is left as it is. The command also writes an underlay.toml to the current directory, which
+    tells other commands the lake and its registry. Options that may be secrets are not written to it.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ def tables(
 ) -> None:
     """List the tables of the lake.
 
-    Names take one request to the store; --long takes some more for each table. Times are UTC.
+    Names take one request to the store; --long takes a few more per table. Times are UTC.
 
     \b
     Examples:
@@ -88,9 +88,9 @@ def rename(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Give a table another name.
+    """Rename a table.
 
-    Files stay where they are, and so do versions and tags. OLD and NEW are DATASET.TABLE.
+    Files, versions and tags stay as they are. OLD and NEW are DATASET.TABLE.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def drop(
 ) -> None:
     """Drop a table with all its versions.
 
-    Without --yes this only says what would go, and ends with exit code 2. Files stay in the store.
+    Without --yes this only prints what would be dropped, and ends with exit code 2. Files stay in the store.
 
     \b
     Examples:

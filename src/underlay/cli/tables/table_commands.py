@@ -28,15 +28,15 @@ def create(
         ),
     ] = None,
     schema_file: Annotated[
-        Path | None, typer.Option("--schema-file", metavar="FILE", help="A file with such text. Default: none.")
+        Path | None,
+        typer.Option("--schema-file", metavar="FILE", help="A file with columns as SQL. Default: none."),
     ] = None,
     data: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="DATA",
-            help="Columns as this Parquet, CSV, JSON lines or Arrow file has them; its rows are not added."
-            " Default: none.",
+            help="Columns of this Parquet, CSV, JSON lines or Arrow file; its rows are not added. Default: none.",
         ),
     ] = None,
     key: Annotated[
@@ -48,7 +48,7 @@ def create(
         typer.Option(
             "--sort-by",
             metavar="COLUMN",
-            help='Sort the rows of a file by it; "fare desc" for descending; repeatable. Default: as they come.',
+            help='Sort the rows of a file by it; "fare desc" for descending; repeatable. Default: unsorted.',
         ),
     ] = None,
     partition_by: Annotated[
@@ -56,10 +56,10 @@ def create(
         typer.Option(
             "--partition-by",
             metavar="TRANSFORM",
-            help="Keep files apart by zone, month(pickup), bucket(16, id), …; repeatable. Default: no partitions.",
+            help="Split files by zone, month(pickup), bucket(16, id), …; repeatable. Default: no partitions.",
         ),
     ] = None,
-    comment: Annotated[str | None, typer.Option(metavar="TEXT", help="What the table is. Default: none.")] = None,
+    comment: Annotated[str | None, typer.Option(metavar="TEXT", help="A description. Default: none.")] = None,
     property: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,9 +109,9 @@ def show(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Show what a table is: columns, layout, size, tags.
+    """Show a table: columns, layout, size, tags.
 
-    DATASET.TABLE@7 is version 7 of a table, and DATASET.TABLE@audit the one tagged so.
+    DATASET.TABLE@7 is version 7, and DATASET.TABLE@audit the version tagged audit.
 
     \b
     Examples:
@@ -135,7 +135,7 @@ def history(
 ) -> None:
     """List the versions of a table, newest first.
 
-    Each with its time (UTC), what it did, and the rows and files that the table then had.
+    For each version: commit time (UTC), what it did, and the rows and files of the table after it.
 
     \b
     Examples:
@@ -166,16 +166,16 @@ def tag(
     name: TableName,
     tag: Annotated[str, typer.Argument(metavar="NAME", hidden=True, show_default=False)],
     version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="The version to name. Default: the newest.")
+        int | None, typer.Option("--version", metavar="N", help="The version to tag. Default: the newest.")
     ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Take the name away. Default: give it.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Remove the tag. Default: set it.")] = False,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Give a version of a table a name, or take it away.
+    """Tag a version of a table, or remove a tag.
 
-    A tag that stands for another version moves.
+    A tag that exists moves to the given version.
 
     \b
     Examples:
@@ -213,9 +213,9 @@ def rollback(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Make a new version that has what an older one had.
+    """Restore an older version, as a new version.
 
-    Without --yes this only says what would change, and ends with exit code 2. No version is lost.
+    Without --yes this only prints what would change, and ends with exit code 2. No version is lost.
 
     \b
     Examples:
