@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests import architecture
 from tests.test_errors import every_error
 from underlay.change.files import settings
 from underlay.errors import exit_code
@@ -84,10 +86,28 @@ def test_links_in_the_documentation_lead_somewhere():
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
-def test_every_module_in_the_architecture_page_exists():
-    text = (DOCS / "architecture.md").read_text()
-    package = ""
-    for row in re.findall(r"^\|(.*?)\| (`.*?) \|", text, re.MULTILINE):
-        package = row[0].strip("` ") or package
-        for module in re.findall(r"`(\w+)`", row[1]):
-            assert (ROOT / "src" / "underlay" / package / f"{module}.py").exists(), f"{package}.{module}"
+def test_the_architecture_page_lists_every_folder_with_its_docstring():
+    assert architecture.described(architecture.PAGE.read_text()) == architecture.folder_list(), (
+        "run python -m tests.architecture"
+    )
+
+
+def test_the_paths_of_a_query_and_of_a_commit_name_what_exists():
+    _, paths = architecture.PAGE.read_text().split("## The path of a query")
+    names = re.findall(r"`([a-z_]+(?:\.\w+){2,})`", paths)
+    assert len(names) > 20
+    for name in names:
+        assert pkgutil.resolve_name(f"underlay.{name}") is not None, name
+
+
+def test_every_rule_and_trap_that_is_cited_is_defined():
+    defined = {
+        *re.findall(r"^\| (R\d+) ", (DOCS / "commit-rules.md").read_text(), re.MULTILINE),
+        *re.findall(r"^\| (T\d+) ", (DOCS / "traps.md").read_text(), re.MULTILINE),
+    }
+    assert defined == {f"R{i}" for i in range(1, 14)} | {f"T{i}" for i in range(1, 39)}
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    sources = [path for folder in ("src", "tests", "bench") for path in (ROOT / folder).rglob("*.py")]
+    cited = {(path.name, name) for path in pages + sources for name in re.findall(r"\b[RT]\d{1,2}\b", path.read_text())}
+    assert len(cited) > 20
+    assert {(path, name) for path, name in cited if name not in defined} == set()

@@ -321,6 +321,23 @@ def from_os_error(error: OSError, place: str, *, hint: str | None = None) -> Und
     return Unavailable(error.strerror or str(error), place=place, hint=hint)
 
 
+_LISTED_NAMES = 12
+
+
+def name_hint(wanted: str, names: Iterable[str], noun: str = "column") -> str:
+    """A hint for a name that does not exist: all names if there are few, else the nearest ones and how many exist."""
+    known = list(names)
+    if len(known) <= _LISTED_NAMES:
+        return f"{noun.capitalize()}s: {', '.join(known)}."
+    from difflib import get_close_matches  # only here, since `errors` is part of every import
+
+    folded = {name.lower(): name for name in known}
+    near = [folded[name] for name in get_close_matches(wanted.lower(), folded, n=3)]
+    if near:
+        return f"Did you mean {' or '.join(near)}? There are {len(known)} {noun}s."
+    return f"{noun.capitalize()}s: {', '.join(known[:_LISTED_NAMES])} and {len(known) - _LISTED_NAMES} more."
+
+
 EXIT_CODES: dict[type[UnderlayError], int] = {
     UnderlayError: 1,
     InvalidRequest: 2,

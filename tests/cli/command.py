@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from underlay.cli import main
+from underlay.cli import app, main
 
 SCRIPT = Path(sys.executable).with_name("underlay")
 
@@ -42,7 +42,7 @@ def underlay(*arguments: object, stdin: bytes = b"") -> Outcome:
         patch.setattr(sys, "stderr", words)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         patch.setenv("COLUMNS", "80")
-        patch.setattr(main, "_REGISTRY_SECONDS", 120.0)
+        patch.setattr(app, "_REGISTRY_SECONDS", 120.0)
         patch.setattr("underlay.registry.follow.follower.READER_DELAY_SECONDS", inf)
         patch.setattr("underlay.cli.ingest.progress._LINE_SECONDS", inf)
         with pytest.raises(SystemExit) as ended:
@@ -59,7 +59,7 @@ def installed(*arguments: object, **options) -> subprocess.CompletedProcess[byte
 
 def patient(*arguments: object, **options) -> subprocess.CompletedProcess[bytes]:
     """Run the command in a process of its own that waits for a registry as long as a slow machine needs."""
-    code = "from underlay.cli import main; main._REGISTRY_SECONDS = 120.0; main.run()"
+    code = "from underlay.cli import app, main; app._REGISTRY_SECONDS = 120.0; main.run()"
     return _run([sys.executable, "-c", code], arguments, options)
 
 

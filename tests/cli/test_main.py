@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +14,10 @@ import pytest
 
 from tests.cli.command import SCRIPT, installed, underlay
 from tests.cli.conftest import Pair
+from tests.cli.help_file import rendered
 from underlay import __version__
+from underlay.cli import main
+from underlay.cli.main import HELP
 from underlay.cli.pm import inspect as pm_inspect
 
 SIDECAR_COMMANDS = ["build", "show", "dump", "versions", "verify", "read", "prune"]
@@ -57,20 +59,29 @@ def test_help_lists_the_commands_unshortened(group: list[str], commands: list[st
     assert "..." not in text[text.index("Commands:") :]
 
 
-def test_help_of_every_verb_loads_no_library_that_reads_data():
-    script = f"""
-import sys
-from underlay.cli.main import run
-for verb in {VERBS}:
-    sys.argv = ["underlay", verb, "--help"]
-    try:
-        run()
-    except SystemExit as ended:
-        assert ended.code == 0, verb
-print(*sys.modules, file=sys.stderr)
-"""
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert {name.split(".")[0] for name in run.stderr.split()}.isdisjoint({"pyarrow", "numpy", "duckdb", "sqlglot"})
+def test_the_stored_help_is_what_typer_renders():
+    assert Path(HELP).read_text() == rendered(), "run python -m tests.cli.help_file"
+
+
+@pytest.mark.parametrize("command", ["", "sql", "pm", "pm read"])
+def test_stored_help_is_printed_as_the_command_itself_would_print_it(command: str, monkeypatch: pytest.MonkeyPatch):
+    stored = underlay(*command.split(), "--help")
+    monkeypatch.setattr(main, "_stored_answer", lambda _: None)
+    assert underlay(*command.split(), "--help") == stored
+
+
+def test_help_for_a_narrow_terminal_is_rendered_anew():
+    narrow = installed("sql", "--help", env={**os.environ, "COLUMNS": "60"})
+    assert narrow.returncode == 0
+    assert narrow.stdout.count(b"\n") > underlay("sql", "--help").text.count("\n")
+
+
+def test_a_reader_of_help_that_leaves_early_is_no_failure():
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = installed("--help", stdout=writer)
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -104,6 +115,11 @@ def test_debug_adds_a_traceback_and_changes_no_exit_code(tmp_path: Path):
     assert run.words.endswith(f"error: {tmp_path}/none.pm: no such file or directory\n")
 
 
+def test_debug_may_stand_after_the_command(tmp_path: Path):
+    assert "Traceback" in underlay("pm", "show", "--debug", tmp_path / "none.pm").words
+    assert "Traceback" not in underlay("pm", "show", "--", "--debug").words
+
+
 def test_a_fault_of_our_own_is_said_without_a_traceback(trips: Pair, monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object) -> None:
         raise KeyError("lost")
@@ -111,7 +127,7 @@ def test_a_fault_of_our_own_is_said_without_a_traceback(trips: Pair, monkeypatch
     monkeypatch.setattr(pm_inspect, "dump", fail)
     run = underlay("pm", "dump", trips.sidecar)
     assert run.code == 1
-    assert run.words.startswith("error: this is a fault in Underlay: KeyError: 'lost'")
+    assert run.words.startswith("error: this is a bug in Underlay: KeyError: 'lost'")
     assert "Traceback" not in run.words
 
 

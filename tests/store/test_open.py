@@ -90,3 +90,8 @@ def test_a_store_knows_whether_it_is_remote_and_how_much_to_ask_of_it_at_once(tm
     assert local.parallel_requests < remote.parallel_requests
     counting = CountingStore(remote)
     assert (counting.is_remote, counting.parallel_requests) == (True, remote.parallel_requests)
+
+
+def test_a_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_store("~/lake").url == open_store(tmp_path / "lake").url

@@ -1,1 +1,1 @@
-"""What users call: lakes, tables and scans, each method one line over the layer that does the work."""
+"""The public Python API: lakes, tables, scans and plans. Each method calls the layer that does the work."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Self, Unpack
 
 from underlay.api.context import LakeContext
 from underlay.api.info import RevisionInfo, TableInfo
-from underlay.api.ingest import Ingests
 from underlay.api.jobs_and_leases import JobInfo, LeaseInfo, list_jobs, list_leases
 from underlay.api.moment import show_moment
 from underlay.api.run_info import RunInfo, list_runs
@@ -18,13 +18,6 @@ from underlay.api.table import Table
 from underlay.change.define.define import define
 from underlay.errors import InvalidRequest, NotFound
 from underlay.index.catalog import find_table
-from underlay.ingest.run.dry_run import DryRun
-from underlay.ingest.run.record import Keep, keep_record
-from underlay.ingest.run.summary import Summary
-from underlay.ingest.run.watch import Pace, Watch
-from underlay.ingest.work.progress import IngestProgress
-from underlay.ingest.work.settings import Options, Settings, Sources, make_settings
-from underlay.ingest.work.workers import MakeWorkers
 from underlay.registry.registry import Registry, open_registry
 from underlay.store import Store, open_store
 from underlay.table.catalog import lifecycle as succession
@@ -32,6 +25,14 @@ from underlay.table.catalog.changes import rename_table
 from underlay.table.versions.environment import Surroundings
 
 if TYPE_CHECKING:
+    from underlay.api.ingest import Ingests
+    from underlay.ingest.run.dry_run import DryRun
+    from underlay.ingest.run.record import Keep
+    from underlay.ingest.run.summary import Summary
+    from underlay.ingest.run.watch import Pace, Watch
+    from underlay.ingest.work.progress import IngestProgress
+    from underlay.ingest.work.settings import Options, Settings, Sources
+    from underlay.ingest.work.workers import MakeWorkers
     from underlay.local.dataset.dataset import TableDataset
     from underlay.local.sql.result import SqlResult
 
@@ -78,7 +79,12 @@ class Lake:
             registry=registry,
         )
         self._lake = self._context.catalog
-        self._ingests = Ingests(lake=self._lake, stores=self._context.stores, open_table=self._context.open_table)
+
+    @cached_property
+    def _ingests(self) -> Ingests:
+        from underlay.api.ingest import Ingests  # a sixth of the package, which a listing or a scan does not need
+
+        return Ingests(lake=self._lake, stores=self._context.stores, open_table=self._context.open_table)
 
     @property
     def registry(self) -> Registry | None:
@@ -180,7 +186,7 @@ class Lake:
         *,
         progress: IngestProgress | None = None,
         workers: MakeWorkers | None = None,
-        keep: Keep = keep_record,
+        keep: Keep | None = None,
         **options: Unpack[Options],
     ) -> Summary:
         """Bring each source into the table once, and make the table when there is none.
@@ -188,11 +194,16 @@ class Lake:
         Sources are paths, patterns and URLs: `data/*.csv`, `s3://bucket/in/`. See docs/sources.md for `options`.
         Threads of this process do the work unless there are `workers`; `keep` leaves a record of the run.
         """
+        from underlay.ingest.run.record import keep_record
+        from underlay.ingest.work.settings import make_settings
+
         settings = make_settings(sources, **options)
-        return self._ingests.once(name, settings, workers=workers, progress=progress, keep=keep)
+        return self._ingests.once(name, settings, workers=workers, progress=progress, keep=keep or keep_record)
 
     def dry_run(self, name: str, sources: Sources | Settings, **options: Unpack[Options]) -> DryRun:
         """What `ingest` would do. Nothing is changed."""
+        from underlay.ingest.work.settings import make_settings
+
         return self._ingests.dry_run(name, make_settings(sources, **options))
 
     def watch(
@@ -207,6 +218,9 @@ class Lake:
     ) -> Watch:
         """The same again and again, for sources as they come: `for summary in lake.watch(…)`. Without a `pace` it looks
         every 5 seconds until it is interrupted or closed."""
+        from underlay.ingest.run.watch import Pace
+        from underlay.ingest.work.settings import make_settings
+
         chosen = pace or Pace(wait=Event().wait)
         settings = make_settings(sources, **options)
         return self._ingests.watch(name, settings, chosen, workers=workers, progress=progress)

@@ -24,7 +24,6 @@ from underlay.index.catalog import find_table
 from underlay.index.root import Definition
 from underlay.prune import TRUE, Predicate
 from underlay.prune.parse.arrow import named_columns, split_filter
-from underlay.prune.parse.bind import bind_where
 from underlay.scan.query import Query, RestFilter
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.convert.arrow import to_arrow
@@ -296,4 +295,6 @@ def _parse(where: str, schema: TableSchema) -> tuple[Predicate, RestFilter | Non
 @lru_cache(maxsize=256)
 def _bind(where: str, schema: TableSchema) -> Predicate:
     """Parsing takes longer than planning, and the same text comes again and again."""
+    from underlay.prune.parse.bind import bind_where  # loads a parser of SQL, which takes long
+
     return bind_where(where, to_arrow(schema))

@@ -1,1 +1,1 @@
-"""What was read once and is kept: in memory by bytes, and on disk for remote stores."""
+"""Caches of bytes and decoded values: in memory, bounded by bytes, and on disk for remote stores."""

@@ -1,1 +1,1 @@
-"""What changes a table: append and register."""
+"""Operations that change a table: append, overwrite, register, define."""

@@ -1,1 +1,1 @@
-"""The command line. Each command's work lives in a module of its own, imported when the command runs."""
+"""The `underlay` command line. Commands import their work when they run, so that help is instant."""

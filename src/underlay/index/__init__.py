@@ -1,1 +1,1 @@
-"""What a commit is made of, as values and bytes: roots, segments, deletion vectors, the source tree. Pure."""
+"""The objects that make up a version: keys, catalog, root, file entries, deletion vectors, deltas. Pure."""

@@ -1,1 +1,1 @@
-"""Every source exactly once: finding inputs, reading them, claiming them, and committing their rows with them."""
+"""Ingests every source exactly once: find inputs, claim them, read them, commit rows and sources together."""

@@ -1,1 +1,1 @@
-"""Tables for engines in this process: pyarrow datasets and SQL on DuckDB."""
+"""Engines in this process: pyarrow datasets, and SQL on DuckDB."""

@@ -1,1 +1,1 @@
-"""What keeps a lake sound: verify what is there, and rebuild what is derived."""
+"""Keeps a lake sound: verifies what is stored and rebuilds what is derived."""

@@ -1,1 +1,1 @@
-"""Parquet metadata: footers, schemas and bloom filters, read without a Parquet library and written byte for byte."""
+"""Parquet metadata, read without a Parquet library and written byte for byte: footers, schemas, bloom filters."""

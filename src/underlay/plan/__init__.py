@@ -1,1 +1,1 @@
-"""Which blocks and byte ranges a query needs, and why every other block is left out. Pure."""
+"""Plans a query: which blocks and byte ranges it needs, and why every other block is dropped. Pure."""

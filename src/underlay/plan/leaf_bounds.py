@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from underlay.errors import UnknownColumn
+from underlay.errors import UnknownColumn, name_hint
 from underlay.index.entry import Flag
 from underlay.index.segment.arrays import ChunkStatistics
 from underlay.index.segment.bounds import has_flag
@@ -46,8 +46,8 @@ def resolve(schema: TableSchema, paths: Iterable[ColumnPath]) -> dict[ColumnPath
     for path in paths:
         found[path] = leaves.get(path)
         if path not in leaves and not any(known[: len(path)] == path for known in leaves):
-            names = ", ".join(format_column(known) for known in list(leaves)[:10])
-            raise UnknownColumn(f"there is no column {format_column(path)}", hint=f"Columns: {names}.")
+            hint = name_hint(format_column(path), map(format_column, leaves))
+            raise UnknownColumn(f"there is no column {format_column(path)}", hint=hint)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The `_pm` sidecar: what is in a Parquet file, row group by row group, with lock-free versions.
+"""The `_pm` sidecar: the metadata of one Parquet file, row group by row group, in lock-free versions.
 
 Byte-compatible with QuestDB's format, generations 9.4 and 10. `docs/pm-format.md` has the field tables and where
 this implementation is stricter. The names below are loaded when they are first used.

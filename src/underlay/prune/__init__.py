@@ -1,4 +1,4 @@
-"""Which blocks of rows may match a predicate, and which must, proven from statistics alone; and which rows do.
+"""Proves from statistics which blocks may match a predicate and which must, and filters rows by the same rules.
 
 Pure: no file is opened here. Text is read by `underlay.prune.parse.sql.parse_where`, Arrow expressions by
 `underlay.prune.parse.arrow.from_arrow`.

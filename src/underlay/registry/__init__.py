@@ -1,1 +1,1 @@
-"""The metadata database: what the store says, where it is found with one statement. It may be lost at any moment."""
+"""The registry: a metadata database that follows the store, answers in one statement, and may be lost."""

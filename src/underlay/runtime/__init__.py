@@ -1,1 +1,1 @@
-"""What the process itself gives: threads side by side, forks, and a name that no other process has."""
+"""Services of the process: threads, forks, and a name unique to this process."""

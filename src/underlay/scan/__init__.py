@@ -1,1 +1,1 @@
-"""Rows of a plan, read by exact byte ranges."""
+"""Reads the rows of a plan by exact byte ranges."""

@@ -1,1 +1,1 @@
-"""A table's columns: types, fields with ids, how they are stored, and what they are in Arrow and in SQL."""
+"""A table's columns: types, fields with ids, names, and how they and their bounds are stored."""

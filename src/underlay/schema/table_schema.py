@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from underlay.errors import UnknownColumn
+from underlay.errors import UnknownColumn, name_hint
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
 
 
@@ -65,7 +65,7 @@ class TableSchema:
         for field in self.fields:
             if field.name == name:
                 return field
-        raise UnknownColumn(f"there is no column {name}", hint=f"Columns: {', '.join(self.names)}.")
+        raise UnknownColumn(f"there is no column {name}", hint=name_hint(name, self.names))
 
 
 def leaves_in(field: Field) -> Iterator[LeafColumn]:

@@ -1,4 +1,4 @@
-"""Tables of a lake on Spark: by name, read at native speed, written in parallel with one commit.
+"""Tables on Spark: by name, read at native speed, written in parallel with one commit.
 
 Without PySpark the names below raise Unsupported when they are used. Each is loaded when it is first used: workers of
 Spark import modules of this package to run a task, and need none of them.

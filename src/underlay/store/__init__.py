@@ -1,4 +1,4 @@
-"""Object stores: a local directory, S3 and compatibles, GCS, Azure, and memory, behind one synchronous interface.
+"""Object stores behind one synchronous interface: a local directory, S3 and compatibles, GCS, Azure, memory.
 
 `open_store(url)` opens one, `probe_store(store)` refuses one on which a commit would not be safe. `CountingStore` and
 `FaultyStore` wrap any store for tests and benchmarks. The names below are loaded when they are first used.

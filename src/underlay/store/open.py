@@ -1,6 +1,6 @@
 """From a URL to its store.
 
-    data/lake, /srv/lake, file:///srv/lake        a local directory
+    data/lake, ~/lake, /srv/lake, file:///lake    a local directory
     s3://bucket/path, s3a://…                     S3 and what speaks its protocol (option `endpoint`)
     gs://bucket/path                              Google Cloud Storage
     az://container/path, abfs[s]://…              Azure Blob Storage
@@ -85,7 +85,7 @@ def open_store(url: str | os.PathLike[str], options: Mapping[str, Option] | None
     scheme, separator, rest = text.partition("://")
     if not separator:
         _refuse_options(options, text)
-        return LocalStore(text)
+        return LocalStore(os.path.expanduser(text))
     if scheme == "file":
         _refuse_options(options, text)
         return LocalStore(_path_of(text))

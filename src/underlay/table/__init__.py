@@ -1,1 +1,1 @@
-"""Tables of a lake: the catalog, versions, snapshots, transactions and the commit."""
+"""Tables of a lake: catalog, versions, snapshots, transactions and the commit."""

@@ -1,1 +1,1 @@
-"""Values that every layer speaks: byte ranges, Parquet's own enumerations."""
+"""Values that every layer uses: byte ranges, Parquet's enumerations."""

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
-from underlay.cli.common.output import print_json, print_table, printable, show_bytes, show_count, try_each
+from underlay.cli.common.output import (
+    cell_width,
+    print_json,
+    print_rows,
+    print_table,
+    printable,
+    show_bytes,
+    show_count,
+    try_each,
+)
 from underlay.errors import NotFound, UnderlayError
 
 
@@ -60,3 +72,50 @@ def test_one_failure_among_many_is_said_and_the_others_get_their_turn(capsys: py
 def test_the_failure_of_a_single_item_is_raised():
     with pytest.raises(UnderlayError, match="no 2"):
         try_each([2], fail_at_two, "trying")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_terminal(columns: int, headings: list[str], rows: list[list[object]]) -> tuple[int, list[str]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(columns))
+        patch.setattr(sys, "stdout", Terminal())
+        hidden = print_rows(headings, rows)
+        return hidden, sys.stdout.getvalue().splitlines()
+
+
+def test_rows_too_wide_for_a_terminal_lose_columns_in_the_middle():
+    names = [f"column_{i}" for i in range(300)]
+    hidden, lines = on_terminal(50, names, [[str(i) for i in range(300)]])
+    assert hidden == 296
+    assert [line.split() for line in lines] == [
+        ["column_0", "column_1", "…", "column_298", "column_299"],
+        ["0", "1", "…", "298", "299"],
+    ]
+
+
+def test_texts_are_shortened_before_columns_are_left_out():
+    hidden, lines = on_terminal(40, ["id", "a", "b"], [[1, "x" * 100, "y" * 15]])
+    assert (hidden, lines[1]) == (0, f" 1  {'x' * 18}…  {'y' * 15}")
+
+
+def test_numbers_are_never_shortened():
+    number = "123456789012345678901234567890.12345678"
+    hidden, lines = on_terminal(20, ["a", "decimal", "z"], [[1, number, 2]])
+    assert (hidden, lines[1].split()) == (1, ["1", "…", "2"])
+    assert on_terminal(20, ["decimal"], [[number]])[1][1] == number
+
+
+@pytest.mark.parametrize("columns", range(1, 60))
+def test_no_line_is_longer_than_the_terminal(columns: int):
+    rows = [["日本語の長いテキスト", "é" * 30, 12345, "x" * 30], [None, "", 1, "y"]]
+    hidden, lines = on_terminal(columns, ["text", "a long heading", "n", "last"], rows)
+    widest = max(map(cell_width, lines))
+    assert widest <= columns or hidden == 3
+
+
+def test_wide_characters_take_two_columns_of_a_terminal():
+    assert [cell_width(text) for text in ("abc", "é", "e\u0301", "日本")] == [3, 1, 1, 4]

@@ -85,7 +85,7 @@ def refused(trips: Pair, tmp_path: Path) -> list[tuple[int, str, list[object]]]:
         (4, "too short", [empty, *out]),
         (4, "this is not a Parquet file", [text, *out]),
         (4, "this is not a Parquet file", [trips.sidecar, *out]),
-        (3, "there is no such directory", [trips.data, "-o", tmp_path / "nowhere" / "out.pm"]),
+        (3, "no such directory", [trips.data, "-o", tmp_path / "nowhere" / "out.pm"]),
         (2, "this is a directory", [trips.data, "-o", folder]),
         (2, "this is a file, not a directory", [trips.data, "--out-dir", empty]),
         (2, "2 inputs would be written to", [trips.data, trips.data, "--out-dir", tmp_path / "new"]),

@@ -170,7 +170,7 @@ def test_columns_of_one_name_are_both_written(lake: Lake):
     assert run.text.splitlines()[1] == "1,2"
     refused = underlay("sql", "select 1 as a, 2 as a", "--json")
     assert (refused.code, refused.output) == (2, b"")
-    assert "found columns named a" in refused.words
+    assert "found two columns named a" in refused.words
 
 
 @pytest.mark.parametrize(
@@ -206,3 +206,33 @@ def test_plan_says_what_is_left_out_and_why(taxi: Table):
     assert plan["steps"][0]["level"] == "partition"
     assert underlay("plan", "taxi.trips@0").code == 0
     assert underlay("plan", "taxi.trips", "--where", "nope = 1").code == 2
+
+
+def test_vertical_rows_have_a_line_for_each_value(taxi: Table):
+    run = underlay("scan", "taxi.trips", "--where", "id = 2", "--format", "vertical")
+    assert run.text == (
+        "row 1\n  id      2\n  pickup  2024-01-02 01:00:00\n  zone    LGA\n  fare    30.0\n  note    hello, there\n"
+    )
+    assert run.words == "(1 row)\n"
+
+
+@pytest.mark.parametrize("comment", ["-- a comment\n", "--a comment\n"])
+def test_sql_may_begin_with_a_comment(taxi: Table, comment: str):
+    query = f"{comment}select count(*) as n from taxi.trips where id <> ?"
+    assert underlay("sql", query, "--param", "-- not a query", "--json").code == 2
+    assert underlay("sql", query, "--param", "1", "--json").objects == [{"n": 2}]
+    assert underlay("sql", "--param=7", "--json", query).objects == [{"n": 3}]
+
+
+def test_an_unknown_option_of_sql_is_still_an_error(taxi: Table):
+    run = underlay("sql", "select 1", "--fromat", "csv")
+    assert run.code == 2
+    assert "No such option: --fromat" in run.words
+
+
+def test_an_unknown_column_among_many_is_answered_with_the_nearest_names(lake: Lake):
+    lake.create_table("a.wide", ", ".join(f"column_{i} bigint" for i in range(300)))
+    run = underlay("scan", "a.wide", "--columns", "colum_17")
+    assert (run.code, run.words.count("column_")) == (2, 3)
+    assert "Did you mean column_17 or " in run.words
+    assert "There are 300 columns." in run.words

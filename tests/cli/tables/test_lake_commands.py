@@ -17,7 +17,7 @@ from underlay.index.keys import RevisionKeys
 def test_init_makes_a_lake_and_commands_in_that_directory_find_it(place: Path, monkeypatch: pytest.MonkeyPatch):
     run = underlay("init", "data/lake")
     assert (run.code, run.output) == (0, b"")
-    assert f"{place}/data/lake: a new lake" in run.words
+    assert f"{place}/data/lake: created a new lake" in run.words
     assert f"{place}/underlay.toml: written" in run.words
     assert (place / "underlay.toml").read_text() == 'lake = "data/lake"\n'
     deeper = place / "a" / "b"
@@ -25,14 +25,14 @@ def test_init_makes_a_lake_and_commands_in_that_directory_find_it(place: Path, m
     monkeypatch.chdir(deeper)
     run = underlay("tables")
     assert (run.code, run.output) == (0, b"")
-    assert run.words == f'{place}/data/lake: no tables yet. Make one with "underlay create".\n'
+    assert run.words == f'{place}/data/lake: no tables yet. Create one with "underlay create".\n'
 
 
 def test_init_leaves_a_lake_and_a_file_that_are_there(place: Path):
     underlay("init", "one")
     again = underlay("init", "one")
     assert again.code == 0
-    assert "there is a lake here already" in again.words
+    assert "the lake exists already" in again.words
     assert "names this lake already" in again.words
     other = underlay("init", "two")
     assert f"it names another lake, {place}/one. Use --lake" in other.words
@@ -70,7 +70,7 @@ def test_init_writes_options_but_no_secrets(place: Path):
 def test_without_any_name_of_a_lake_the_ways_to_name_one_are_said(place: Path):
     run = underlay("tables")
     assert run.code == 3
-    assert "no lake is named. Give --lake, set UNDERLAY_LAKE, or run" in run.words
+    assert "no lake was given. Give --lake, set UNDERLAY_LAKE, or run" in run.words
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_the_option_wins_over_the_environment_and_that_over_the_file(lake: Lake,
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("lake = ", "no TOML"),
-        ("", "the file names no lake"),
-        ("lake = 5", "the file names no lake"),
-        ('lake = "x"\nlak = "y"', "no such setting (expected lake or registry or options, found lak)"),
-        ('lake = "x"\noptions = 5', "options have single values"),
-        ('lake = "x"\n[options]\nregion = ["a"]', "options have single values"),
+        ("lake = ", "not valid TOML"),
+        ("", "the file does not name a lake"),
+        ("lake = 5", "the file does not name a lake"),
+        ('lake = "x"\nlak = "y"', "unknown setting (expected lake or registry or options, found lak)"),
+        ('lake = "x"\noptions = 5', "an option must be a single value"),
+        ('lake = "x"\n[options]\nregion = ["a"]', "an option must be a single value"),
         ('lake = "lake"\n[options]\nregion = "eu"', "this store has no options: region"),
     ],
 )
@@ -151,7 +151,7 @@ def test_tables_lists_a_damaged_table_as_damaged_beside_the_others(taxi: Table, 
 
 def test_a_renamed_table_has_its_rows(taxi: Table, lake: Lake):
     run = underlay("rename", "taxi.trips", "taxi.yellow")
-    assert (run.code, run.output, run.words) == (0, b"", "taxi.yellow: the new name of taxi.trips\n")
+    assert (run.code, run.output, run.words) == (0, b"", "taxi.trips is now called taxi.yellow\n")
     assert lake.table("taxi.yellow").count() == 3
     assert underlay("rename", "taxi.yellow", "taxi.trips", "--json").objects == [
         {"table": "taxi.trips", "was": "taxi.yellow"}
@@ -174,7 +174,7 @@ def test_a_wrong_name_is_answered_with_near_ones(taxi: Table):
 def test_drop_says_what_would_go_and_does_it_only_when_told(taxi: Table, lake: Lake):
     run = underlay("drop", "taxi.trips")
     assert (run.code, run.output) == (2, b"")
-    assert "would be gone with all its versions, 0 to 1" in run.words
+    assert "would drop versions 0 to 1" in run.words
     assert "3 rows in 2 files" in run.words
     assert run.words.endswith("Nothing was changed; add --yes to do it.\n")
     assert underlay("drop", "taxi.trips", "--json").objects[0]["is_done"] is False

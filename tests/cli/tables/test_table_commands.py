@@ -148,7 +148,7 @@ def test_a_tag_is_given_moved_and_taken_away(taxi: Table):
 def test_rollback_says_what_would_change_and_does_it_only_when_told(taxi: Table):
     run = underlay("rollback", "taxi.trips", 0)
     assert (run.code, run.output) == (2, b"")
-    assert "version 2 would have what version 0 has: 0 rows in 0 files instead of 3 rows in 2 files" in run.words
+    assert "version 2 would restore version 0: 0 rows in 0 files instead of 3 rows in 2 files" in run.words
     assert taxi.version == 1
     done = underlay("rollback", "taxi.trips", 0, "--yes", "--json")
     assert (done.code, done.objects[0]["is_done"], done.objects[0]["version"]) == (0, True, 2)

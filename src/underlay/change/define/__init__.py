@@ -1,1 +1,1 @@
-"""What a table is: its definition when it is created, and changes of it."""
+"""Creates a table's definition and changes it."""

@@ -11,7 +11,6 @@ from underlay.change.files.settings import check_settings
 from underlay.errors import InvalidRequest
 from underlay.index.root import Definition, PartitionFieldRecord, SortFieldRecord
 from underlay.schema.convert.arrow import from_arrow
-from underlay.schema.convert.ddl import parse_ddl
 from underlay.schema.names import find_leaf, parse_path
 from underlay.schema.partitioning.sort import parse_sort
 from underlay.schema.partitioning.transform import partition_fields
@@ -27,6 +26,8 @@ def read_schema(schema: object) -> TableSchema:
     if isinstance(schema, TableSchema):
         return schema
     if isinstance(schema, str):
+        from underlay.schema.convert.ddl import parse_ddl  # loads a parser of SQL, which takes long
+
         return parse_ddl(schema)
     if isinstance(schema, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return from_arrow(schema.schema)

@@ -1,1 +1,1 @@
-"""Rows to new files of a table: sorted, split by partition, written with entries and sidecars."""
+"""Writes rows as new files of a table: sorted, split by partition, with index entries and sidecars."""

@@ -1,1 +1,1 @@
-"""Parquet files that others wrote, taken into a table where they are."""
+"""Adds existing Parquet files to a table without copying them."""

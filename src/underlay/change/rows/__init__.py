@@ -1,1 +1,1 @@
-"""Append, overwrite, and files staged by many processes: what changes the rows of a table."""
+"""Append, overwrite, and commits of files that many processes staged."""

@@ -1,1 +1,1 @@
-"""What commands share: options, output, Ctrl-C, and which lake and table they mean."""
+"""Shared by commands: options, output, Ctrl-C, and the choice of lake and table."""

@@ -1,7 +1,7 @@
-"""Which lake a command means: `--lake`, else UNDERLAY_LAKE, else the nearest underlay.toml upward.
+"""Finds the lake that a command works on: `--lake`, else UNDERLAY_LAKE, else the nearest underlay.toml upward.
 
 lake = "data/lake"                # relative to the file, or a URL
-registry = "sqlite:///r.sqlite"   # relative to the file; or postgresql://…, or none. UNDERLAY_REGISTRY goes before it
+registry = "sqlite:///r.sqlite"   # relative to the file; or postgresql://…, or none. UNDERLAY_REGISTRY overrides it
 
 [options]                         # of the store
 endpoint = "http://localhost:9000"
@@ -30,13 +30,13 @@ VARIABLE = "UNDERLAY_LAKE"
 _KNOWN = ("lake", "registry", "options")
 _SQLITE = "sqlite:///"
 _opened: list[Registry] = []
-"""Those of the lakes that this command opened."""
+"""The registries of the lakes that this command opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeChoice:
-    """A lake's place, the options of its store, and its registry, None for what the environment or else the lake's
-    place says. `config` is the file that says so, if one does."""
+    """A lake's location, the options of its store, and its registry; None leaves the registry to the environment or
+    to the location. `config` is the file that they came from, if any."""
 
     url: str
     options: Mapping[str, str]
@@ -45,7 +45,7 @@ class LakeChoice:
 
 
 def choose_lake(url: str | None, options: Sequence[str] | None) -> LakeChoice:
-    """What options, environment and files say. Raises NotFound when nothing names a lake."""
+    """The lake that options, environment or files name. Raises NotFound if none does."""
     given = split_pairs(options, "--option")
     named = url or os.environ.get(VARIABLE)
     if named:
@@ -53,7 +53,7 @@ def choose_lake(url: str | None, options: Sequence[str] | None) -> LakeChoice:
     config = find_config(Path.cwd())
     if config is None:
         raise NotFound(
-            "no lake is named",
+            "no lake was given",
             hint=f'Give --lake, set {VARIABLE}, or run "underlay init DIRECTORY", which writes an {CONFIG_NAME}.',
         )
     known = read_config(config)
@@ -62,7 +62,7 @@ def choose_lake(url: str | None, options: Sequence[str] | None) -> LakeChoice:
 
 
 def open_lake(url: str | None, options: Sequence[str] | None) -> Lake:
-    """The lake that a command means. Makes no request."""
+    """The lake of a command. Makes no request."""
     return connect_chosen(choose_lake(url, options))
 
 
@@ -77,16 +77,16 @@ def connect_chosen(choice: LakeChoice) -> Lake:
 
 
 def finish_registries(timeout_seconds: float) -> None:
-    """Wait until what this command wrote is in the registries of the lakes that it opened, if they answer."""
+    """Wait until the registries of the opened lakes have what this command wrote, if they answer."""
     while _opened:
         _opened.pop().finish(timeout_seconds)
 
 
 def open_existing_lake(url: str | None, options: Sequence[str] | None) -> Lake:
-    """The same, for a command that would not notice that there is none. One request. Raises NotFound."""
+    """The same, for commands that would not notice a missing lake. One request. Raises NotFound."""
     lake = open_lake(url, options)
     if not lake.exists():
-        raise NotFound("there is no lake here", place=show_place(lake.url), hint='Make one with "underlay init".')
+        raise NotFound("there is no lake here", place=show_place(lake.url), hint='Create one with "underlay init".')
     return lake
 
 
@@ -96,25 +96,23 @@ def find_config(folder: Path) -> Path | None:
 
 
 def read_config(path: Path) -> LakeChoice:
-    """What the file says. Raises InvalidRequest for anything else than a lake and its options."""
+    """Read a configuration file. Raises InvalidRequest for unknown settings and for values of the wrong type."""
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:
         raise from_os_error(error, str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"this is no TOML: {error}", place=str(path)) from None
+        raise InvalidRequest(f"the file is not valid TOML: {error}", place=str(path)) from None
     unknown = [name for name in content if name not in _KNOWN]
     if unknown:
-        raise InvalidRequest(
-            "there is no such setting", place=str(path), expected=" or ".join(_KNOWN), found=", ".join(unknown)
-        )
+        raise InvalidRequest("unknown setting", place=str(path), expected=" or ".join(_KNOWN), found=", ".join(unknown))
     url, registry, options = content.get("lake"), content.get("registry"), content.get("options", {})
     if not isinstance(url, str) or not url:
-        raise InvalidRequest("the file names no lake", place=str(path), hint='Write lake = "data/lake".')
+        raise InvalidRequest("the file does not name a lake", place=str(path), hint='Write lake = "data/lake".')
     if registry is not None and (not isinstance(registry, str) or not registry):
-        raise InvalidRequest("the registry is named by a text", place=str(path), expected=ACCEPTED)
+        raise InvalidRequest("registry must be a string", place=str(path), expected=ACCEPTED)
     if not isinstance(options, dict) or not all(isinstance(value, str | int | bool) for value in options.values()):
-        raise InvalidRequest("options have single values", place=str(path), hint='Write endpoint = "http://…".')
+        raise InvalidRequest("an option must be a single value", place=str(path), hint='Write endpoint = "http://…".')
     is_path = "://" not in url
     return LakeChoice(
         url=str(path.parent / Path(url).expanduser()) if is_path else url,
@@ -125,7 +123,7 @@ def read_config(path: Path) -> LakeChoice:
 
 
 def split_pairs(pairs: Sequence[str] | None, name: str) -> dict[str, str]:
-    """`KEY=VALUE` texts as a mapping. Raises InvalidRequest; a value is never repeated, since it may be a secret."""
+    """`KEY=VALUE` texts as a mapping. Raises InvalidRequest; errors never show a value, since it may be a secret."""
     found: dict[str, str] = {}
     for number, pair in enumerate(pairs or (), start=1):
         key, separator, value = pair.partition("=")

@@ -12,6 +12,7 @@ class RowsAs(StrEnum):
     """How rows are written."""
 
     TABLE = "table"
+    VERTICAL = "vertical"
     CSV = "csv"
     JSON = "json"
     ARROW = "arrow"
@@ -24,8 +25,8 @@ LakeUrl = Annotated[
     typer.Option(
         "--lake",
         metavar="URL",
-        help="The lake: a directory, or a URL such as s3://bucket/lake. Default: UNDERLAY_LAKE, else what the nearest"
-        " underlay.toml says, here or further up.",
+        help="The lake: a directory, or a URL such as s3://bucket/lake. Default: UNDERLAY_LAKE, else the nearest"
+        " underlay.toml, in this directory or above it.",
     ),
 ]
 StoreOptions = Annotated[
@@ -33,8 +34,8 @@ StoreOptions = Annotated[
     typer.Option(
         "--option",
         metavar="KEY=VALUE",
-        help="An option of the store, such as endpoint=http://localhost:9000; repeatable. Default: those of"
-        " underlay.toml, with the lake.",
+        help="An option of the store, such as endpoint=http://localhost:9000; repeatable. Default: those in"
+        " underlay.toml.",
     ),
 ]
 NullTexts = Annotated[
@@ -42,13 +43,13 @@ NullTexts = Annotated[
     typer.Option(
         "--null",
         metavar="TEXT",
-        help="Unquoted text that means null in CSV, as an empty field does; repeatable. Default: none.",
+        help="Unquoted text that means null in CSV, besides an empty field; repeatable. Default: none.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line. Default: text for people.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it. Default: only say what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it. Default: only print what would be done.")]
 VersionNumber = Annotated[
-    int | None, typer.Option("--version", metavar="N", help="The table as version N had it. Default: the newest.")
+    int | None, typer.Option("--version", metavar="N", help="Version N of the table. Default: the newest.")
 ]
 AsOf = Annotated[
     str | None,
@@ -59,7 +60,7 @@ AsOf = Annotated[
     ),
 ]
 Tag = Annotated[
-    str | None, typer.Option("--tag", metavar="NAME", help="The table as this tag has it. Default: the newest.")
+    str | None, typer.Option("--tag", metavar="NAME", help="The version with this tag. Default: the newest.")
 ]
 Where = Annotated[
     str | None,
@@ -78,7 +79,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         show_default=False,
-        help="A table for people, CSV (bytes in hexadecimal, nested values in JSON), JSON lines, or an Arrow IPC"
-        " stream. Default: table.",
+        help="A table for people, one line per value (vertical), CSV (bytes in hexadecimal, nested values in JSON),"
+        " JSON lines, or an Arrow IPC stream. Default: table.",
     ),
 ]

@@ -20,6 +20,6 @@ def read_columns(schema: str | None, schema_file: Path | None) -> TableSchema | 
     except OSError as error:
         raise from_os_error(error, str(schema_file)) from None
     except UnicodeDecodeError:
-        raise InvalidRequest("the file is no text", place=str(schema_file)) from None
+        raise InvalidRequest("the file is not UTF-8 text", place=str(schema_file)) from None
     except InvalidRequest as error:
         raise error.at(str(schema_file)) from None

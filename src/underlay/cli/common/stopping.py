@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM for commands that have something to give back: the first one unwinds, the second one ends."""
+"""Ctrl-C and SIGTERM for commands that hold claims or leases: the first unwinds, the second ends the process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 @contextmanager
 def stoppable(words: str) -> Iterator[None]:
-    """The first signal says `words` and raises KeyboardInterrupt here; the next one ends the process at once.
+    """The first signal prints `words` and raises KeyboardInterrupt here; the next one ends the process at once.
 
     Threads other than the main one get no signals.
     """

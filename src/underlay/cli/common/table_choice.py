@@ -1,4 +1,4 @@
-"""Which table, and which version of it, a command means."""
+"""Opens the table, and the version of it, that a command works on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def chosen_table(
     lake = open_lake(url, options)
     plain, separator, point = name.partition("@")
     if sum(choice is not None for choice in (version, as_of, tag)) + bool(separator) > 1:
-        raise InvalidRequest("more than one version is asked for", hint="Give one of @, --version, --as-of and --tag.")
+        raise InvalidRequest("more than one version was given", hint="Give one of @, --version, --as-of and --tag.")
     if separator and point.isascii() and point.isdigit():
         version = int(point)
     elif separator:
@@ -65,7 +65,7 @@ def with_near_names(error: TableNotFound, lake: Lake, name: str) -> TableNotFoun
     """The same error, with the names that were perhaps meant."""
     names = [table.name for table in lake.tables()]
     if not names:
-        hint = 'The lake has no tables yet. Make one with "underlay create".'
+        hint = 'The lake has no tables yet. Create one with "underlay create".'
     else:
         near = get_close_matches(name, names, n=3) or [one for one in names if one.endswith(f".{name}")]
         hint = f"Did you mean {' or '.join(near)}?" if near else 'Run "underlay tables" to see what there is.'

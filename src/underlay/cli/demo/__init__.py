@@ -1,1 +1,1 @@
-"""`make demo`: months of taxi trips, ingested on Spark and asked about."""
+"""`make demo`: ingests months of taxi trips on Spark and queries them."""

@@ -1,1 +1,1 @@
-"""`underlay ingest`: once, watching, or as a dry run."""
+"""`underlay ingest`: once, as a dry run, or watching for new sources."""

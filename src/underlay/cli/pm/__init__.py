@@ -1,1 +1,1 @@
-"""`underlay pm`: the sidecars of Parquet files."""
+"""`underlay pm`: sidecars of single Parquet files."""

@@ -70,9 +70,7 @@ def _targets(inputs: list[Path], output: Path | None, out_dir: Path | None) -> l
 def _check_target(target: Path, *, will_make_directory: bool, force: bool) -> None:
     """Refuse a place where nothing can or may be written, before any work is done for it."""
     if not will_make_directory and not target.parent.is_dir():
-        raise NotFound(
-            "there is no such directory", place=str(target.parent), hint="Create it, or use --out-dir, which does."
-        )
+        raise NotFound("no such directory", place=str(target.parent), hint="Create it, or use --out-dir, which does.")
     if target.is_dir():
         raise InvalidRequest(
             "this is a directory", place=str(target), hint="Name a file, or use --out-dir for a directory."
@@ -81,7 +79,7 @@ def _check_target(target: Path, *, will_make_directory: bool, force: bool) -> No
         return
     if not force:
         raise InvalidRequest(
-            "there is a file already", place=str(target), hint="Give --force to replace it, or another name."
+            "the file exists already", place=str(target), hint="Give --force to replace it, or another name."
         )
     if _is_parquet(target):
         raise InvalidRequest(
@@ -101,5 +99,5 @@ def _make_directory(path: Path) -> None:
         raise InvalidRequest("this is a file, not a directory", place=str(path)) from None
     except OSError as error:
         raise Unavailable(
-            f"the directory cannot be made: {error.strerror}", place=str(path), hint="Nothing was written."
+            f"the directory cannot be created: {error.strerror}", place=str(path), hint="Nothing was written."
         ) from None

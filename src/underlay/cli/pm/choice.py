@@ -1,19 +1,14 @@
-"""Columns and row groups as options name them: separated by commas.
-
-Which version of a sidecar a command means.
-"""
+"""Parses options of `underlay pm`: columns, row groups, and the version of a sidecar."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
 
-from underlay.errors import InvalidRequest, UnderlayError, UnknownColumn, VersionNotFound
+from underlay.errors import InvalidRequest, UnderlayError, UnknownColumn, VersionNotFound, name_hint
 from underlay.pm.file import read_committed, read_sidecar
 from underlay.pm.format.footers import walk
 from underlay.pm.format.sidecar import Sidecar, decode
-
-_SHOWN_NAMES = 20
 
 
 def split_names(text: str | None) -> list[str] | None:
@@ -45,9 +40,8 @@ def column_indices(sidecar: Sidecar, names: list[str]) -> list[int]:
     for name in names:
         indices = [i for i, column in enumerate(sidecar.columns) if column.name == name]
         if not indices:
-            known = ", ".join(column.name for column in sidecar.columns[:_SHOWN_NAMES])
-            more = " …" if len(sidecar.columns) > _SHOWN_NAMES else "."
-            raise UnknownColumn(f"there is no column {name}", hint=f"Columns: {known}{more}")
+            hint = name_hint(name, (column.name for column in sidecar.columns))
+            raise UnknownColumn(f"there is no column {name}", hint=hint)
         found.update(dict.fromkeys(indices))
     return list(found)
 

@@ -1,4 +1,4 @@
-"""`underlay pm`: sidecars of Parquet files. Only declarations: `--help` loads no library that reads data."""
+"""Declares `underlay pm`, the commands on sidecars; what they do is imported when they run."""
 
 from __future__ import annotations
 
@@ -80,14 +80,12 @@ def build(
     backfill: Annotated[
         bool, typer.Option(help="Decode missing bounds of the designated timestamp from the data, as QuestDB does.")
     ] = True,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace sidecars that are there already. Default: leave them.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing sidecars. Default: refuse to.")] = False,
     json: Json = False,
 ) -> None:
     """Build the sidecar of each Parquet file from its footer.
 
-    The sidecar of NAME.parquet is NAME.pm, beside it unless told otherwise.
+    The sidecar of NAME.parquet is NAME.pm, next to it by default.
 
     \b
     Examples:
@@ -113,14 +111,12 @@ def show(
     file: SidecarFiles,
     column: Annotated[
         list[str] | None,
-        typer.Option(
-            "--column", metavar="NAME", help="Show the statistics of this column; repeatable. Default: of none."
-        ),
+        typer.Option("--column", metavar="NAME", help="Show the statistics of this column; repeatable. Default: none."),
     ] = None,
     version_size: VersionSize = None,
     json: Json = False,
 ) -> None:
-    """Show what a sidecar says: columns, row groups, statistics.
+    """Show a sidecar: columns, row groups, statistics.
 
     Sizes are in bytes; – stands for a statistic that is not stored. --json has the statistics of every column,
     or of those chosen.
@@ -267,7 +263,7 @@ def prune(
     version_size: VersionSize = None,
     json: Json = False,
 ) -> None:
-    """Show which row groups a filter leaves, and the bytes to read.
+    """Show which row groups a filter keeps, and the bytes to read.
 
     For each row group that cannot hold a matching row the reason is shown, and for several FILEs a total. Sizes count
     the chosen columns in the Parquet file.

@@ -1,4 +1,4 @@
-"""Commands that write and read rows. Only declarations: `--help` loads no library that reads data."""
+"""Declares `append`, `register`, `scan`, `sql` and `plan`; what they do is imported when they run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from underlay.ingest.source.file_format import FileFormat
 JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format json. Default: a table.")]
 Limit = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="At most N rows. Default: 50 for a table, else all."),
+    typer.Option(metavar="N", min=0, help="At most N rows. Default: 50 for table and vertical, else all."),
 ]
 
 
@@ -82,10 +82,10 @@ def register(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Make Parquet files part of a table, where they are.
+    """Add Parquet files to a table without copying them.
 
-    PATTERN is a path, a directory or a URL, and may hold *, ?, [ab] and **. Only footers are read. The files must not
-    change any more.
+    PATTERN is a path, a directory or a URL, and may contain *, ?, [ab] and **. Only footers are read. The files must
+    not change afterwards.
 
     \b
     Examples:
@@ -114,7 +114,7 @@ def scan(
 ) -> None:
     """Print rows of a table.
 
-    DATASET.TABLE@7 is version 7 of a table, and DATASET.TABLE@audit the one tagged so.
+    DATASET.TABLE@7 is version 7, and DATASET.TABLE@audit the version tagged audit.
 
     \b
     Examples:
@@ -146,7 +146,8 @@ def sql(
 ) -> None:
     """Run an SQL query over the lake's tables, with DuckDB.
 
-    Tables are named dataset.table; older ones by FROM taxi.trips VERSION AS OF 7 or TIMESTAMP AS OF '2026-01-31'.
+    Tables are named dataset.table; for an older version write FROM taxi.trips VERSION AS OF 7 or TIMESTAMP AS OF
+    '2026-01-31'.
     "-" reads the query from stdin.
 
     \b
@@ -171,9 +172,9 @@ def plan(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Show what a scan would read, what it would not, and why.
+    """Show what a scan would read, what it would skip, and why.
 
-    Made from metadata alone: no data file is touched. Sizes are in bytes.
+    The plan is made from metadata alone; no data file is read. Sizes are in bytes.
 
     \b
     Examples:

@@ -30,7 +30,7 @@ def scan_table(
         _check_output(format)
         write_rows(scan.schema, scan.to_batches(), format=format, limit=limit)
         return
-    if columns is not None or limit is not None or format in ("csv", "arrow"):
+    if columns is not None or limit is not None or format in ("csv", "arrow", "vertical"):
         raise InvalidRequest("--count prints one number", hint="Leave out --columns, --limit and --format.")
     found = table.count(where)
     if format == "json":

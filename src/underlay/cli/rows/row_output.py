@@ -1,4 +1,4 @@
-"""Rows on stdout as they come: a table for people, CSV, JSON lines, or an Arrow stream."""
+"""Rows on stdout: a table or a list of values for people, CSV, JSON lines, or an Arrow stream."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.csv
 
-from underlay.cli.common.output import binary_output, print_table, say, show_count
+from underlay.cli.common.output import UNKNOWN, binary_output, cell_width, print_rows, printable, say, show_count
 from underlay.cli.pm.read import as_csv_column, csv_type, json_type
 from underlay.errors import InvalidRequest
 from underlay.schema.arrow_aliases import AnyArray
 
 ROWS_SHOWN = 50
-"""Rows of a table when no limit is asked for."""
+"""Rows shown to people by default."""
 _ROWS_AT_ONCE = 4_096
 """Rows that become Python objects at a time."""
 _COUNT_SECONDS = 2.0
-"""How long the rows that are not shown are counted."""
+"""How long to count the rows that are not shown."""
 _CELL_CHARS = 200
 _NO_FRACTION = re.compile(r"\.0+(?![0-9])")
 
@@ -34,8 +34,8 @@ _NO_FRACTION = re.compile(r"\.0+(?![0-9])")
 def write_rows(schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, format: str, limit: int | None) -> None:
     """Rows on stdout, at most `limit`. A table shows the first rows and says on stderr how many more there are."""
     with closing(_generator(batches)) as rows:
-        if format == "table":
-            _write_table(schema, rows, limit)
+        if format in ("table", "vertical"):
+            _write_for_people(schema, rows, limit, is_vertical=format == "vertical")
             return
         limited = rows if limit is None else first_rows(rows, limit)
         if format == "csv":
@@ -60,7 +60,9 @@ def _generator(batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch, N
     yield from batches
 
 
-def _write_table(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: int | None) -> None:
+def _write_for_people(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: int | None, *, is_vertical: bool
+) -> None:
     shown = ROWS_SHOWN if limit is None else limit
     head: list[pa.RecordBatch] = []
     count = 0
@@ -70,7 +72,10 @@ def _write_table(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: in
         if count >= shown:
             break
     cells = [[_cell(value, field.type) for field, value in zip(schema, row, strict=True)] for row in _python_rows(head)]
-    print_table(schema.names, cells)
+    if is_vertical:
+        _print_vertical(schema.names, cells)
+    else:
+        _print_table(schema.names, cells)
     if limit is not None or count < shown:
         say(f"({show_count(len(cells), 'row')})")
         return
@@ -82,8 +87,30 @@ def _write_table(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: in
         say(f"(the first {shown} of {more} rows; --limit N shows more, --format csv, json or arrow all)")
 
 
+def _print_table(names: list[str], cells: list[list[str | None]]) -> None:
+    short = [[_short(text) if text is not None else None for text in row] for row in cells]
+    hidden = print_rows(names, short)
+    if hidden:
+        say(f"({hidden} of {len(names)} columns are not shown; --columns A,B or --format vertical shows them)")
+
+
+def _print_vertical(names: list[str], cells: list[list[str | None]]) -> None:
+    """One line per value, under a line with the row's number."""
+    shown = [printable(name) for name in names]
+    width = max(map(cell_width, shown), default=0)
+    for number, row in enumerate(cells, start=1):
+        print(f"row {number}")
+        for name, text in zip(shown, row, strict=True):
+            value = UNKNOWN if text is None else printable(text)
+            print(f"  {name}{' ' * (width - cell_width(name))}  {value}".rstrip())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]}…"
+
+
 def _count(known: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, bool]:
-    """How many rows there are, and whether they were counted to the end: a person waits."""
+    """The number of rows, and whether all of them were counted: someone is waiting."""
     end = time.monotonic() + _COUNT_SECONDS
     for batch in batches:
         known += batch.num_rows
@@ -109,7 +136,7 @@ def _python_values(column: AnyArray) -> list[Any]:
 def _write_json(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
     if twice is not None:
-        raise InvalidRequest("JSON has one value for a name", found=f"columns named {twice}", hint="Name them with AS.")
+        raise InvalidRequest("JSON needs unique names", found=f"two columns named {twice}", hint="Rename them with AS.")
     for row in _python_rows(batches):
         values = {field.name: _json_value(value, field.type) for field, value in zip(schema, row, strict=True)}
         print(json.dumps(values, separators=(",", ":")))
@@ -140,7 +167,7 @@ def _cell(value: object, kind: pa.DataType) -> str | None:
     text = json.dumps(found, ensure_ascii=False) if isinstance(found, list | dict) else str(found)
     if pa.types.is_timestamp(kind):
         text = _NO_FRACTION.sub("", text.replace("T", " ", 1))
-    return text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]}…"
+    return text
 
 
 def _json_value(value: Any, kind: Any) -> object:  # noqa: ANN401  # a value of any type and its type

@@ -1,24 +1,32 @@
-"""Commands on a lake and the names in it. Only declarations: `--help` loads no library that reads data."""
+"""Commands on a lake and the tables in it: `init`, `tables`, `rename`, `drop` and `revisions`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from underlay.cli.common.lake_choice import open_existing_lake, open_lake, show_place
 from underlay.cli.common.options import Json, LakeUrl, StoreOptions, TableName, Yes
+from underlay.cli.common.output import need_yes, print_json, print_table, say, show_bytes
+from underlay.errors import Damaged, TableNotFound
+
+if TYPE_CHECKING:
+    from underlay.api.lake import Lake
+    from underlay.api.table_info import TableInfo
 
 
 def init(
     url: Annotated[str | None, typer.Argument(metavar="[LAKE]", hidden=True, show_default=False)] = None,
     config: Annotated[
-        bool, typer.Option(help="Write an underlay.toml into the current directory unless one is there.")
+        bool, typer.Option(help="Write an underlay.toml to the current directory unless it has one.")
     ] = True,
     registry: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="The lake's metadata database: postgresql://user@host/database, sqlite:///path, or none. Written into"
+            help="The lake's metadata database: postgresql://user@host/database, sqlite:///path, or none. Written to"
             " underlay.toml unless it holds a password. Default: UNDERLAY_REGISTRY, else a SQLite file, in a"
             " directory's _registry or in the user's state directory.",
         ),
@@ -27,11 +35,11 @@ def init(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Make a lake: a place for tables.
+    """Create a lake: a place for tables.
 
     LAKE is a directory or a URL (s3://bucket/lake, gs://…, az://…). A store on which commits would not be safe is
-    refused; a lake that is there already is left as it is. An underlay.toml in the current directory then tells
-    commands which lake is meant, and which registry; what may be a secret is not written into it.
+    refused; an existing lake is left as it is. The command also writes an underlay.toml to the current directory, which
+    tells other commands the lake and its registry. Options that may be secrets are not written to it.
 
     \b
     Examples:
@@ -53,17 +61,24 @@ def tables(
 ) -> None:
     """List the tables of the lake.
 
-    Names take one request to the store; --long takes some more for each table. Times are UTC.
+    Names take one request to the store; --long takes a few more per table. Times are UTC.
 
     \b
     Examples:
       underlay tables
       underlay tables --long --lake s3://bucket/lake
     """
-    from underlay.cli.common.lake_choice import open_existing_lake
-    from underlay.cli.tables.table_show import list_tables
-
-    list_tables(open_existing_lake(lake, option), long=long, json=json)
+    opened = open_existing_lake(lake, option)
+    found = opened.tables()
+    if not found and not json:
+        say(f'{show_place(opened.url)}: no tables yet. Create one with "underlay create".')
+    elif long:
+        _list_long(opened, found, json=json)
+    elif json:
+        for table in found:
+            print_json({"name": table.name, "folder": table.folder, "revision": table.revision})
+    else:
+        print_table(("table",), [(table.name,) for table in found])
 
 
 def rename(
@@ -73,19 +88,26 @@ def rename(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Give a table another name.
+    """Rename a table.
 
-    Files stay where they are, and so do versions and tags. OLD and NEW are DATASET.TABLE.
+    Files, versions and tags stay as they are. OLD and NEW are DATASET.TABLE.
 
     \b
     Examples:
       underlay rename taxi.trips taxi.yellow_trips
       underlay rename staging.trips taxi.trips --lake data/lake
     """
-    from underlay.cli.common.lake_choice import open_lake
-    from underlay.cli.tables.table_lifecycle import rename_table
+    from underlay.cli.common.table_choice import with_near_names
 
-    rename_table(open_lake(lake, option), name, new_name, json=json)
+    opened = open_lake(lake, option)
+    try:
+        opened.rename_table(name, new_name)
+    except TableNotFound as error:
+        raise with_near_names(error, opened, name) from None
+    if json:
+        print_json({"table": new_name, "was": name})
+    else:
+        say(f"{name} is now called {new_name}")
 
 
 def drop(
@@ -93,17 +115,31 @@ def drop(
 ) -> None:
     """Drop a table with all its versions.
 
-    Without --yes this only says what would go, and ends with exit code 2. Files stay in the store.
+    Without --yes this only prints what would be dropped, and ends with exit code 2. Files stay in the store.
 
     \b
     Examples:
       underlay drop taxi.trips
       underlay drop taxi.trips --yes
     """
-    from underlay.cli.common.lake_choice import open_lake
-    from underlay.cli.tables.table_lifecycle import drop_table
+    from underlay.cli.common.table_choice import open_newest
+    from underlay.cli.tables.description import newest_of, show_size, version_json
 
-    drop_table(open_lake(lake, option), name, yes=yes, json=json)
+    opened = open_lake(lake, option)
+    now = newest_of(open_newest(opened, name))
+    size = f"{show_size(now)}, {show_bytes(now.data_bytes)}"
+    if not yes:
+        if json:
+            print_json({"table": name, "is_done": False, **version_json(now)})
+        need_yes(
+            f"{name}: this would drop versions 0 to {now.version} and all tags; the newest version has {size}."
+            " Data files would stay in the store, and registered files where they are"
+        )
+    opened.drop_table(name)
+    if json:
+        print_json({"table": name, "is_done": True, **version_json(now)})
+    else:
+        say(f"{name}: dropped, {size}; its files are still in the store")
 
 
 def revisions(name: TableName, lake: LakeUrl = None, option: StoreOptions = None, json: Json = False) -> None:
@@ -116,7 +152,46 @@ def revisions(name: TableName, lake: LakeUrl = None, option: StoreOptions = None
       underlay revisions taxi.trips
       underlay revisions taxi.trips --json
     """
-    from underlay.cli.common.lake_choice import open_lake
-    from underlay.cli.tables.table_versions import list_revisions
+    from underlay.cli.common.table_choice import with_near_names
 
-    list_revisions(open_lake(lake, option), name, json=json)
+    opened = open_lake(lake, option)
+    try:
+        found = opened.revisions(name)
+    except TableNotFound as error:
+        raise with_near_names(error, opened, name) from None
+    if json:
+        for one in found:
+            print_json({"id": one.id, "is_active": one.is_active, "created": one.created.isoformat()})
+        return
+    print_table(
+        ("revision", "created (UTC)", "active"),
+        [(one.id, f"{one.created:%Y-%m-%d %H:%M:%S}", "yes" if one.is_active else "no") for one in found],
+    )
+
+
+def _list_long(lake: Lake, found: Sequence[TableInfo], *, json: bool) -> None:
+    """Open each table. One that is damaged does not keep the others from being listed."""
+    from underlay.cli.tables.description import newest_of, version_json
+
+    damages: list[Damaged] = []
+    rows: list[tuple[object, ...]] = []
+    for table in found:
+        known = {"name": table.name, "folder": table.folder, "revision": table.revision}
+        try:
+            newest = newest_of(lake.table(table.name))
+        except Damaged as damage:
+            damages.append(damage)
+            rows.append((table.name, "damaged", "", "", "", ""))
+            facts: dict[str, object] = {"damage": str(damage)}
+        else:
+            committed, size = f"{newest.committed:%Y-%m-%d %H:%M:%S}", show_bytes(newest.data_bytes)
+            rows.append((table.name, newest.version, committed, newest.row_count, newest.file_count, size))
+            facts = version_json(newest)
+        if json:
+            print_json({**known, **facts})
+    if not json:
+        print_table(("table", "version", "committed", "rows", "files", "size"), rows)
+    for other in damages[1:]:
+        say(f"note: {other}")
+    if damages:
+        raise damages[0]

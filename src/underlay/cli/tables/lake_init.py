@@ -23,7 +23,7 @@ from underlay.errors import InvalidRequest, from_os_error
 from underlay.registry.database.location import VARIABLE
 
 _SECRET_PARTS = ("key", "secret", "token", "password", "credential", "sas")
-"""What the names of options have that must not lie in a file that people commit."""
+"""Parts of the names of options that must not be in a file that people commit."""
 
 
 def init_lake(
@@ -35,9 +35,9 @@ def init_lake(
     json: bool,
     registry: str | None = None,
 ) -> None:
-    """Make a lake unless it is there, and the file by which commands in this directory find it."""
+    """Create a lake unless it exists, and the file by which commands in this directory find it."""
     if url is not None and lake is not None:
-        raise InvalidRequest("the lake is named twice", hint="Leave --lake out.")
+        raise InvalidRequest("the lake was given twice", hint="Leave --lake out.")
     given = url or lake
     choice = LakeChoice(url=given, options=split_pairs(options, "--option")) if given else choose_lake(None, options)
     choice = replace(choice, registry=registry or choice.registry)
@@ -48,13 +48,13 @@ def init_lake(
     opened.initialise()
     written = write_config(choice) if config and choice.config is None else None
     if registry is not None and written is None:
-        say(f"note: the registry is not written to a file; name it by {VARIABLE}, or in {CONFIG_NAME}")
+        say(f"note: the registry was not written to a file; set {VARIABLE}, or add it to {CONFIG_NAME}")
     if json:
         print_json({"lake": opened.url, "is_new": not was_there, "config": str(written) if written else None})
         return
-    say(f"{show_place(opened.url)}: {'there is a lake here already' if was_there else 'a new lake, without tables'}")
+    say(f"{show_place(opened.url)}: {'the lake exists already' if was_there else 'created a new lake'}")
     if written:
-        say(f"{written}: written; commands in this directory and below it use this lake")
+        say(f"{written}: written; commands in this directory and below use this lake")
     elif config:
         _say_which_lake(opened.url)
     if not was_there:
@@ -62,7 +62,7 @@ def init_lake(
 
 
 def write_config(choice: LakeChoice) -> Path | None:
-    """The file, in this directory, unless one is there. What may be a secret is left out, and said."""
+    """Write the file to this directory unless it has one. Options that may be secrets are left out, with a note."""
     path = Path.cwd() / CONFIG_NAME
     if path.exists():
         return None
@@ -79,12 +79,12 @@ def write_config(choice: LakeChoice) -> Path | None:
     try:
         path.write_text("\n".join(lines) + "\n")
     except OSError as error:
-        raise from_os_error(error, str(path), hint="The lake is made; --no-config leaves this file out.") from None
+        raise from_os_error(error, str(path), hint="The lake was created; --no-config leaves this file out.") from None
     secret = sorted(set(choice.options) - set(public))
     if secret:
         say(f"note: not written to {CONFIG_NAME}, since they may be secrets: {', '.join(secret)}")
     if choice.registry is not None and _has_password(choice.registry):
-        say(f"note: not written to {CONFIG_NAME}, since it holds a password: the registry. Name it by {VARIABLE}")
+        say(f"note: the registry was not written to {CONFIG_NAME}, since it holds a password. Set {VARIABLE}")
     return path
 
 
@@ -114,4 +114,4 @@ def _say_which_lake(url: str) -> None:
     if named == url:
         say(f"{path}: names this lake already")
     else:
-        say(f"{path}: left as it is; it names another lake, {show_place(named)}. Use --lake for this one")
+        say(f"{path}: not changed; it names another lake, {show_place(named)}. Use --lake for this one")

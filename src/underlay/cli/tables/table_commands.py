@@ -1,13 +1,22 @@
-"""Commands on a table and its versions. Only declarations: `--help` loads no library that reads data."""
+"""Commands on a table and its versions: `create`, `show`, `history`, `tag` and `rollback`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from underlay.cli.common.options import AsOf, Json, LakeUrl, StoreOptions, TableName, Tag, VersionNumber, Yes
+from underlay.cli.common.output import need_yes, print_json, print_table, say, show_bytes, show_count
+from underlay.errors import InvalidRequest, VersionNotFound
+
+if TYPE_CHECKING:
+    from underlay.api.table import Table
+    from underlay.api.version import Version
+
+_EPOCH = "epoch"
+"""Of a stream: a number, not a count."""
 
 
 def create(
@@ -19,15 +28,15 @@ def create(
         ),
     ] = None,
     schema_file: Annotated[
-        Path | None, typer.Option("--schema-file", metavar="FILE", help="A file with such text. Default: none.")
+        Path | None,
+        typer.Option("--schema-file", metavar="FILE", help="A file with columns as SQL. Default: none."),
     ] = None,
     data: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="DATA",
-            help="Columns as this Parquet, CSV, JSON lines or Arrow file has them; its rows are not added."
-            " Default: none.",
+            help="Columns of this Parquet, CSV, JSON lines or Arrow file; its rows are not added. Default: none.",
         ),
     ] = None,
     key: Annotated[
@@ -39,7 +48,7 @@ def create(
         typer.Option(
             "--sort-by",
             metavar="COLUMN",
-            help='Sort the rows of a file by it; "fare desc" for descending; repeatable. Default: as they come.',
+            help='Sort the rows of a file by it; "fare desc" for descending; repeatable. Default: unsorted.',
         ),
     ] = None,
     partition_by: Annotated[
@@ -47,10 +56,10 @@ def create(
         typer.Option(
             "--partition-by",
             metavar="TRANSFORM",
-            help="Keep files apart by zone, month(pickup), bucket(16, id), …; repeatable. Default: no partitions.",
+            help="Split files by zone, month(pickup), bucket(16, id), …; repeatable. Default: no partitions.",
         ),
     ] = None,
-    comment: Annotated[str | None, typer.Option(metavar="TEXT", help="What the table is. Default: none.")] = None,
+    comment: Annotated[str | None, typer.Option(metavar="TEXT", help="A description. Default: none.")] = None,
     property: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,9 +109,9 @@ def show(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Show what a table is: columns, layout, size, tags.
+    """Show a table: columns, layout, size, tags.
 
-    DATASET.TABLE@7 is version 7 of a table, and DATASET.TABLE@audit the one tagged so.
+    DATASET.TABLE@7 is version 7, and DATASET.TABLE@audit the version tagged audit.
 
     \b
     Examples:
@@ -110,7 +119,7 @@ def show(
       underlay show taxi.trips@7 --json
     """
     from underlay.cli.common.table_choice import chosen_table
-    from underlay.cli.tables.table_show import show_table
+    from underlay.cli.tables.description import show_table
 
     show_table(chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag), json=json)
 
@@ -126,7 +135,7 @@ def history(
 ) -> None:
     """List the versions of a table, newest first.
 
-    Each with its time (UTC), what it did, and the rows and files that the table then had.
+    For each version: commit time (UTC), what it did, and the rows and files of the table after it.
 
     \b
     Examples:
@@ -134,25 +143,39 @@ def history(
       underlay history taxi.trips --limit 5 --json
     """
     from underlay.cli.common.table_choice import chosen_table
-    from underlay.cli.tables.table_versions import list_history
+    from underlay.cli.tables.description import version_json
 
-    list_history(chosen_table(lake, option, name), limit=limit, json=json)
+    found = chosen_table(lake, option, name).history(limit)
+    if json:
+        for one in found:
+            print_json(version_json(one))
+        return
+    versions = list(found)
+    runs = ["run"] if any(one.run is not None for one in versions) else []
+    print_table(
+        ("version", "committed (UTC)", "operation", "what it did", "rows", "files", *runs),
+        [
+            (one.version, f"{one.committed:%Y-%m-%d %H:%M:%S}", one.operation, _deeds(one), one.row_count,
+             one.file_count, *((one.run or "",) if runs else ()))
+            for one in versions
+        ],
+    )  # fmt: skip
 
 
 def tag(
     name: TableName,
     tag: Annotated[str, typer.Argument(metavar="NAME", hidden=True, show_default=False)],
     version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="The version to name. Default: the newest.")
+        int | None, typer.Option("--version", metavar="N", help="The version to tag. Default: the newest.")
     ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Take the name away. Default: give it.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Remove the tag. Default: set it.")] = False,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Give a version of a table a name, or take it away.
+    """Tag a version of a table, or remove a tag.
 
-    A tag that stands for another version moves.
+    A tag that exists moves to the given version.
 
     \b
     Examples:
@@ -160,9 +183,26 @@ def tag(
       underlay tag taxi.trips audit --delete
     """
     from underlay.cli.common.table_choice import newest_table
-    from underlay.cli.tables.table_versions import tag_version
 
-    tag_version(newest_table(lake, option, name), tag, version=version, delete=delete, json=json)
+    table = newest_table(lake, option, name)
+    if delete and version is not None:
+        raise InvalidRequest("--delete takes no version", hint="A tag stands for one version; its name is enough.")
+    if delete:
+        table.untag(tag)
+        if json:
+            print_json({"table": table.name, "tag": tag, "version": None})
+        else:
+            say(f"{table.name}: tag {tag} removed")
+        return
+    meant = table.version if version is None else version
+    before = table.tags.get(tag)
+    _at(table, meant)
+    table.tag(tag, meant)
+    if json:
+        print_json({"table": table.name, "tag": tag, "version": meant})
+    else:
+        moved = f" (it was version {before})" if before not in (None, meant) else ""
+        say(f"{table.name}: {tag} is version {meant}{moved}")
 
 
 def rollback(
@@ -173,9 +213,9 @@ def rollback(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Make a new version that has what an older one had.
+    """Restore an older version, as a new version.
 
-    Without --yes this only says what would change, and ends with exit code 2. No version is lost.
+    Without --yes this only prints what would change, and ends with exit code 2. No version is lost.
 
     \b
     Examples:
@@ -183,6 +223,43 @@ def rollback(
       underlay rollback taxi.trips 5 --yes
     """
     from underlay.cli.common.table_choice import newest_table
-    from underlay.cli.tables.table_versions import roll_back
+    from underlay.cli.tables.description import newest_of, show_size, version_json
 
-    roll_back(newest_table(lake, option, name), version, yes=yes, json=json)
+    table = newest_table(lake, option, name)
+    now, then = newest_of(table), newest_of(_at(table, version))
+    if not yes:
+        if json:
+            print_json({"table": table.name, "is_done": False, "from": version_json(now), "to": version_json(then)})
+        need_yes(
+            f"{table.name}: version {now.version + 1} would restore version {then.version}: {show_size(then)} instead"
+            f" of {show_size(now)}. Versions up to {now.version} stay as they are"
+        )
+    done = table.rollback(version)
+    if json:
+        print_json({"table": table.name, "is_done": True, **version_json(done)})
+    else:
+        say(f"{table.name}: version {done.version} restores version {version}, {show_size(done)}")
+
+
+def _at(table: Table, version: int) -> Table:
+    from underlay.cli.common.table_choice import version_missing
+
+    try:
+        return table.at(version=version)
+    except VersionNotFound as error:
+        raise version_missing(error, table.name) from None
+
+
+def _deeds(version: Version) -> str:
+    return ", ".join(_deed(name, count) for name, count in version.counts.items() if count or name == _EPOCH)
+
+
+def _deed(name: str, count: int) -> str:
+    if name.endswith("_bytes"):
+        return f"{show_bytes(count)} of {name.removesuffix('_bytes')}s"
+    if name == "duration_ms":
+        return f"{count / 1000:.1f} s"
+    if name == _EPOCH:
+        return f"epoch {count}"
+    noun, separator, rest = name.partition("_")
+    return f"{show_count(count, noun.removesuffix('s'))}{' ' if separator else ''}{rest.replace('_', ' ')}"

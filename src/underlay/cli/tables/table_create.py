@@ -10,7 +10,7 @@ from underlay.cli.common.lake_choice import split_pairs
 from underlay.cli.common.output import print_json, say
 from underlay.cli.common.schema_file import read_columns
 from underlay.cli.rows.data_file import infer_columns
-from underlay.cli.tables.table_show import as_json
+from underlay.cli.tables.description import as_json
 from underlay.errors import InvalidRequest
 from underlay.ingest.source.find import source_options
 from underlay.schema.convert.arrow import from_arrow

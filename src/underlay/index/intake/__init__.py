@@ -1,1 +1,1 @@
-"""From a Parquet footer to entries of the index: does the file fit, and which statistics may be believed."""
+"""Turns a Parquet footer into index entries: checks that the file fits, and which statistics can be trusted."""

@@ -1,1 +1,1 @@
-"""Segments: the entries of many files as arrays, in pieces, written, widened, chosen from and merged."""
+"""Segments: the entries of many files as arrays, stored in pieces; written, widened, filtered and merged."""

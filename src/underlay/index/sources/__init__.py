@@ -1,1 +1,1 @@
-"""The source tree: every input that was ever ingested, so that it is ingested once."""
+"""The source tree: every input ever ingested, so that each is ingested once."""

@@ -1,1 +1,1 @@
-"""CSV, read block by block, and record by record where a block does not fit."""
+"""Reads CSV a block at a time, and record by record where a block does not parse."""

@@ -1,1 +1,1 @@
-"""Every source once: the ledger, claims, and commits of rows together with their sources."""
+"""Exactly-once protocol: the ledger, claims, and commits of rows together with their sources."""

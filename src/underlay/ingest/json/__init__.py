@@ -1,1 +1,1 @@
-"""JSON lines decoded and checked by the types of the table."""
+"""Decodes JSON lines and checks them against the table's types."""

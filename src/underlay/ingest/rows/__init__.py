@@ -1,1 +1,1 @@
-"""Rows from a source: values that convert, rows that do not fit, and columns that drifted."""
+"""Converts values of a source, rejects rows that do not fit, and handles columns that drifted."""

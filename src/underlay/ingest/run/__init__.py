@@ -1,1 +1,1 @@
-"""A whole ingest: batch by batch, as a dry run, or watching for new sources; and its record."""
+"""Runs an ingest: batch by batch, as a dry run, or watching for new sources; and records the run."""

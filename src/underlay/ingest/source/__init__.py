@@ -1,1 +1,1 @@
-"""Sources: finding them, reading one that must not change, its format and its compression."""
+"""Inputs: expanding patterns, pinned reads, formats and compression."""

@@ -1,1 +1,1 @@
-"""Units of work: what a worker is given, how it reads its sources, and what it hands back."""
+"""Units of work: what a worker is given, how it reads its sources, and what it returns."""

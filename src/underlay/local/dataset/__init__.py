@@ -1,1 +1,1 @@
-"""A snapshot as a pyarrow dataset, into which Arrow, DuckDB and Polars push filters."""
+"""A snapshot as a pyarrow dataset; Arrow, DuckDB and Polars push filters into it."""

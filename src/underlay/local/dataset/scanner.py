@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from underlay.errors import UnknownColumn, Unsupported
+from underlay.errors import UnknownColumn, Unsupported, name_hint
 from underlay.plan.answers import exact_row_count
 from underlay.prune import TRUE
 from underlay.prune.parse.arrow import SplitFilter, named_columns, split_filter
@@ -153,5 +153,5 @@ def _reference(name: str, schema: pa.Schema) -> pc.Expression:
         return pc.field(name)
     first, *rest = name.split(".")
     if first not in schema.names or not rest:
-        raise UnknownColumn(f"there is no column {name}", hint=f"Columns: {', '.join(schema.names)}.")
+        raise UnknownColumn(f"there is no column {name}", hint=name_hint(name, schema.names))
     return pc.field(first, *rest)

@@ -1,1 +1,1 @@
-"""Files checked byte by byte: their footers and rows against what the index says of them."""
+"""Checks files byte by byte: footers and rows against the index."""

@@ -1,1 +1,1 @@
-"""The objects of a lake checked against each other, one kind of object after the other."""
+"""Checks the objects of a lake against each other, one kind of object at a time."""

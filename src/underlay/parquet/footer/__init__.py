@@ -1,1 +1,1 @@
-"""Footers as typed values: the schema, the column chunks, checks, minimal footers and spliced ones."""
+"""Footers as typed values: schema, column chunks, checks, minimal footers, spliced footers."""

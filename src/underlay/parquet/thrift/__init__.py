@@ -1,1 +1,1 @@
-"""The compact protocol of Thrift: bytes to a tape of positions, a tree over it, and back to bytes."""
+"""Thrift's compact protocol: bytes to a tape of positions, a tree over the tape, and back to bytes."""

@@ -1,1 +1,1 @@
-"""Parquet files that mislead no reader, and bloom filters."""
+"""Writes Parquet files that are safe for every reader, and bloom filters."""

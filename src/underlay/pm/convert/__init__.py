@@ -1,1 +1,1 @@
-"""From a Parquet file to its sidecar, byte for byte as QuestDB does it."""
+"""Converts a Parquet footer to a sidecar, byte for byte as QuestDB does."""

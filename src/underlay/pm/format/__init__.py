@@ -1,1 +1,1 @@
-"""The bytes of a sidecar: field tables, header, blocks, footers, checksum, reading and writing a version."""
+"""The bytes of a sidecar: field tables, header, blocks, footers, checksum; encode and decode."""

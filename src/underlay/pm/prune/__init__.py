@@ -1,1 +1,1 @@
-"""The bounds of a sidecar as the pruner takes them, and which row groups are left."""
+"""Prunes row groups by the bounds in a sidecar."""

@@ -1,1 +1,1 @@
-"""Rows of a Parquet file decoded through its sidecar alone."""
+"""Decodes rows of a Parquet file through its sidecar alone."""

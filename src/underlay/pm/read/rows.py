@@ -16,6 +16,7 @@ from underlay.errors import (
     UnknownColumn,
     Unsupported,
     from_os_error,
+    name_hint,
 )
 from underlay.parquet.footer.tail import MAGIC, seal
 from underlay.pm.format.sidecar import Sidecar
@@ -62,7 +63,7 @@ def read_batches(
             if arrow_schema.get_field_index(name) < 0:
                 file.close()
                 raise UnknownColumn(
-                    f"there is no column {name}, or more than one", hint=f"Columns: {', '.join(arrow_schema.names)}."
+                    f"there is no column {name}, or more than one", hint=name_hint(name, arrow_schema.names)
                 )
         arrow_schema = pa.schema([arrow_schema.field(name) for name in columns])
     return pa.RecordBatchReader.from_batches(arrow_schema, _batches(file, wanted, columns, os.fspath(parquet)))

@@ -1,1 +1,1 @@
-"""Predicates on the statistics of many blocks at once: which blocks may match, which must, and why."""
+"""Evaluates predicates on the statistics of many blocks at once: which may match, which must, and why."""

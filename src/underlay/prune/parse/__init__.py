@@ -1,1 +1,1 @@
-"""Predicates from SQL text and from Arrow expressions."""
+"""Parses predicates from SQL text and from Arrow expressions."""

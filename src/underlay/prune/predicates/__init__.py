@@ -1,1 +1,1 @@
-"""Predicates: columns, literals and operators, how they are built, and NOT pushed down to the leaves."""
+"""Predicates: columns, literals, operators, builders, and negation normal form."""

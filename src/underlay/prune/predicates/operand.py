@@ -10,9 +10,8 @@ import math
 import re
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import cache
 from uuid import UUID
-
-from sqlglot.dialects.duckdb import DuckDB
 
 from underlay.prune.predicates.instant import Instant, has_sub_microseconds, instant_of
 
@@ -20,7 +19,6 @@ ColumnPath = tuple[str, ...]
 Operand = int | Decimal | float | str | bytes | bool | date | datetime | time | Instant | UUID | None
 """A literal. None is SQL's NULL: no comparison with it is ever true."""
 
-_KEYWORDS = {*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS}
 _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -66,7 +64,14 @@ def format_operand(value: Operand) -> str:
 
 
 def _needs_quotes(name: str) -> bool:
-    return not _BARE_NAME.fullmatch(name) or name.upper() in _KEYWORDS
+    return not _BARE_NAME.fullmatch(name) or name.upper() in _keywords()
+
+
+@cache
+def _keywords() -> frozenset[str]:
+    from sqlglot.dialects.duckdb import DuckDB  # takes long, and only text needs it
+
+    return frozenset({*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS})
 
 
 def _format_float(value: float) -> str:

@@ -1,1 +1,1 @@
-"""Predicates on Arrow rows, by the same rules as on blocks."""
+"""Evaluates predicates on Arrow rows, by the same rules as on blocks."""

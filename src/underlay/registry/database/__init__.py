@@ -1,1 +1,1 @@
-"""The database itself: where it is, SQLite or PostgreSQL, its tables, migrations and errors."""
+"""The database: its location, SQLite or PostgreSQL, tables, migrations and errors."""

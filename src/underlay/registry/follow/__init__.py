@@ -1,1 +1,1 @@
-"""The registry in the background: asked in time, told what was seen, and pieces that machines share."""
+"""Follows the store in the background: answers within a deadline, applies new commits, shares pieces."""

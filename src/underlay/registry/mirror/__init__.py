@@ -1,1 +1,1 @@
-"""Versions, the catalog, jobs and leases of the store as rows of the registry."""
+"""The store's versions, catalog, jobs and leases as rows of the registry."""

@@ -1,1 +1,1 @@
-"""The registry restored, brought up to date, and compared with the store."""
+"""Restores the registry from the store, brings it up to date, and compares the two."""

@@ -1,1 +1,1 @@
-"""Bloom filters, from sidecars and from files, and plans with fewer blocks by them."""
+"""Reads bloom filters from sidecars and files, and drops blocks by them."""

@@ -1,1 +1,1 @@
-"""What was added to a table between two versions."""
+"""Finds what was added to a table between two versions."""

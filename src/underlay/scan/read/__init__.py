@@ -1,1 +1,1 @@
-"""Byte ranges of files to Arrow columns of the table."""
+"""Decodes byte ranges of files to Arrow columns of the table."""

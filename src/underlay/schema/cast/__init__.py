@@ -1,1 +1,1 @@
-"""Rows that users append and rows of older files, as the columns that the table has now."""
+"""Casts appended rows, and rows of older files, to the table's current columns."""

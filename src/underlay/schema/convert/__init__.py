@@ -1,1 +1,1 @@
-"""Columns, types and values to and from Arrow, SQL and the form in which they are stored."""
+"""Converts columns, types and values to and from Arrow, SQL and the stored form."""

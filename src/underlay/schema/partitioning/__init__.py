@@ -1,1 +1,1 @@
-"""Partition transforms, buckets and the sort order: how the rows of a table lie in its files."""
+"""Partition transforms, buckets and sort order: how a table's rows are laid out in files."""

@@ -1,1 +1,1 @@
-"""The functions that users call on Spark: sessions, reads, writes, ingests, versions and explanations."""
+"""The public functions on Spark: sessions, reads, writes, ingests, versions, explanations."""

@@ -1,1 +1,1 @@
-"""Tables by name in a Spark session: the views that stand for them and follow the lake."""
+"""Tables by name in a Spark session: the views that represent them and follow the lake."""

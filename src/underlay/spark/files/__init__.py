@@ -1,1 +1,1 @@
-"""The FileIndex of a version: which files Spark reads, how, on which hosts, and the guards in between."""
+"""A version's FileIndex: which files Spark reads, how, and on which hosts; and its guards."""

@@ -1,1 +1,1 @@
-"""Translates filters of Catalyst and of Python sources into predicates, and says which ones we may apply."""
+"""Converts Catalyst and data source filters to predicates, and refuses those that must not be applied."""

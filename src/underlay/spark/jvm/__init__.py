@@ -1,1 +1,1 @@
-"""Calls into the JVM and back: the gateway, proxies, plan nodes, Hadoop paths and settings."""
+"""Calls to and from the JVM: the gateway, proxies, plan nodes, Hadoop paths and settings."""

@@ -1,1 +1,1 @@
-"""Rows that Spark's own Parquet writer writes, and that the table adopts as its files."""
+"""Adopts files that Spark's own Parquet writer wrote."""

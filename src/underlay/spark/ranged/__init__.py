@@ -1,1 +1,1 @@
-"""The ranged reader, for versions that Spark's own Parquet reader cannot read."""
+"""The ranged reader, for versions that Spark's Parquet reader cannot read correctly."""

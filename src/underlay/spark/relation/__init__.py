@@ -1,1 +1,1 @@
-"""A version as a DataFrame that Spark's own Parquet reader reads."""
+"""A version as a DataFrame that Spark's Parquet reader reads."""

@@ -1,1 +1,1 @@
-"""The Python data source `underlay`: options, reads and writes, and how workers report commits to the driver."""
+"""The Python data source `underlay`: options, reads, writes, and messages to the driver."""

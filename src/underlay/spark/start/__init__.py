@@ -1,1 +1,1 @@
-"""Starting Spark: whether PySpark is installed, which Java and session to use, which lakes a session knows."""
+"""Starting Spark: finding PySpark and Java, the session, and the lakes that a session knows."""

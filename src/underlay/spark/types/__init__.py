@@ -1,1 +1,1 @@
-"""Maps the types of tables, Arrow and Spark to each other, and converts rows."""
+"""Maps types and rows between tables, Arrow and Spark."""

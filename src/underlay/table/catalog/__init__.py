@@ -1,1 +1,1 @@
-"""Which tables a lake has, how they are created, renamed and dropped, and how one is opened."""
+"""Which tables a lake has; creates, renames, drops and opens them."""

@@ -1,1 +1,1 @@
-"""Transactions: conflicts and their rules, the commit itself, and what it tidies on its way."""
+"""Transactions: the commit, conflicts and their rules, and housekeeping on the way."""

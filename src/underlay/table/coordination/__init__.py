@@ -1,1 +1,1 @@
-"""Jobs, leases and upload intents: objects that processes keep alive so that others leave their work alone."""
+"""Jobs, leases and upload intents: objects that processes renew so that others leave their work alone."""

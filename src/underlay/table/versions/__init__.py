@@ -1,1 +1,1 @@
-"""The chain of versions: how one is published, followed and read, and what the process around it gives."""
+"""The chain of versions: publishing, following and reading them."""

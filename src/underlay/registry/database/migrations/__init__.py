@@ -1,1 +1,1 @@
-"""The registry's schema, one step for each release that changed it. `registry.database.migration` runs them."""
+"""The registry's schema, one migration per release that changed it. `registry.database.migration` runs them."""

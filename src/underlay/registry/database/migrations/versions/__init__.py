@@ -1,1 +1,1 @@
-"""Alembic's revisions. A released one never changes."""
+"""Alembic revisions. A released revision never changes."""

@@ -1,13 +1,10 @@
-"""`underlay tables` and `underlay show`: what a lake has, and what a table is."""
+"""`underlay show`, and tables and versions described for people and for programs."""
 
 from __future__ import annotations
 
-from underlay.api.info import Version, describe
-from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.cli.common.lake_choice import show_place
-from underlay.cli.common.output import print_json, print_table, printable, say, show_bytes, show_count
-from underlay.errors import Damaged
+from underlay.api.info import Version, describe
+from underlay.cli.common.output import print_json, print_table, printable, show_bytes, show_count
 from underlay.index.root import Definition
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.partitioning.transform import bind_partition, write_transform
@@ -15,57 +12,12 @@ from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 
 
-def list_tables(lake: Lake, *, long: bool, json: bool) -> None:
-    """The tables by name: one request, and some more for each with `long`."""
-    found = lake.tables()
-    if not found and not json:
-        say(f'{show_place(lake.url)}: no tables yet. Make one with "underlay create".')
-        return
-    if not long:
-        if json:
-            for table in found:
-                print_json({"name": table.name, "folder": table.folder, "revision": table.revision})
-        else:
-            print_table(("table",), [(table.name,) for table in found])
-        return
-    facts = [(table, _newest_or_damage(lake, table.name)) for table in found]
-    if json:
-        for table, version in facts:
-            known = version_json(version) if isinstance(version, Version) else {"damage": str(version)}
-            print_json({"name": table.name, "folder": table.folder, "revision": table.revision, **known})
-    else:
-        print_table(
-            ("table", "version", "committed", "rows", "files", "size"),
-            [_long_row(table.name, one) for table, one in facts],
-        )
-    damages = [one for _, one in facts if isinstance(one, Damaged)]
-    for damage in damages[1:]:
-        say(f"note: {damage}")
-    if damages:
-        raise damages[0]
-
-
-def _newest_or_damage(lake: Lake, name: str) -> Version | Damaged:
-    """One table's damage is no reason not to list the others."""
-    try:
-        return _newest(lake.table(name))
-    except Damaged as damage:
-        return damage
-
-
-def _long_row(name: str, found: Version | Damaged) -> tuple[object, ...]:
-    if isinstance(found, Damaged):
-        return name, "damaged", "", "", "", ""
-    committed = f"{found.committed:%Y-%m-%d %H:%M:%S}"
-    return name, found.version, committed, found.row_count, found.file_count, show_bytes(found.data_bytes)
-
-
 def show_table(table: Table, *, json: bool) -> None:
     """Columns, how files are laid out, and what this version has."""
     if json:
         print_json(as_json(table))
         return
-    facts, definition, schema = _newest(table), table.definition, from_record(table.definition.schema)
+    facts, definition, schema = newest_of(table), table.definition, from_record(table.definition.schema)
     print(f"{table.name}, version {facts.version} of {facts.committed:%Y-%m-%d %H:%M:%S} UTC")
     if definition.comment:
         print(printable(definition.comment))
@@ -100,7 +52,7 @@ def as_json(table: Table) -> dict[str, object]:
     return {
         "name": table.name,
         "revision": table.revision,
-        **version_json(_newest(table)),
+        **version_json(newest_of(table)),
         "columns": [
             {
                 "id": field.id,
@@ -140,7 +92,8 @@ def show_size(version: Version) -> str:
     return f"{show_count(version.row_count, 'row')} in {show_count(version.file_count, 'file')}"
 
 
-def _newest(table: Table) -> Version:
+def newest_of(table: Table) -> Version:
+    """The newest version of a table."""
     return describe(table.snapshot().root)
 
 

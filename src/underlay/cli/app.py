@@ -1,0 +1,172 @@
+"""The commands together, and the only place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from contextlib import suppress
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from underlay import __version__
+from underlay.cli.common.lake_choice import finish_registries
+from underlay.cli.common.output import say
+from underlay.cli.ingest import commands as ingest
+from underlay.cli.main import drop_output
+from underlay.cli.maintenance import commands as maintenance
+from underlay.cli.pm.commands import app as pm
+from underlay.cli.registry.commands import app as registry
+from underlay.cli.rows import commands as rows
+from underlay.cli.tables import lake_commands as lake
+from underlay.cli.tables import table_commands as table
+from underlay.errors import Unavailable, UnderlayError, exit_code
+
+_REGISTRY_SECONDS = 5.0
+"""How long a command that wrote waits at its end for the registry to catch up."""
+
+
+class _Notes(logging.Handler):
+    """Prints the library's warnings about the registry as notes on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one."""
+        say(f"note: {record.getMessage()}")
+
+
+_NOTES = _Notes()
+
+
+class _Commands(TyperGroup):
+    """The group of all commands. A reader that closes the pipe early, as `head` does, is not an error."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # click's Context, private in Typer
+        """Accept `--debug` after the command too."""
+        own = args[: args.index("--")] if "--" in args else args
+        if "--debug" in own:
+            args = ["--debug", *(text for text in own if text != "--debug"), *args[len(own) :]]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # click's Context, private in Typer
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            drop_output()
+            raise typer.Exit(0) from None
+        except typer.Exit:
+            raise
+        except Exception:  # any fault: shown as it is, then passed on to become a message
+            if ctx.params["debug"]:
+                traceback.print_exc()
+            raise
+
+
+class _SqlCommand(TyperCommand):
+    """`underlay sql`, which takes a query that begins with a comment (`-- …`) for a query, not for an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # click's Context, private in Typer
+        takes_value = {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
+        for at, text in enumerate(args):
+            is_value = at > 0 and args[at - 1] in takes_value
+            if text == "--":
+                break
+            if text.startswith("--") and not is_value and any(map(str.isspace, text.partition("=")[0])):
+                args = [*args[:at], *args[at + 1 :], "--", text]
+                break
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="underlay",
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_VERBS = (
+    lake.init,
+    table.create,
+    ingest.ingest,
+    rows.append,
+    rows.register,
+    lake.tables,
+    table.show,
+    rows.scan,
+    rows.sql,
+    rows.plan,
+    table.history,
+    table.tag,
+    table.rollback,
+    lake.revisions,
+    lake.rename,
+    lake.drop,
+    maintenance.verify,
+    maintenance.jobs,
+    maintenance.leases,
+)
+"""In the order in which help lists them."""
+for _verb in _VERBS:
+    app.command(cls=_SqlCommand if _verb is rows.sql else None)(_verb)
+app.add_typer(registry, name="registry")
+app.add_typer(pm, name="pm")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"underlay {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", envvar="UNDERLAY_DEBUG", help="Show a traceback when something fails. Default: no."),
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """The metadata layer under Parquet: tables of Parquet files, and queries that read only what they need.
+
+    \b
+    Examples:
+      underlay init data/lake
+      underlay create taxi.trips --from trips.csv
+      underlay append taxi.trips trips.csv
+      underlay sql "select count(*) from taxi.trips"
+    """
+
+
+def run_command() -> None:
+    """Run the command that the arguments name. Exit codes are those of `errors.EXIT_CODES`, 1 for a check that found
+    something, and 130 after Ctrl-C."""
+    logging.getLogger("underlay.registry").addHandler(_NOTES)
+    try:
+        try:
+            app(prog_name="underlay")
+        finally:
+            with suppress(KeyboardInterrupt):
+                finish_registries(_REGISTRY_SECONDS)
+    except UnderlayError as error:
+        _fail(str(error), exit_code(error))
+    except OSError as error:
+        drop_output()
+        _fail(str(Unavailable(error.strerror or str(error), place=error.filename)), exit_code(Unavailable("")))
+    except Exception as error:  # noqa: BLE001  # the last resort: anything that gets here is our bug
+        _fail(
+            f"this is a bug in Underlay: {type(error).__name__}: {error}\n"
+            'Please report it with what "underlay --debug …" prints.',
+            exit_code(UnderlayError("")),
+        )
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"error: {message.rstrip()}", file=sys.stderr)
+    sys.exit(code)
