@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.index.entry import ColumnEntry, Flag
@@ -66,7 +66,6 @@ def by_number(file: WrittenFile, schema: TableSchema) -> tuple[ColumnEntry, ...]
     return written_columns(file.footer, layout, schema, file.nan_free)
 
 
-@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_numbers_one_by_one_are_those_read_with_arrays(data: st.DataObject):
     names = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=6, unique=True))

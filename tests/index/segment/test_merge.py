@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.index.segment_examples import file_entry, schema_of
@@ -21,7 +21,6 @@ def merged(inputs: list[MergeInput], schema: TableSchema) -> list[FileEntry]:
     return Segment.open(ref, lambda ranges: [memoryview(data)[a:b] for a, b in ranges], "m").entries()
 
 
-@settings(max_examples=40, deadline=None)
 @given(worlds(), st.data())
 def test_a_merge_is_what_writing_the_kept_entries_would_be(world: World, data: st.DataObject):
     inputs, expected = [], []

@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.parquet.bulk.own import _LEARNT, MAX_FORMS, FormedTree, parse_own
@@ -64,7 +64,6 @@ def test_the_third_footer_of_a_form_is_read_by_it():
     assert [is_formed(assert_read_as_without_form(one)) for one in data] == [False, False, True, True]
 
 
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_footer_is_read_as_without_its_form(data: st.DataObject):
     names = data.draw(st.sampled_from([("a", "b", "c", "d"), ("long", "b", "c", "d")]))
