@@ -5,6 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import World, stored, worlds
 from underlay.index.deletion_vectors import pack
@@ -21,6 +22,7 @@ def merged(inputs: list[MergeInput], schema: TableSchema) -> list[FileEntry]:
     return Segment.open(ref, lambda ranges: [memoryview(data)[a:b] for a, b in ranges], "m").entries()
 
 
+@costly
 @given(worlds(), st.data())
 def test_a_merge_is_what_writing_the_kept_entries_would_be(world: World, data: st.DataObject):
     inputs, expected = [], []

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from underlay.parquet.bulk.own import _LEARNT, MAX_FORMS, FormedTree, parse_own
 from underlay.parquet.footer.chunks import CHUNKS, META
 from underlay.parquet.footer.footer import Footer
@@ -64,6 +65,7 @@ def test_the_third_footer_of_a_form_is_read_by_it():
     assert [is_formed(assert_read_as_without_form(one)) for one in data] == [False, False, True, True]
 
 
+@costly
 @given(data=st.data())
 def test_any_footer_is_read_as_without_its_form(data: st.DataObject):
     names = data.draw(st.sampled_from([("a", "b", "c", "d"), ("long", "b", "c", "d")]))
