@@ -30,19 +30,20 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	$(BIN)/python -m underlay.cli.demo
 
+GATE   := not own_jvm and not storm
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 test: setup
-	$(PYTEST) -m "not own_jvm"
+	$(PYTEST) -m "$(GATE)"
 
 test-all: setup
 	UNDERLAY_TESTS=all $(PYTEST)
 
 SINCE ?= main
 test-changed: setup
-	$(BIN)/python -m tests.changed --since $(SINCE) -n 2 --dist loadscope --no-loadscope-reorder -m "not own_jvm"
+	$(BIN)/python -m tests.changed --since $(SINCE) -n 2 --dist loadscope --no-loadscope-reorder -m "$(GATE)"
 
 durations: setup
-	$(PYTEST) -m "not own_jvm" --record-durations tests/durations.json
+	$(PYTEST) -m "$(GATE)" --record-durations tests/durations.json
 
 lint: setup
 	$(BIN)/ruff check

@@ -121,12 +121,14 @@ def broken_by(changed: Iterable[Path], users: dict[Use, set[Use]], root: Path = 
     return {use.file: reasons[use] for use in tests if use.file.exists()}
 
 
-def changed_files(since: str | None) -> list[Path]:
+def changed_files(since: str) -> list[Path]:
     """What is not committed, and what was committed since this branch left `since`."""
-    names = _git("ls-files", "--others", "--exclude-standard", "--modified", "--deleted")
-    names += _git("diff", "--name-only", "--cached")
-    if since is not None:
-        names += _git("diff", "--name-only", _git("merge-base", since, "HEAD")[0], "HEAD")
+    try:
+        (base,) = _git("merge-base", since, "HEAD")
+    except subprocess.CalledProcessError:
+        sys.exit(f"Git knows no {since} that this branch left. Name another: make test-changed SINCE=origin/main")
+    names = _git("diff", "--name-only", "--no-renames", base)
+    names += _git("ls-files", "--others", "--exclude-standard")
     return [ROOT / name for name in sorted(set(names))]
 
 
