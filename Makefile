@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster lint bench fuzz lock clean
+.PHONY: help setup demo test test-all test-changed durations lint bench fuzz lock clean
 
 help:
 	@echo "make demo    set up, then ingest months of taxi trips on Spark, once and again, and ask about them"
-	@echo "make test    set up, then run every test"
-	@echo "make test-cluster  the tests of Spark once more, on a standalone cluster that they start"
+	@echo "make test    set up, then run the tests that every push must pass, in minutes"
+	@echo "make test-all      all of them: clusters, killed drivers, Spark Connect, storms at full size"
+	@echo "make test-changed  what the changes since main can break, by the import graph"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   measure against pyarrow, delta-rs, DuckLake and PyIceberg, write bench/out/*.json"
 	@echo "make fuzz    a longer random-mutation run (FUZZ_SECONDS=300)"
@@ -29,11 +30,20 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	$(BIN)/python -m underlay.cli.demo
 
+GATE   := not own_jvm and not storm
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+	$(PYTEST) -m "$(GATE)"
 
-test-cluster: setup
-	$(BIN)/python -m pytest tests/sessions/suite.py
+test-all: setup
+	UNDERLAY_TESTS=all $(PYTEST)
+
+SINCE ?= main
+test-changed: setup
+	$(BIN)/python -m tests.changed --since $(SINCE) -n 2 --dist loadscope --no-loadscope-reorder -m "$(GATE)"
+
+durations: setup
+	$(PYTEST) -m "$(GATE)" --record-durations tests/durations.json
 
 lint: setup
 	$(BIN)/ruff check

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import genuine
+from tests import durations, gate, genuine
 from tests.registry.servers import postgres as postgres
 from tests.registry.servers import registry_url as registry_url
 from tests.store.servers import moto as moto
@@ -18,10 +18,7 @@ from tests.store.servers import seaweedfs as seaweedfs
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
-settings.register_profile("underlay", deadline=None)  # machines are noisy: no test asserts on time
-settings.load_profile("underlay")
 SPARK = "tests/spark/"
-SESSIONS = "tests/sessions/"
 ANSWER_SECONDS = 60.0
 
 
@@ -37,17 +34,46 @@ def fixtures() -> Path:
     return genuine.fixtures()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-durations", type=Path, metavar="FILE", help="Write how long each test file took.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    target = config.getoption("--record-durations")
+    if target is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(durations.Recorder(target))
+
+
+def pytest_report_header() -> str:
+    return gate.described()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(gate.described())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on Spark come first: they take longest, and stay in one process, or start one of their own."""
-    items.sort(key=lambda item: (not item.nodeid.startswith(SPARK), not item.nodeid.startswith(SESSIONS)))
+    """The longest first, so that no process is left with one alone."""
+    seconds = durations.known()
+    scopes = Counter()
+    for file in {item.nodeid.split("::", 1)[0] for item in items}:
+        scopes[scope_of(file)] += seconds.get(file, durations.LEAST_SECONDS)
+    items.sort(key=lambda item: -scopes[scope_of(item.nodeid)])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Processes share the tests file by file; all on Spark are one, so that there is one session."""
     return FilesScheduling(config, log)
 
 
 class FilesScheduling(LoadScopeScheduling):
+    """Processes share the tests file by file; all on Spark are one, so that there is one session."""
+
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith(SPARK) else nodeid.split("::", 1)[0]
+        return scope_of(nodeid)
+
+
+def scope_of(nodeid: str) -> str:
+    """What one process runs as a whole."""
+    return "spark" if nodeid.startswith(SPARK) else nodeid.split("::", 1)[0]

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.cache.memory import MemoryCache
@@ -171,7 +171,6 @@ def test_a_load_may_ask_for_another_key() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 40)), max_size=40))
-@settings(max_examples=50)
 def test_the_bound_holds_and_sizes_add_up(asked: list[tuple[str, int]]) -> None:
     cache = MemoryCache(60)
     kept: dict[str, int] = {}

@@ -3,29 +3,50 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 import underlay
+from tests.contract.chaos import ChaoticRegistry
 from tests.contract.worlds import World
+from tests.gate import SEED, sized
+from tests.registry.far import far_store
 from underlay.store import open_store
 
-WORLDS = ["local", "memory", "s3", "local-sqlite", "s3-sqlite", "local-postgres", "s3-postgres"]
-"""A store, and a registry if it has one."""
+WORLDS = ["local", "memory", "s3", "far-chaos"]
+"""A store, and a registry if it has one. One that misleads stands for all: no answer may depend on a registry."""
+REGISTRIES = ["local-sqlite", "s3-sqlite", "local-postgres", "s3-postgres"]
+"""Those that there are: for every test in `make test-all`."""
 
 
-@pytest.fixture(params=WORLDS)
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "with_postgres: runs on S3 with a registry in PostgreSQL too")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "world" in metafunc.fixturenames:
+        is_marked = metafunc.definition.get_closest_marker("with_postgres")
+        own = ["s3-postgres"] if is_marked else []
+        metafunc.parametrize("world", [*WORLDS, *sized(own, REGISTRIES)], indirect=True)
+
+
+@pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """An empty lake on each kind of store, with each kind of registry."""
+    """An empty lake on each kind of store, and with each kind of registry."""
     kind, _, registry = request.param.partition("-")
     if kind == "local":
         store = open_store(tmp_path / "lake")
     elif kind == "memory":
         store = open_store(f"memory://{os.urandom(6).hex()}")
+    elif kind == "far":
+        store = far_store()
     else:
         store = request.getfixturevalue("seaweedfs").open()
-    url = "none"
-    if registry == "sqlite":
+    url: str | ChaoticRegistry = "none"
+    if registry == "chaos":
+        url = ChaoticRegistry(crc32(f"{SEED} {request.node.name}".encode()))
+    elif registry == "sqlite":
         url = f"sqlite:///{tmp_path / 'registry.sqlite'}"
     elif registry == "postgres":
         url = request.getfixturevalue("postgres").create_database()

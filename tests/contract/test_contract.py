@@ -30,6 +30,7 @@ def test_a_new_table_is_empty_and_has_its_columns(world):
     assert table.plan(where="id = 1").count() == 0
 
 
+@pytest.mark.with_postgres
 def test_rows_come_back_in_order_also_to_another_process(world):
     table = world.create(SCHEMA)
     appended = table.append(ROWS)
@@ -117,6 +118,7 @@ def test_a_scan_is_a_stream_for_others(world):
     assert pa.RecordBatchReader.from_stream(table.scan()).read_all().num_rows == 4
 
 
+@pytest.mark.with_postgres
 def test_older_versions_are_read_by_number_time_and_tag(world):
     table = world.create(SCHEMA)
     table.append(ROWS)
@@ -148,6 +150,7 @@ def test_an_older_version_is_not_written(world):
     assert table.version == 1
 
 
+@pytest.mark.with_postgres
 def test_a_rollback_is_a_new_version_with_the_old_rows(world):
     table = world.create(SCHEMA)
     table.append(ROWS)
@@ -190,6 +193,7 @@ def test_comments_stay_and_do_not_touch_rows(world):
     assert ids(table) == [3, 1, 2, 4]
 
 
+@pytest.mark.with_postgres
 def test_a_token_adds_rows_once(world):
     table = world.create(SCHEMA)
     first = table.append(ROWS, token="day 1")
@@ -199,6 +203,7 @@ def test_a_token_adds_rows_once(world):
     assert table.append(ROWS, token="day 2").row_count == 4
 
 
+@pytest.mark.with_postgres
 def test_a_table_is_renamed_with_its_rows(world):
     table = world.create(SCHEMA)
     table.append(ROWS)
@@ -209,6 +214,7 @@ def test_a_table_is_renamed_with_its_rows(world):
         world.again().table("shop.sales")
 
 
+@pytest.mark.with_postgres
 def test_a_dropped_table_is_gone_and_its_name_is_free(world):
     table = world.create(SCHEMA)
     table.append(ROWS)
@@ -226,6 +232,7 @@ def test_a_name_is_given_once(world):
             world.create(SCHEMA, name)
 
 
+@pytest.mark.with_postgres
 def test_registered_files_are_part_of_the_table(world):
     table = world.create(SCHEMA)
     table.append(ROWS)
@@ -256,6 +263,7 @@ def test_a_file_is_registered_once(world):
     assert (table.version, table.count()) == (1, 2)
 
 
+@pytest.mark.with_postgres
 def test_deleted_rows_are_left_out_everywhere(world):
     table = world.create(SCHEMA, block_rows=2)
     table.append(ROWS)
@@ -278,6 +286,7 @@ def test_a_file_whose_rows_are_all_deleted_gives_none(world):
     assert table.plan().minimum("id") in (None, pa.scalar(None, pa.int64()))
 
 
+@pytest.mark.with_postgres
 def test_many_appends_are_folded_and_read_the_same(world):
     table = world.create(SCHEMA)
     for number in range(12):

@@ -39,6 +39,7 @@ def test_rows_without_an_added_column_get_its_default(world):
     assert {row["c"] for row in rows(table)} == {"none"}
 
 
+@pytest.mark.with_postgres
 def test_a_column_dropped_and_added_again_is_another(world):
     table = world.create("id int, c bigint")
     table.append(pa.table({"id": pa.array([1], pa.int32()), "c": [9]}))

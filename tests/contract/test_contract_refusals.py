@@ -205,6 +205,7 @@ def test_a_flipped_byte_of_a_page_is_found(world, table):
         world.again().table("shop.sales").scan(["id"]).to_arrow()
 
 
+@pytest.mark.with_postgres
 def test_a_damaged_root_is_named_and_older_versions_are_read(world, table):
     table.append(ROWS)
     key = world.keys(".root")[-1]

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from tests.contract.kinds import FLOATING, IN_SECONDS, KINDS, TEXTUAL, Kind
 from tests.contract.oracle import answer
 from tests.contract.worlds import World, add_column, delete_positions
+from tests.gate import sized
 from underlay import col
 from underlay.prune import Predicate
 from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.convert.default import format_default
 from underlay.store import open_store
 
-EXAMPLES = int(os.environ.get("UNDERLAY_FUZZ_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("UNDERLAY_FUZZ_EXAMPLES", sized("40", "200")))
 SHRINKS = "UNDERLAY_FUZZ_SHRINK" in os.environ
 """Making a failing case smaller takes minutes."""
 CONDITIONS = 6
@@ -210,7 +211,6 @@ def test_a_pruned_scan_finds_what_a_full_one_finds():
 
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if SHRINKS else [])],
     )

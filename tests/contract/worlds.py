@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 import underlay
+from tests.contract.chaos import ChaoticRegistry
 from underlay.errors import Damaged, NotFound
 from underlay.index.operation import Operation
 from underlay.index.root import Definition
@@ -25,7 +26,7 @@ from underlay.table.versions.environment import wait_for_background
 class World:
     """A lake that a test works with. `store` is where its objects lie."""
 
-    def __init__(self, store: Store, registry: str = "none") -> None:
+    def __init__(self, store: Store, registry: str | ChaoticRegistry = "none") -> None:
         self.store = store
         self.registry = registry
         self._lakes: list[underlay.Lake] = []
@@ -33,7 +34,10 @@ class World:
 
     def again(self) -> underlay.Lake:
         """The same lake as another process sees it, with nothing in memory."""
-        lake = underlay.connect(self.store, registry=self.registry)
+        if isinstance(self.registry, str):
+            lake = underlay.connect(self.store, registry=self.registry)
+        else:
+            lake = underlay.Lake(self.store, registry=self.registry)
         self._lakes.append(lake)
         return lake
 

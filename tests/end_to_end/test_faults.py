@@ -13,6 +13,7 @@ import pytest
 
 import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, copy, ids, memory, quick, rows
+from tests.gate import every_third, some
 from tests.table.checker import Checker
 from underlay.errors import CommitUnknown, TableExists, TableNotFound, UnderlayError
 from underlay.store import Store
@@ -115,9 +116,9 @@ def attempt(work: Work, store: Store) -> BaseException | None:
 def failing(make_store: Callable[[], Store], fault: Fault) -> Iterator[FaultyStore]:
     """A store for each request that the fault may hit; an own refusal differs from a lost response for creates only."""
     if fault is not Fault.OWN_REFUSAL:
-        yield from at_every_request(make_store, [fault])
+        yield from at_every_request(make_store, [fault], **every_third())
         return
-    for number in count():
+    for number in count(*every_third().values()):
         store = FaultyStore(make_store(), on(StoreMethod.CREATE, fault, skip=number))
         yield store
         if store.fault_count == 0:
@@ -178,7 +179,7 @@ def test_a_commit_that_lands_late_adds_its_rows_once(is_early: bool):
     Checker(store.inner).check()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", some(range(12), 3))
 def test_appends_that_are_tried_until_they_succeed_add_their_rows_once(seed: int):
     """One request in twenty goes wrong, and some writes land long after they were given up."""
     store = FaultyStore(copy(template()), seeded(seed, 1 / 20, [*FAULTS[:3], Fault.LATE]))

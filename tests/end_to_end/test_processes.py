@@ -14,11 +14,12 @@ import pytest
 import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, as_new_process, data_keys, ids, named_keys
 from tests.end_to_end.writer import Writers
+from tests.gate import sized
 from tests.table.checker import Checker
 from underlay.store.local import LocalStore
 
-PROCESSES, APPENDS = 8, 50
-KILLS = 15
+PROCESSES, APPENDS = sized((8, 10), (8, 50))
+KILLS = sized(5, 15)
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def writers(store: LocalStore) -> Iterator[Writers]:
         yield found
 
 
-def test_eight_processes_append_fifty_times_each(store: LocalStore, writers: Writers):
+def test_eight_processes_append_at_once(store: LocalStore, writers: Writers):
     for number in range(PROCESSES):
         writers.write(1_000 * number, APPENDS)
     told, failed = writers.rest()

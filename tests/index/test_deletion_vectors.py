@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -40,7 +40,6 @@ def use(data: bytes) -> None:
 
 
 @given(positions_sets)
-@settings(max_examples=60)
 def test_positions_come_back_ascending(positions: set[int]) -> None:
     data = deletes.pack(positions)
     assert deletes.unpack(data).tolist() == sorted(positions)
@@ -48,7 +47,6 @@ def test_positions_come_back_ascending(positions: set[int]) -> None:
 
 
 @given(positions_sets, positions_sets)
-@settings(max_examples=60)
 def test_set_operations_are_those_of_sets(a: set[int], b: set[int]) -> None:
     packed_a, packed_b = deletes.pack(a), deletes.pack(b)
     assert deletes.union(packed_a, packed_b) == deletes.pack(a | b)
@@ -63,7 +61,6 @@ def test_nothing_is_the_empty_vector() -> None:
 
 
 @given(positions_sets, st.sets(st.integers(1, 300_000), max_size=20))
-@settings(max_examples=60)
 def test_counts_in_blocks_are_those_of_a_loop(positions: set[int], begins: set[int]) -> None:
     edges = [0, *sorted(begins)]
     expected = [sum(a <= p < b for p in positions) for a, b in zip(edges, [*edges[1:], deletes.MAX_ROWS], strict=True)]
@@ -71,7 +68,6 @@ def test_counts_in_blocks_are_those_of_a_loop(positions: set[int], begins: set[i
 
 
 @given(positions_sets, st.integers(0, 100_000), st.integers(0, 1000))
-@settings(max_examples=60)
 def test_keep_mask_is_false_exactly_at_deleted_rows(positions: set[int], begin: int, length: int) -> None:
     mask = deletes.keep_mask(deletes.pack(positions), begin, begin + length)
     assert mask.tolist() == [row not in positions for row in range(begin, begin + length)]
@@ -127,7 +123,6 @@ def test_every_changed_byte_is_malformed_or_another_proper_set(positions: range)
 
 
 @given(st.binary(max_size=64), st.sampled_from([b"", b"\x3a\x30\0\0", b"\x3b\x30\0\0", b"\x3b\x30\x04\0"]))
-@settings(max_examples=200)
 def test_any_bytes_are_malformed_or_a_set(rest: bytes, cookie: bytes) -> None:
     try:
         deletes.unpack(cookie + rest)

@@ -3,8 +3,9 @@
 python -m tests.ingest.run_process race URL FOLDER    ingests in small batches, and prints how many rows came of it
 python -m tests.ingest.run_process stop URL FOLDER    stops (SIGSTOP) before it commits rows, and prints the same then
 python -m tests.ingest.run_process die URL FOLDER     ingests into one lake after another, killed (SIGKILL) at the first
-                                                      request of the lake's store, at the second and so on; after each,
-                                                      another process ingests at once, and prints what it finds
+                                                      request of the lake's store, at the second and so on (at every
+                                                      third, unless all tests are run); after each, another process
+                                                      ingests at once, and prints what it finds
 python -m tests.ingest.run_process much URL FOLDER    prints how many rows came, and by how many bytes the process grew
 """
 
@@ -20,6 +21,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from tests.gate import every_third
 from tests.ingest.lakes import COLUMNS, NAME, ids, lake_at, rejected
 from underlay.ingest.run.ingest import ingest
 from underlay.ingest.run.summary import Summary
@@ -85,10 +87,10 @@ def stop(url: str, folder: str) -> None:
 
 def die(url: str, folder: str) -> None:
     pa.array([0])  # or each child would load pandas, for which Arrow looks when it first meets a list
-    number = 0
-    ended = -signal.SIGKILL
+    part = every_third()
+    number, ended = part["begin"] + 1 - part["step"], -signal.SIGKILL
     while ended == -signal.SIGKILL:
-        number += 1
+        number += part["step"]
         place = f"{url}/{number}"
         ended = in_child(lambda place=place, number=number: ingest_until(place, folder, number))
         assert in_child(lambda place=place: ingest_again(place, folder)) == 0

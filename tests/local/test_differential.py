@@ -9,6 +9,8 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.gate import costly
+
 from .lakes import Judge, SmallLake
 
 START = datetime(2020, 1, 1)
@@ -101,8 +103,7 @@ CONDITIONS = st.recursive(
 
 
 @settings(
-    max_examples=25,
-    deadline=None,
+    costly,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.gate import costly
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import TYPES, World, obvious_plan, predicates, worlds
 from underlay.index.root import SegmentRef
@@ -19,7 +20,7 @@ def ref_of(ids: list[int | None], schema: TableSchema = SCHEMA) -> SegmentRef:
     return write_segment([file_entry("a", schema, {"id": [ids]})], schema, segment_id="s", bounded_fields=[1, 2])[1]
 
 
-@settings(max_examples=40, deadline=None)
+@costly
 @given(worlds(), predicates())
 def test_a_segment_with_a_block_that_may_match_survives(world: World, predicate: Predicate):
     fields = range(1, len(TYPES) + 1)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.gate import costly
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import World, obvious_plan, predicates, stored, worlds
 from underlay.errors import BadPredicate, UnknownColumn
@@ -26,14 +27,14 @@ def found(plan: BlockPlan) -> dict[tuple[int, int, int], bool]:
     return dict(zip(keys, plan.must.tolist(), strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@costly
 @given(worlds(), predicates())
 def test_a_plan_is_that_of_the_obvious_planner(world: World, predicate: Predicate):
     plan = make_plan(world.parts(), world.schema, predicate)
     assert found(plan) == obvious_plan(world, predicate)
 
 
-@settings(max_examples=40, deadline=None)
+@costly
 @given(worlds(), predicates())
 def test_files_that_match_in_full_are_as_the_obvious_planner_has_them(world: World, predicate: Predicate):
     few, choice._FEW_BLOCKS = choice._FEW_BLOCKS, -1

@@ -9,11 +9,11 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.gate import sized
 from tests.pm.examples import block, sidecar_bytes, version
 from underlay.errors import Busy, InvalidRequest, NotFound, Truncated, Unavailable
 from underlay.pm.file import SidecarWriter, create_sidecar, read_sidecar
@@ -207,8 +207,8 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
 
-def test_readers_pin_any_of_two_thousand_versions_while_a_writer_appends(path: Path):
-    versions = 2000
+def test_readers_pin_any_version_while_a_writer_appends(path: Path):
+    versions = sized(500, 2000)
     readers = [start(READER, path, versions, seed) for seed in range(3)]
     for reader in readers:
         assert reader.stdout is not None
@@ -225,13 +225,10 @@ def test_readers_pin_any_of_two_thousand_versions_while_a_writer_appends(path: P
 def test_a_killed_writer_leaves_every_committed_version_readable(path: Path):
     pick = random.Random(20)
     committed = 0
-    for _ in range(12):
+    for _ in range(sized(4, 12)):
         with start(WRITER, path, 100_000) as writer:
             assert writer.stdout is not None
-            seen = [int(writer.stdout.readline())]
-            deadline = time.monotonic() + pick.random() * 0.15
-            while time.monotonic() < deadline:
-                seen.append(int(writer.stdout.readline()))
+            seen = [int(writer.stdout.readline()) for _ in range(pick.randrange(2, 100))]
             writer.send_signal(signal.SIGKILL)
             seen += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
         newest = read_sidecar(path)
@@ -241,7 +238,7 @@ def test_a_killed_writer_leaves_every_committed_version_readable(path: Path):
         for wanted in {0, 1, number // 2, seen[-1]}:
             assert read_sidecar(path, parquet_size=708 + 1000 * wanted).parquet_size == 708 + 1000 * wanted
         committed = number
-    assert committed > 12
+    assert committed > sized(4, 12)
 
 
 def test_junk_left_between_the_tail_and_its_publication_is_harmless(path: Path):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from underlay.prune import AmbiguousIntegers, ColumnBounds, evaluate, normalise
 
 from .kinds import BY_NAME, KINDS
@@ -36,7 +37,6 @@ def row_key(kind, value):
 
 
 @kinds
-@settings(max_examples=60, deadline=None)
 @given(seed=seeds, loose=st.booleans(), tree=st.booleans())
 def test_dropped_and_full_blocks_are_what_every_engine_finds(kind, seed, loose, tree):
     world = build_world(random.Random(seed), kind, loose=loose, tree=tree)
@@ -48,7 +48,6 @@ def test_dropped_and_full_blocks_are_what_every_engine_finds(kind, seed, loose, 
 
 
 @kinds
-@settings(max_examples=60, deadline=None)
 @given(seed=seeds)
 def test_the_evaluator_agrees_with_the_reference_on_every_block(kind, seed):
     world = build_world(random.Random(seed), kind)
@@ -63,7 +62,7 @@ def test_the_evaluator_agrees_with_the_reference_on_every_block(kind, seed):
 
 
 @kinds
-@settings(max_examples=20, deadline=None)
+@costly
 @given(seed=seeds)
 def test_a_normalised_predicate_answers_every_row_alike(kind, seed):
     world = build_world(random.Random(seed), kind, loose=True, tree=True)
@@ -74,7 +73,6 @@ def test_a_normalised_predicate_answers_every_row_alike(kind, seed):
             assert answers[0] == answers[1], (str(world.predicate), str(normal), value)
 
 
-@settings(max_examples=200, deadline=None)
 @given(seed=seeds, bits=st.sampled_from([32, 64]), signed=st.booleans())
 def test_integers_of_unknown_sign_lose_no_row_whichever_they_were(seed, bits, signed):
     kind = BY_NAME[f"{'' if signed else 'u'}int{bits}"]
@@ -108,7 +106,7 @@ def test_a_fair_share_of_blocks_is_dropped_and_of_others_known_in_full(kind):
 
 
 @kinds
-@settings(max_examples=15, deadline=None)
+@costly
 @given(seed=seeds)
 def test_every_dropped_block_has_a_reason_and_is_counted(kind, seed):
     world = build_world(random.Random(seed), kind, loose=True, tree=True)

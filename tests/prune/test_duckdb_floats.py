@@ -50,10 +50,14 @@ def rows_of(type_):
 
 
 @types
-@pytest.mark.parametrize("where", [form for form in FORMS if form not in AT_MOST_NAN])
-def test_duckdb_over_a_dataset_answers_as_over_its_own_table(where, type_, database):
-    where = where.replace("::DOUBLE", f"::{type_}").replace("stored", f'"{type_}"')
-    assert answer(database, Pushed(rows_of(type_)), where) == answer(database, f'"{type_}"', where)
+def test_duckdb_over_a_dataset_answers_as_over_its_own_table(type_, database):
+    wrong = {}
+    for form in (form for form in FORMS if form not in AT_MOST_NAN):
+        where = form.replace("::DOUBLE", f"::{type_}").replace("stored", f'"{type_}"')
+        found, expected = answer(database, Pushed(rows_of(type_)), where), answer(database, f'"{type_}"', where)
+        if found != expected:
+            wrong[where] = (found, expected)
+    assert wrong == {}, "(found, expected)"
 
 
 @types

@@ -12,11 +12,12 @@ from psycopg import sql
 import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
 from tests.end_to_end.writer import Writers
+from tests.gate import sized
 from tests.registry.far import far_store, registry_of
 from tests.table.checker import Checker
 from underlay.store.local import LocalStore
 
-PROCESSES, APPENDS = 32, 20
+PROCESSES, APPENDS = sized((8, 10), (32, 20))
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_transactions_that_cannot_be_serialised_are_done_again(postgres):
     check_all_there(store, url, appenders.told, 40)
 
 
-def test_32_processes_append_twenty_times_each(tmp_path: Path, postgres):
+def test_many_processes_append_at_once(tmp_path: Path, postgres):
     url = postgres.create_database()
     store = LocalStore(tmp_path / "lake")
     underlay.connect(store).create_table(NAME, SCHEMA, key=["id"])

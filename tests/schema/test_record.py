@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.schema.examples import schemas
 from underlay.errors import InvalidRequest, Malformed
@@ -11,7 +11,6 @@ from underlay.schema.table_schema import TableSchema
 
 
 @given(schemas())
-@settings(max_examples=60)
 def test_a_schema_comes_back_from_its_record(schema: TableSchema):
     packed = msgspec.msgpack.encode(to_record(schema))
     assert from_record(msgspec.msgpack.decode(packed, type=SchemaRecord)) == schema

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.gate import sized
 from tests.sessions.run import check_on_cluster
 from tests.spark.s3a import S3A
 
-TESTS = ("test_cluster.py", "test_stream_cluster.py", "test_s3a.py")
+TESTS = sized(("tasks/test_clustering.py", "test_stream_cluster.py", "test_s3a.py"), ("",))
+"""Those that need a cluster, and in `make test-all` every test of Spark that can run on one."""
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.own_jvm
+@pytest.mark.timeout(3600)
 def test_rows_are_read_written_ingested_and_streamed_on_a_cluster_and_on_s3():
     check_on_cluster(*(f"tests/spark/{name}" for name in TESTS), environment={S3A: "true"})

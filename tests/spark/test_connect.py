@@ -82,6 +82,7 @@ spark.stop()
 """
 
 
+@pytest.mark.own_jvm
 @pytest.mark.local_only
 def test_tables_are_read_and_written_over_spark_connect(tmp_path: Path):
     """In a process of its own, which starts a server: a process has one kind of session."""

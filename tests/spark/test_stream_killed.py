@@ -13,7 +13,7 @@ from tests.spark.killed_stream import NAME, run_and_kill
 from tests.spark.streams import Feed, ids, run, sink_of
 from underlay.spark.api.data_source import register_source
 
-pytestmark = pytest.mark.local_only
+pytestmark = [pytest.mark.local_only, pytest.mark.own_jvm]
 
 
 def test_drivers_that_are_killed_around_a_commit_add_every_row_once(spark: SparkSession, tmp_path: Path):

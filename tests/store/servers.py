@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +31,9 @@ from underlay.store.store import Store
 BUCKET = "lake"
 ACCESS_KEY = "AKIDUNDERLAYTESTS"
 SECRET_KEY = "loopback-secret-of-the-tests"
-START_SECONDS = 180
+START_SECONDS = 600
+PORTS = (10_240, 32_000)
+"""Below those that the kernel gives to connections, which begin with 32,768 on Linux."""
 
 
 @dataclass(frozen=True)
@@ -58,31 +61,42 @@ class S3Server:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on. All are held until all are found, so no two are the same."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports that nobody listens on. All are held until all are found, so no two are the same.
+
+    None is of those that the kernel gives to connections: such a port may be taken before a server listens on it.
+    """
+    with ExitStack() as held:
+        found: list[int] = []
+        while len(found) < count:
+            each = held.enter_context(socket.socket())
+            port = random.SystemRandom().randrange(*PORTS)
+            with suppress(OSError):
+                each.bind(("127.0.0.1", port))
+                found.append(port)
+        return found
 
 
 @contextmanager
-def _running(command: list[str], log: Path, is_ready: Callable[[], bool]) -> Iterator[None]:
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=log.parent)
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while not is_ready():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{command[0]} did not start:\n{log.read_text()[-4000:]}")
-            time.sleep(0.05)
-        yield
-    finally:
-        process.kill()
-        process.wait()
+def _running(command: Callable[[], tuple[list[str], S3Server]], log: Path) -> Iterator[S3Server]:
+    """A server that has its bucket. It is given other ports when it ends at once: another process took one."""
+    deadline = time.monotonic() + START_SECONDS
+    for is_last in (False, False, True):
+        arguments, server = command()
+        with log.open("wb") as out:
+            process = subprocess.Popen(arguments, stdout=out, stderr=subprocess.STDOUT, cwd=log.parent)
+        try:
+            while process.poll() is None and not _has_bucket(server):
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"{arguments[0]} does not answer:\n{log.read_text()[-4000:]}")
+                time.sleep(0.05)
+            if process.poll() is None:
+                yield server
+                return
+            if is_last:
+                raise RuntimeError(f"{arguments[0]} did not start:\n{log.read_text()[-4000:]}")
+        finally:
+            process.kill()
+            process.wait()
 
 
 def _has_bucket(server: S3Server) -> bool:
@@ -93,7 +107,7 @@ def _has_bucket(server: S3Server) -> bool:
         region_name="us-east-1",
         aws_access_key_id=ACCESS_KEY,
         aws_secret_access_key=SECRET_KEY,
-        config=Config(retries={"total_max_attempts": 1}, connect_timeout=1, read_timeout=5),
+        config=Config(retries={"total_max_attempts": 1}, connect_timeout=60, read_timeout=60),
     )
     try:
         with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
@@ -113,18 +127,21 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     identity = {"name": "tests", "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]}
     (home / "s3.json").write_text(json.dumps({"identities": [{**identity, "actions": ["Admin"]}]}))
     names = ["master", "volume", "filer", "s3"]
-    ports = dict(zip([*names, *(f"{name}.grpc" for name in names)], free_ports(8), strict=True))
-    server = S3Server(f"http://127.0.0.1:{ports['s3']}")
-    command = [
-        str(Path(sys.executable).with_name("weed")),
-        *("server", f"-dir={home}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
-        *("-filer", "-s3", f"-s3.config={home / 's3.json'}", "-s3.autoCreateBucket=false"),
-        *("-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.allowEmptyFolder=false"),
-        *("-volume.max=3", "-master.volumeSizeLimitMB=64", "-master.electionTimeout=1s", "-master.telemetry=false"),
-        *(f"-{name}.port={ports[name]}" for name in names),
-        *(f"-{name}.port.grpc={ports[f'{name}.grpc']}" for name in names),
-    ]
-    with _running(command, home / "log", lambda: _has_bucket(server)):
+
+    def command() -> tuple[list[str], S3Server]:
+        ports = dict(zip([*names, *(f"{name}.grpc" for name in names)], free_ports(8), strict=True))
+        arguments = [
+            str(Path(sys.executable).with_name("weed")),
+            *("server", f"-dir={home}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
+            *("-filer", "-s3", f"-s3.config={home / 's3.json'}", "-s3.autoCreateBucket=false"),
+            *("-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.allowEmptyFolder=false"),
+            *("-volume.max=3", "-master.volumeSizeLimitMB=64", "-master.electionTimeout=1s", "-master.telemetry=false"),
+            *(f"-{name}.port={ports[name]}" for name in names),
+            *(f"-{name}.port.grpc={ports[f'{name}.grpc']}" for name in names),
+        ]
+        return arguments, S3Server(f"http://127.0.0.1:{ports['s3']}")
+
+    with _running(command, home / "log") as server:
         yield server
     shutil.rmtree(home)
 
@@ -132,8 +149,11 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """moto's server, with atomic writes."""
-    (port,) = free_ports(1)
-    server = S3Server(f"http://127.0.0.1:{port}")
-    command = [sys.executable, str(Path(__file__).with_name("moto_server.py")), str(port)]
-    with _running(command, tmp_path_factory.mktemp("moto") / "log", lambda: _has_bucket(server)):
+
+    def command() -> tuple[list[str], S3Server]:
+        (port,) = free_ports(1)
+        program = Path(__file__).with_name("moto_server.py")
+        return [sys.executable, str(program), str(port)], S3Server(f"http://127.0.0.1:{port}")
+
+    with _running(command, tmp_path_factory.mktemp("moto") / "log") as server:
         yield server

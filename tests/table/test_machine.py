@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
+from tests.gate import costly, sized
 from tests.table.checker import Checker
 from tests.table.entries import LAYOUT, ROWS, entry, key_of, memory, new_table, other_client
 from underlay.errors import CommitConflict, CommitUnknown, Unavailable
@@ -184,18 +185,16 @@ def content_of(revision: Revision, root: Root) -> Content:
     return {file.location: set(bitmaps.unpack(file.deletes).tolist()) if file.deletes else set() for file in files}
 
 
-def run(machine: type[RuleBasedStateMachine], example_count: int) -> None:
+def run(machine: type[RuleBasedStateMachine], parent: settings = costly) -> None:
     case = machine.TestCase
-    case.settings = settings(
-        max_examples=example_count, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    case.settings = settings(parent, stateful_step_count=30, suppress_health_check=list(HealthCheck))
     case().runTest()
 
 
 @pytest.mark.parametrize("tail_bytes", [0, 1500])
 def test_two_clients_against_a_model(tail_bytes: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tidy, "TAIL_BYTES", tail_bytes)
-    run(TwoClients, 15)
+    run(TwoClients)
 
 
 def test_two_clients_on_a_disk_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -204,4 +203,4 @@ def test_two_clients_on_a_disk_against_a_model(tmp_path: Path, monkeypatch: pyte
     class OnDisk(TwoClients):
         make_store = staticmethod(lambda: LocalStore(tmp_path / os.urandom(4).hex()))
 
-    run(OnDisk, 4)
+    run(OnDisk, settings(max_examples=sized(4, 15)))  # each of its steps waits for a disk

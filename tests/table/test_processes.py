@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.gate import sized
 from tests.table.checker import Checker
 from tests.table.entries import append, new_table
 from underlay.store.local import LocalStore
@@ -15,6 +16,7 @@ from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
 
 REPOSITORY = Path(__file__).parents[2]
+COMMITS = sized(15, 50)
 
 
 def start(root: Path, writer: str, count: int) -> subprocess.Popen[str]:
@@ -30,15 +32,15 @@ def as_new_process(revision: Revision) -> Revision:
     return Revision(revision.store, "taxi/trips", revision.id, Surroundings())
 
 
-def test_eight_processes_commit_fifty_times_each(tmp_path: Path):
+def test_eight_processes_commit_at_once(tmp_path: Path):
     _, revision = new_table(LocalStore(tmp_path))
-    writers = [start(tmp_path, f"w{number}", 50) for number in range(8)]
+    writers = [start(tmp_path, f"w{number}", COMMITS) for number in range(8)]
     printed = [writer.communicate(timeout=240)[0].splitlines()[1:] for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * 8
     found = files(as_new_process(revision))
-    assert sorted(found) == [f"w{writer}-{number:04}" for writer in range(8) for number in range(50)]
+    assert sorted(found) == [f"w{writer}-{number:04}" for writer in range(8) for number in range(COMMITS)]
     versions = sorted(int(line.split()[1]) for lines in printed for line in lines)
-    assert versions == list(range(1, 401))
+    assert versions == list(range(1, 8 * COMMITS + 1))
     Checker(revision.store).check()
 
 

@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from underlay.change.files.split import split
 from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.convert.ddl import parse_ddl
@@ -91,7 +92,7 @@ def test_truncated_text_counts_characters():
     assert found == {"äb".encode(): ["äbc", "äbd"], "ä".encode(): ["ä"], b"xy": ["xyz"]}
 
 
-@settings(max_examples=30, deadline=None)
+@costly
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=40))
 def test_buckets_hold_every_row_once(values: list[int | None]):
     found = one("bigint", pa.int64(), values, "bucket(4, a)")
@@ -103,7 +104,7 @@ def test_buckets_hold_every_row_once(values: list[int | None]):
             assert list(one("bigint", pa.int64(), [value], "bucket(4, a)")) == [bucket]
 
 
-@settings(max_examples=30, deadline=None)
+@costly
 @given(
     st.lists(
         st.tuples(st.sampled_from(["x", "y", None]), st.integers(0, 2), st.sampled_from([0.0, -0.0, 1.5, None])),

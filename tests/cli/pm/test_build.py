@@ -10,8 +10,11 @@ from tests.cli.command import installed, underlay
 from tests.cli.conftest import Pair
 from tests.genuine import conversions, label
 
+# Every conversion is compared in pm/convert/test_footer.py; here, that the command writes what is made there.
+SOME = conversions()[::100]
 
-@pytest.mark.parametrize(("data", "made", "generation"), conversions(), ids=lambda v: label(v) if v != str(v) else v)
+
+@pytest.mark.parametrize(("data", "made", "generation"), SOME, ids=lambda v: label(v) if v != str(v) else v)
 def test_the_file_is_byte_for_byte_questdbs(data: Path, made: Path, generation: str, tmp_path: Path):
     target = tmp_path / "_pm"
     run = underlay("pm", "build", data, "-o", target, "--generation", generation)

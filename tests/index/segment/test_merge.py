@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import World, stored, worlds
 from underlay.index.deletion_vectors import pack
@@ -21,7 +22,7 @@ def merged(inputs: list[MergeInput], schema: TableSchema) -> list[FileEntry]:
     return Segment.open(ref, lambda ranges: [memoryview(data)[a:b] for a, b in ranges], "m").entries()
 
 
-@settings(max_examples=40, deadline=None)
+@costly
 @given(worlds(), st.data())
 def test_a_merge_is_what_writing_the_kept_entries_would_be(world: World, data: st.DataObject):
     inputs, expected = [], []

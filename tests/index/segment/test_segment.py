@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import stored, worlds
 from underlay.errors import ChecksumMismatch, Malformed, Truncated
@@ -40,7 +41,7 @@ def written() -> tuple[bytes, SegmentRef]:
     return write_segment(ENTRIES, SCHEMA, segment_id="s1", bounded_fields=[2])
 
 
-@settings(max_examples=40, deadline=None)
+@costly
 @given(worlds())
 def test_entries_come_back_as_they_were_written(world):
     for entries in world.entries:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.gate import costly
 from tests.index.segment_examples import file_entry, schema_of
 from tests.plan.worlds import World, stored, worlds
 from underlay.index.entry import FileEntry
@@ -22,7 +23,7 @@ def reopened(arrays: Arrays) -> list[FileEntry]:
     return Segment.open(ref, lambda ranges: [memoryview(data)[a:b] for a, b in ranges], "s").entries()
 
 
-@settings(max_examples=40, deadline=None)
+@costly
 @given(worlds(), st.data())
 def test_chosen_files_are_what_writing_their_entries_would_be(world: World, data: st.DataObject):
     for entries in world.entries:

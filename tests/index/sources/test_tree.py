@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.gate import costly
 from underlay.errors import ChecksumMismatch, Inconsistent, InvalidRequest, Malformed, Truncated, Unsupported
 from underlay.index.root import PageRef, SourceRecord, Sources
 from underlay.index.sources import page as source_page
@@ -305,4 +306,4 @@ class TreeAgainstDict(RuleBasedStateMachine):
 
 
 TestTreeAgainstDict = TreeAgainstDict.TestCase
-TestTreeAgainstDict.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestTreeAgainstDict.settings = settings(costly, stateful_step_count=15)

@@ -9,7 +9,7 @@ from datetime import date, datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ingest.source_reading import reading, take
@@ -97,7 +97,6 @@ def expected(text: str) -> tuple[list[tuple[object, ...]], list[int]]:
     return rows, bad
 
 
-@settings(max_examples=120, deadline=None)
 @given(
     st.lists(records(), max_size=12),
     st.sampled_from(["\n", "\r\n"]),

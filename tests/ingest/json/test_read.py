@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.ingest.source_reading import reading, take
@@ -32,7 +32,6 @@ BAD = [
 ]  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([*GOOD, *BAD, b"", b" "]), max_size=12), st.sampled_from([16, 50, 1 << 20]))
 def test_good_lines_are_rows_and_bad_ones_are_rejected_whatever_the_block_size(lines: list[bytes], block_bytes: int):
     first = next((line for line in lines if line.strip()), b"")

@@ -7,9 +7,10 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from tests.parquet.footers import example, footer_bytes, plain_footers, written
 from underlay.errors import Damaged, UnderlayError
 from underlay.parquet.footer.chunks import Chunks, Statistics
@@ -77,7 +78,7 @@ def test_files_of_other_forms_and_schemas_are_stacks_of_their_own():
     assert len(assert_read_alike(footers)) > 2
 
 
-@settings(max_examples=25)
+@costly
 @given(
     st.lists(
         st.lists(

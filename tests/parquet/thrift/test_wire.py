@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.parquet.thrift import wire
@@ -10,7 +10,6 @@ from underlay.parquet.thrift import wire
 octets = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0x81, 0xFF]), max_size=60).map(bytes)
 
 
-@settings(max_examples=100)
 @given(octets, st.sampled_from([1, 7, 11, 64]))
 def test_lengths_of_varints_are_the_distances_to_their_ends(data: bytes, near_bytes: int):
     with pytest.MonkeyPatch.context() as patch:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.errors import BadPredicate
@@ -217,7 +217,6 @@ def test_long_chains_and_lists_are_read():
     assert len(one(f"a IN ({', '.join(map(str, range(5_000)))})").values) == 5_000
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="ac15'\"()=<>.,;-+*/ \nANDORINULLx\\0xXé[]{}$?:e", max_size=30))
 def test_any_text_is_read_or_refused(text):
     for opaque in (False, True):
@@ -240,7 +239,6 @@ literals = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(names, st.sampled_from(list(Op)), literals, literals)
 def test_every_predicate_prints_as_text_that_reads_back(name, op, left, right):
     parts = (
@@ -275,7 +273,6 @@ predicates = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(predicates)
 def test_every_tree_prints_as_text_that_reads_back_to_the_same_question(predicate: Predicate):
     assert normalise(parse_where(str(predicate))) == normalise(predicate)

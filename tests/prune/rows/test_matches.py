@@ -10,9 +10,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from tests.prune.arrow_rows import OTHER_FORMS, TYPES, arrow_array
 from tests.prune.duckdb_sql import duckdb_sql
 from tests.prune.kinds import BY_NAME
@@ -41,7 +42,6 @@ def found(where, **columns):
 
 
 @kinds
-@settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_every_row_gets_the_reference_answer(kind, seed):
     rng = random.Random(seed)
@@ -54,7 +54,7 @@ def test_every_row_gets_the_reference_answer(kind, seed):
 
 
 @kinds
-@settings(max_examples=25, deadline=None)
+@costly
 @given(seed=seeds)
 def test_pruning_agrees_with_the_rows_that_the_filter_finds(kind, seed):
     world = build_world(random.Random(seed), kind, loose=True, damage=False, tree=True)

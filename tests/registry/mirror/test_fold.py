@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -144,7 +144,6 @@ def histories(draw: st.DrawFn) -> Told:
     return told
 
 
-@settings(max_examples=60)
 @given(told=histories(), cuts=st.sets(st.integers(1, 14)))
 def test_any_split_into_batches_gives_the_same_rows_and_they_tell_every_version(told: Told, cuts: set[int]) -> None:
     rows = fold_in_parts(told.steps, cuts)

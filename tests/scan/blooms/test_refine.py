@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.end_to_end.lakes import NAME, memory, quick
+from tests.gate import costly
 from underlay.store.testing.counting import CountingStore
 
 WORDS = pa.schema([("word", pa.string()), ("number", pa.int64())])
@@ -18,7 +19,7 @@ def table_of(files: list[list[str | None]], **options: object):
     return table
 
 
-@settings(max_examples=15, deadline=None)
+@costly
 @given(
     files=st.lists(
         st.lists(st.sampled_from([*"abcdefgh", "", "ä", None]), min_size=1, max_size=6), min_size=1, max_size=4

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.scan.read.byte_ranges import WASTE_SHARE, Fetch, plan_fetch
@@ -25,7 +25,6 @@ def size(ranges: list[ByteRange]) -> int:
     return sum(one.size_bytes for one in ranges)
 
 
-@settings(max_examples=150)
 @given(apart())
 def test_every_chunk_lies_in_one_range_and_little_is_fetched_in_vain(chunks: list[ByteRange]):
     fetch = plan_fetch(chunks, gap_bytes=GAP)
@@ -36,7 +35,6 @@ def test_every_chunk_lies_in_one_range_and_little_is_fetched_in_vain(chunks: lis
     assert wanted <= fetch.size_bytes <= wanted + wanted // WASTE_SHARE
 
 
-@settings(max_examples=150)
 @given(apart())
 def test_ranges_are_ascending_and_apart(chunks: list[ByteRange]):
     ranges = plan_fetch(chunks, gap_bytes=GAP).ranges
@@ -44,7 +42,6 @@ def test_ranges_are_ascending_and_apart(chunks: list[ByteRange]):
     assert all(one.size_bytes for one in ranges)
 
 
-@settings(max_examples=150)
 @given(apart())
 def test_positions_are_those_in_the_ranges_put_end_to_end(chunks: list[ByteRange]):
     chunks = [chunk for chunk in chunks if chunk.size_bytes]

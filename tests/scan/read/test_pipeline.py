@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from underlay.scan.read.pipeline import MAX_WORKERS, Task, default_workers, run_in_order
@@ -42,7 +42,6 @@ def numbered(count: int, weight: int = 1) -> Iterator[Task[int]]:
         yield Task(weight, lambda number=number: number)
 
 
-@settings(max_examples=40, deadline=None)
 @given(weights=st.lists(st.integers(0, 12), max_size=30), workers=st.integers(1, 5), budget=st.integers(1, 20))
 def test_results_come_in_order_within_the_budget(weights: list[int], workers: int, budget: int):
     gauge = Gauge()

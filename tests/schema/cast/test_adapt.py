@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schema.examples import array_of, field, plain_schemas, table_of, values
@@ -117,7 +117,6 @@ def test_a_type_that_does_not_widen_is_refused_with_its_path():
 
 
 @given(data=st.data(), schema=plain_schemas())
-@settings(max_examples=60, deadline=None)
 def test_the_slow_way_gives_what_the_fast_way_gives(data, schema: TableSchema):
     rows = data.draw(st.lists(st.fixed_dictionaries({f.name: values(f) for f in schema.fields}), max_size=4))
     table = table_of(to_arrow(schema), rows)

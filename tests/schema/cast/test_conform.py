@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schema.examples import array_of, field, plain_schemas, schema_of, table_of, values
@@ -19,7 +19,6 @@ from underlay.schema.table_schema import TableSchema
 
 
 @given(data=st.data(), schema=plain_schemas())
-@settings(max_examples=80, deadline=None)
 def test_rows_of_the_schema_pass_and_can_be_written(data, schema: TableSchema):
     rows = data.draw(st.lists(st.fixed_dictionaries({f.name: values(f) for f in schema.fields}), max_size=5))
     arrow = to_arrow(schema)

@@ -5,7 +5,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.schema.examples import field, plain_schemas, schema_of
 from underlay.errors import SchemaMismatch, Unsupported
@@ -16,7 +16,6 @@ from underlay.schema.types import ListOf, MapOf, Scalar, StructOf, TypeKind, par
 
 
 @given(plain_schemas())
-@settings(max_examples=60)
 def test_a_schema_comes_back_from_arrow(schema: TableSchema):
     assert from_arrow(to_arrow(schema)) == schema
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.schema.examples import field, schemas
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
@@ -11,7 +11,6 @@ from underlay.schema.table_schema import TableSchema
 
 
 @given(schemas())
-@settings(max_examples=100)
 def test_a_schema_comes_back_from_its_ddl(schema: TableSchema):
     assert parse_ddl(format_ddl(schema)) == schema
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schema.examples import SCALARS, field, values
@@ -17,7 +17,6 @@ from underlay.schema.types import ListOf, Scalar, parse_scalar
 
 
 @given(st.sampled_from(SCALARS).flatmap(lambda t: st.tuples(st.just(t), values(field("c", t, is_required=True)))))
-@settings(max_examples=200)
 def test_a_default_comes_back_from_its_text(case: tuple[Scalar, object]):
     type_, value = case
     scalar = pa.array([value], to_arrow_type(type_))[0]

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from tests.schema.examples import schema_of, values
 from underlay.prune import Operand
 from underlay.schema.cast.widen import widen
@@ -48,14 +49,12 @@ def slow_period(transform: str, moment: datetime) -> int:
 
 
 @given(st.lists(st.none() | st.datetimes(), max_size=20), st.sampled_from(["year", "month", "day", "hour"]))
-@settings(max_examples=60)
 def test_periods_are_those_of_the_calendar(moments: list[datetime | None], transform: str):
     expected = [None if moment is None else slow_period(transform, moment) for moment in moments]
     assert applied(f"{transform}(c)", "timestamp(us)", list(moments)) == expected
 
 
 @given(st.lists(st.none() | st.dates(), max_size=20), st.sampled_from(["year", "month", "day"]))
-@settings(max_examples=40)
 def test_periods_of_dates_are_those_of_the_calendar(days: list[date | None], transform: str):
     midnight = datetime.min.time()
     expected = [None if day is None else slow_period(transform, datetime.combine(day, midnight)) for day in days]
@@ -121,7 +120,6 @@ def test_the_bounds_of_a_truncated_integer_hold_exactly_its_values(type_, width)
 
 
 @given(st.lists(st.none() | st.text(max_size=8), max_size=10), st.integers(1, 5))
-@settings(max_examples=60)
 def test_truncated_text_keeps_whole_characters_and_bounds_the_text(texts: list[str | None], width: int):
     texts = [text for text in texts if text is None or text.isprintable()]
     field = bound(f"truncate(c, {width})", "string")
@@ -183,14 +181,12 @@ def slow_mix(value: int) -> int:
 
 
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 2**31 - 1))
-@settings(max_examples=60)
 def test_buckets_of_integers_are_the_documented_hash(numbers: list[int | None], count: int):
     expected = [None if n is None else slow_mix(n % 2**64) % count for n in numbers]
     assert applied(f"bucket({count}, c)", "int64", list(numbers)) == expected
 
 
 @given(st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]))), st.integers(1, 1000))
-@settings(max_examples=40)
 def test_buckets_of_text_are_the_documented_hash(texts: list[str | None], count: int):
     expected = [None if text is None else xxhash.xxh64_intdigest(text.encode()) % count for text in texts]
     assert applied(f"bucket(c, {count})", "string", list(texts)) == expected
@@ -210,7 +206,7 @@ def test_buckets_of_text_are_the_documented_hash(texts: list[str | None], count:
     ],
 )
 @given(data=st.data())
-@settings(max_examples=15)
+@costly
 def test_a_value_keeps_its_bucket_when_its_type_is_widened(narrow, wide, data):
     before, after = bound("bucket(1000, c)", narrow), bound("bucket(1000, c)", wide)
     field = schema_of(c=before.source).fields[0]

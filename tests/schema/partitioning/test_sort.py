@@ -4,9 +4,10 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gate import costly
 from tests.schema.examples import SCALARS, field, schema_of, values
 from underlay.errors import InvalidRequest, UnknownColumn
 from underlay.schema.convert.arrow import to_arrow
@@ -50,7 +51,7 @@ def sort_key(value: object) -> object:
 
 @pytest.mark.parametrize("type_", [t for t in SCALARS if t.kind is not TypeKind.FLOAT16], ids=str)
 @given(data=st.data(), descending=st.booleans(), last=st.booleans())
-@settings(max_examples=8)
+@costly
 def test_rows_are_sorted_as_python_sorts_them(type_, data, descending, last):
     schema = schema_of(c=type_, n="int32")
     raw = data.draw(st.lists(values(schema.fields[0]), max_size=8))

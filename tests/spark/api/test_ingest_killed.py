@@ -43,6 +43,7 @@ def _ingest_until_killed(folder: Path) -> None:
     ingest(NAME, f"{folder}/in/*", lake=lake, spark=start_on("local[2]"), batch_sources=BATCH, progress=_Killed())
 
 
+@pytest.mark.own_jvm
 @pytest.mark.local_only
 def test_driver_killed_between_commits_is_made_good_by_the_next_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

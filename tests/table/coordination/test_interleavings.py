@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.table.checker import Checker
@@ -123,7 +122,6 @@ def test_who_replaced_the_intent_of_a_holder_leaves_its_own_so_that_the_job_does
     write(winner, f"b-{winner.intent.epoch}-x")
 
 
-@hypothesis_settings(max_examples=50)
 @given(
     start=st.sampled_from(list(START)),
     first=st.integers(0, 1),

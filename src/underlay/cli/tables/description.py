@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from underlay.api.table import Table
 from underlay.api.info import Version, describe
+from underlay.api.table import Table
 from underlay.cli.common.output import print_json, print_table, printable, show_bytes, show_count
 from underlay.index.root import Definition
 from underlay.prune.predicates.operand import format_column

@@ -147,13 +147,16 @@ def seeded(seed: int, rate: float, faults: Sequence[Fault]) -> Plan:
     return plan
 
 
-def at_every_request(make_store: Callable[[], Store], faults: Sequence[Fault]) -> Iterator[FaultyStore]:
+def at_every_request(
+    make_store: Callable[[], Store], faults: Sequence[Fault], *, begin: int = 0, step: int = 1
+) -> Iterator[FaultyStore]:
     """A faulty store around a new one for each fault at each request, until the work no longer gets that far.
 
-    The caller does the same work with each; the last store of each fault never fails.
+    The caller does the same work with each; the last store of each fault never fails. `begin` and `step` choose the
+    requests, numbered from 0, where every one would take too long.
     """
     for fault in faults:
-        for number in itertools.count():
+        for number in itertools.count(begin, step):
             store = FaultyStore(make_store(), at(number, fault))
             yield store
             if store.fault_count == 0:
