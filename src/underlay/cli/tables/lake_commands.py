@@ -14,7 +14,7 @@ from underlay.errors import Damaged, TableNotFound
 
 if TYPE_CHECKING:
     from underlay.api.lake import Lake
-    from underlay.api.table_info import TableInfo
+    from underlay.api.info import TableInfo
 
 
 def init(

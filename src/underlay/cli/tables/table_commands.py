@@ -13,7 +13,7 @@ from underlay.errors import InvalidRequest, VersionNotFound
 
 if TYPE_CHECKING:
     from underlay.api.table import Table
-    from underlay.api.version import Version
+    from underlay.api.info import Version
 
 _EPOCH = "epoch"
 """Of a stream: a number, not a count."""

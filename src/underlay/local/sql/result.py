@@ -101,7 +101,7 @@ class SqlResult:
             self._peeked.append(batch)
         table = pa.Table.from_batches(self._peeked, self.schema)
         if self.schema.names == _EXPLAINED:  # a drawing of many lines, not a cell
-            return "\n".join(text.rstrip("\n") for text in table.column(1).to_pylist())
+            return "\n".join(str(text).rstrip("\n") for text in table.column(1).to_pylist())
         return draw(table.slice(0, _SHOWN_ROWS), has_more=table.num_rows > _SHOWN_ROWS)
 
     def close(self) -> None:
