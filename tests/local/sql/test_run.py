@@ -104,7 +104,7 @@ def test_a_version_that_is_not_there(lake):
 
 @pytest.mark.parametrize("text", ["from taxi.trps", "from trips", "from taxi.trps version as of 1", "from tax.trips"])
 def test_an_unknown_table_names_what_is_near(lake, text):
-    with pytest.raises(TableNotFound, match=r"Is it .*taxi\.trips"):
+    with pytest.raises(TableNotFound, match=r"Did you mean .*taxi\.trips"):
         lake.sql(text)
 
 
@@ -276,7 +276,7 @@ def test_pandas_or_a_word_about_it(lake):
 def test_an_answer_is_read_once(lake):
     result = lake.sql("select 1")
     result.to_arrow()
-    with pytest.raises(InvalidRequest, match="read before"):
+    with pytest.raises(InvalidRequest, match="read already"):
         result.to_arrow()
 
 

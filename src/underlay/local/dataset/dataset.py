@@ -121,9 +121,7 @@ class TableDataset(ds.Dataset):
         return pc.scalar(True)
 
     def __reduce__(self) -> NoReturn:
-        raise Unsupported(
-            "a dataset is not sent to other processes", hint="Open the lake there and ask for the same version."
-        )
+        raise Unsupported("a dataset cannot be pickled", hint="Open the lake in the other process at the same version.")
 
     def __repr__(self) -> str:
         return f"<TableDataset {self.name or self.snapshot.keys.folder} version {self.snapshot.version}>"

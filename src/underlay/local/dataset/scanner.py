@@ -101,11 +101,11 @@ class TableScanner(ds.Scanner):
         return pa.Table.from_batches(self.to_batches(), self.projected_schema)
 
     def scan_batches(self) -> NoReturn:
-        """Refused: there are no fragments to name."""
+        """Refused: a snapshot has no fragments."""
         raise not_possible("scan_batches")
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first rows; no more is read than needed."""
+        """The first rows. Reads only the files that hold them."""
         taken: list[pa.RecordBatch] = []
         left = num_rows
         for batch in self.to_batches() if left > 0 else ():

@@ -268,7 +268,9 @@ def _engine() -> tuple[Engine, Collection[str]]:
 @contextmanager
 def _connection(schema: pa.Schema | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection of its own, with errors as ours."""
-    connection = _engine()[0].begin()
+    engine, _ = _engine()
+    with _lock:  # threads of a scan open theirs from one database
+        connection = engine.begin()
     try:
         yield connection
     except duckdb.Error as error:

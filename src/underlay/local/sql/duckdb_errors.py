@@ -1,4 +1,4 @@
-"""What DuckDB says went wrong, as an error of ours."""
+"""DuckDB's errors as our own."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def no_table(name: str, tables: Collection[str]) -> TableNotFound:
     """There is no such table; the names most like it are named."""
     by_fold = {one.casefold(): one for one in tables} | {one.casefold().partition(".")[2]: one for one in tables}
     near = list(dict.fromkeys(by_fold[one] for one in get_close_matches(name.casefold(), by_fold)))
-    hint = f"Is it {' or '.join(near)}?" if near else "Run SHOW TABLES to see what there is."
+    hint = f"Did you mean {' or '.join(near)}?" if near else "Run SHOW TABLES to list the tables."
     return TableNotFound(f"there is no table {name}", hint=hint)

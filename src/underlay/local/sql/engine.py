@@ -1,6 +1,6 @@
 """DuckDB databases in memory, locked so that SQL reaches nothing of the machine.
 
-Opening one takes tens of milliseconds, so that idle ones are kept. A query has one for itself: its views, and what an
+Opening one takes tens of milliseconds, so idle ones are kept. A query has one for itself: its views, and what an
 engine remembers of it, are never there for another query that runs at the same time. What a query leaves behind is
 rolled back before the next one.
 """
@@ -132,7 +132,7 @@ atexit.register(_pool.close)
 
 
 def take_engine(*, external_access: bool, pushdown: bool) -> Engine:
-    """A database that nobody uses. Give it back."""
+    """An idle database. Give it back after use."""
     return _pool.take(is_open=external_access, is_pushing=pushdown)
 
 

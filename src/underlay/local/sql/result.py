@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from underlay.errors import InvalidRequest, Unsupported
 from underlay.local.sql.interruptible import Worker
-from underlay.local.sql.preview import draw
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # optional, and without types
     import polars as pl
 
 _SHOWN_ROWS = 20
+_MAX_WIDTH = 32
 _EXPLAINED = ["explain_key", "explain_value"]
 """The columns of EXPLAIN."""
 
@@ -47,7 +47,7 @@ class SqlResult:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, as they come."""
         if self._is_taken:
-            raise InvalidRequest("the answer was read before", hint="Run the query again, or keep to_arrow().")
+            raise InvalidRequest("the result was read already", hint="Run the query again, or keep to_arrow().")
         self._is_taken = True
         return self._batches()
 
@@ -102,7 +102,7 @@ class SqlResult:
         table = pa.Table.from_batches(self._peeked, self.schema)
         if self.schema.names == _EXPLAINED:  # a drawing of many lines, not a cell
             return "\n".join(str(text).rstrip("\n") for text in table.column(1).to_pylist())
-        return draw(table.slice(0, _SHOWN_ROWS), has_more=table.num_rows > _SHOWN_ROWS)
+        return _draw(table.slice(0, _SHOWN_ROWS), has_more=table.num_rows > _SHOWN_ROWS)
 
     def close(self) -> None:
         """Free the engine. What was not read is lost."""
@@ -145,3 +145,37 @@ class SqlResult:
 
 def _not_installed(library: str) -> Unsupported:
     return Unsupported(f"{library} is not installed", hint=f"Run pip install {library}, or use to_arrow().")
+
+
+def _draw(table: pa.Table, *, has_more: bool) -> str:
+    """The rows under the names of their columns; numbers to the right."""
+    columns = [[_cell(value.as_py()) for value in column] for column in table.columns]
+    names = _names(table)
+    widths = [max(map(len, (name, *cells))) for name, cells in zip(names, columns, strict=True)]
+    is_number = [_is_number(field.type) for field in table.schema]
+    lines = [_line(names, widths, is_number), "  ".join("-" * width for width in widths)]
+    lines += [_line(cells, widths, is_number) for cells in zip(*columns, strict=True)]
+    if has_more:
+        lines.append("…")
+    return "\n".join(lines)
+
+
+def _names(table: pa.Table) -> list[str]:
+    return [_cell(name) for name in table.schema.names]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], is_number: Sequence[bool]) -> str:
+    placed = (
+        cell.rjust(width) if right else cell.ljust(width)
+        for cell, width, right in zip(cells, widths, is_number, strict=True)
+    )
+    return "  ".join(placed).rstrip()
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else str(value).replace("\n", " ")
+    return text if len(text) <= _MAX_WIDTH else text[: _MAX_WIDTH - 1] + "…"

@@ -31,7 +31,7 @@ HARMLESS_FUNCTIONS = frozenset((
 """Table functions that show nothing but the lake's tables and constants."""
 
 WRITING_FUNCTIONS = frozenset(("write_log",))
-"""Functions that are no table functions and still leave a trace for others."""
+"""Scalar functions that leave a trace for other queries."""
 
 
 def check_statement(
@@ -42,9 +42,9 @@ def check_statement(
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
-        raise InvalidRequest("there is no statement", hint=_READ_HINT)
+        raise InvalidRequest("the text has no statement", hint=_READ_HINT)
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
-        raise InvalidRequest("more than one statement", hint="Run them one by one.")
+        raise InvalidRequest("more than one statement", hint="Run one statement at a time.")
     check_functions(tokens, refused_functions)
     first = _check_first(tokens)
     _check_inner(tokens)

@@ -1,6 +1,6 @@
-"""The statistics of one leaf column over many blocks, and how far each of them is trusted.
+"""The statistics of one leaf column over many blocks, and which of them are trusted.
 
-A bound is used only when nothing speaks against it: a NaN is no bound, a pair with the minimum above the
+A bound is used only when nothing speaks against it: a NaN is not a bound, a pair with the minimum above the
 maximum or with a value that the type cannot hold is no pair, and a null count that is negative, or above the
 number of values, is no count. What is not used is unknown, and unknown never drops a block.
 """

@@ -91,4 +91,4 @@ def _explain(cause: Cause, bounds: ColumnBounds, block: int) -> str:
         case Cause.BLOOM:
             return "the Bloom filter rules it out"
         case Cause.ROWLESS | Cause.BRANCHES:
-            raise ValueError(f"{cause.name} is no fact of one column")
+            raise ValueError(f"{cause.name} is not a fact about one column")

@@ -128,7 +128,7 @@ def _bloom_misses(bounds: ColumnBounds, literals: tuple[Operand, ...], blocks: N
 
 
 def _equals_any(leaf: Leaf) -> tuple[Operand, ...]:
-    """The literals one of which a matching row must equal; empty when the leaf is no equality."""
+    """The literals one of which a matching row must equal; empty when the leaf is not an equality."""
     match leaf:
         case Compare(_, Op.EQ, value) | IsNotDistinct(_, value):
             return (value,) if value is not None else ()

@@ -91,7 +91,7 @@ def tested(leaf: Leaf) -> ColumnTest:
     """The test of a leaf without the NOT above it."""
     part = leaf.part if isinstance(leaf, Not) else leaf
     if not isinstance(part, ColumnTest):
-        raise TypeError(f"{leaf} is no leaf: normalise the predicate first")
+        raise TypeError(f"{leaf} is not a leaf: normalise the predicate first")
     return part
 
 

@@ -15,7 +15,7 @@ from underlay.prune.domains.selection import Key, Selection, Span
 Causes = NDArray[np.uint8]
 
 _FEW_SPANS = 4
-"""Up to so many spans are tried one by one; a search among more is faster from there on."""
+"""Up to this number of spans they are tried one by one; above it a binary search is faster."""
 
 
 def miss(ranges: KeyRanges, selection: Selection, may_hold_nan: BoolArray) -> Causes:

@@ -77,7 +77,7 @@ class Text(ByteStrings):
         return self.encode(prefix)
 
     def show(self, key: Key) -> str:
-        """The text in quotes, cut after 40 characters; bytes that are no UTF-8 are escaped."""
+        """The text in quotes, cut after 40 characters; bytes that are not UTF-8 are escaped."""
         text = _bytes_of(key).decode(errors="backslashreplace")
         return f"'{text[:_SHOWN_BYTES]}'{'…' if len(text) > _SHOWN_BYTES else ''}"
 

@@ -39,8 +39,8 @@ class Floats(Domain):
         return "float" if self.bits == 32 else "double"
 
     def keys(self, bounds: BoundArray) -> tuple[KeyArray, BoolArray]:
-        """The bounds as doubles; a NaN is no bound."""
-        with np.errstate(invalid="ignore"):  # a signalling NaN is no bound either
+        """The bounds as doubles; a NaN is not a bound."""
+        with np.errstate(invalid="ignore"):  # a signalling NaN is not a bound either
             keys = filled_values(bounds, 0).astype(np.float64)
         return keys, ~np.isnan(keys)
 

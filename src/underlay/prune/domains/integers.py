@@ -51,7 +51,7 @@ class Whole(Domain):
         """The literal's readings, None for NaN. Raises BadPredicate for a literal of another kind."""
 
     def keys(self, bounds: BoundArray) -> tuple[KeyArray, BoolArray]:
-        """The bounds in the narrowest of int64, uint64 and Python integers; one out of range is no key."""
+        """The bounds in the narrowest of int64, uint64 and Python integers; one out of range is not a key."""
         values = filled_values(bounds, 0)
         if values.dtype.kind not in "biuO":
             raise TypeError(f"bounds of {self.name} must be integers, not {values.dtype}")

@@ -21,7 +21,7 @@ Key = int | Fraction | float | bytes
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The keys from `low` to `high`, both included unless open; None is no limit on that side."""
+    """The keys from `low` to `high`, both included unless open; None means unlimited on that side."""
 
     low: Key | None = None
     high: Key | None = None

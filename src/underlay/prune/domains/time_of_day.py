@@ -58,7 +58,7 @@ class TimesOfDay(Whole):
         return exact, exact
 
     def point(self, literal: Operand) -> Fraction:
-        """The literal in units, exactly. Raises BadPredicate for one that is no time of day."""
+        """The literal in units, exactly. Raises BadPredicate for one that is not a time of day."""
         ns = parse_clock(literal) if isinstance(literal, str) else None
         if isinstance(literal, time) and literal.tzinfo is None:
             ns = clock_ns(literal)
@@ -97,7 +97,7 @@ def parse_clock(text: str) -> int | None:
 
 
 def parse_time(text: str) -> time | None:
-    """The time that text names to the microsecond; None when it names none, or has more digits."""
+    """The time that text names to the microsecond; None when it is not a time, or has more digits."""
     ns = parse_clock(text)
     if ns is None or ns % 1_000:
         return None

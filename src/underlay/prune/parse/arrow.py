@@ -5,7 +5,7 @@ part, never an error. So does the whole expression when pyarrow serialises it in
 block is kept then, and Arrow filters the rows.
 
 On floats the predicate follows Spark SQL and DuckDB, where NaN is greatest, not Arrow; the pruner is safe for both.
-DuckDB 1.5 pushes every comparison of floats and does not apply it again, so whoever scans for it must not filter by
+DuckDB 1.5 pushes every comparison of floats and does not apply it again, so a scan for it must not filter by
 Arrow's rules. DuckDB 2.0 pushes only those that no NaN matches. `c <= NaN` is pushed by 1.5 as a bare `true`: the
 column is lost, and with it that nulls do not match.
 """

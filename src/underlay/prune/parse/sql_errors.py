@@ -1,4 +1,4 @@
-"""How `parse_where` says no: the part it cannot take, where it stands, and what it can take."""
+"""Errors of `parse_where`: the part that is not supported, where it stands, and what is supported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def refuse(node: exp.Expr, problem: str = "not supported here", hint: str = SUPP
 
 
 def unparsed(text: str, error: ParseError) -> BadPredicate:
-    """The error for text that is no SQL condition, with line and column."""
+    """The error for text that is not a SQL condition, with line and column."""
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line"), details.get("col")
     found = details.get("highlight") or text

@@ -63,7 +63,7 @@ def _negate(node: exp.Expr, within: exp.Expr) -> Operand:
 def _read_number(text: str, node: exp.Expr) -> Operand:
     """Digits are an int, digits with a point an exact Decimal, and only an exponent makes a float."""
     if len(text) > MAGNITUDE_DIGITS or not is_number_text(text):
-        raise refuse(node, f"no number of at most {MAGNITUDE_DIGITS} characters", _LITERAL_HINT)
+        raise refuse(node, f"not a number of at most {MAGNITUDE_DIGITS} characters", _LITERAL_HINT)
     if "e" in text.lower():
         value = float(text)
         if math.isinf(value):
@@ -74,7 +74,7 @@ def _read_number(text: str, node: exp.Expr) -> Operand:
 
 def _read_hex(node: exp.HexString) -> bytes:
     if not _HEX_PAIRS.fullmatch(node.name):
-        raise refuse(node, "no run of hexadecimal digit pairs", _LITERAL_HINT)
+        raise refuse(node, "not pairs of hexadecimal digits", _LITERAL_HINT)
     return bytes.fromhex(node.name)
 
 
@@ -90,7 +90,7 @@ def _read_cast(node: exp.Cast, within: exp.Expr) -> Operand:
 
 
 def _read_typed(text: str, type_: exp.DType) -> Operand:
-    """The value, or None when the type is not supported or the text is no value of it."""
+    """The value, or None when the type is not supported or the text is not a value of it."""
     if type_ is _Type.DATE:
         return parse_day(text)
     if type_ in _TIMESTAMPS:

@@ -44,7 +44,7 @@ def col(name: str, *steps: str) -> Column:
 
 
 class Column:
-    """A column whose operators build predicates. It is no value itself: it has no truth, hash or order."""
+    """A column whose operators build predicates. It is not a value itself: it has no truth, hash or order."""
 
     __slots__ = ("path",)
 
@@ -142,7 +142,7 @@ def check_value(value: object) -> Operand:
     if plain is None or isinstance(plain, int | float | Decimal | str | bytes | date | time | Instant | UUID):
         return plain
     raise BadPredicate(
-        f"a {type(value).__name__} is no literal",
+        f"a {type(value).__name__} cannot be compared with a column",
         hint="Compare a column with a number, text, bytes, bool, date, datetime, time, Instant, UUID or None.",
     )
 
@@ -158,5 +158,5 @@ def _datetime64_ns(value: np.datetime64) -> int:
     whole = int(value.astype(np.int64)) * count
     size_ns = {"D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
     if unit not in size_ns:
-        raise BadPredicate(f"a datetime64 in units of {unit} is no literal", hint="Use days to nanoseconds.")
+        raise BadPredicate(f"a datetime64 in units of {unit} is not supported", hint="Use days to nanoseconds.")
     return whole * size_ns[unit]

@@ -1,8 +1,8 @@
 """Points in time as exact integers: nanoseconds since 1970-01-01 00:00:00 UTC.
 
 `datetime` ends at microseconds and formatted text loses offsets with seconds, so literals are read here into
-integers and never leave them. A literal without a zone is UTC; whoever evaluates for an engine with another
-session zone binds the literal first.
+integers and never leave them. A literal without a zone is UTC; a caller that evaluates for an engine with
+another session zone binds the literal first.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def instant_of(moment: date | datetime) -> Instant:
 
 @lru_cache(maxsize=1024)
 def parse_instant(text: str) -> Instant | None:
-    """The instant that ISO text names, or None when it names none.
+    """The instant that ISO text names, or None when it is not a time.
 
     A date, then optionally `T` or a space, a time to the minute, second or up to nine digits below it, and
     `Z` or an offset of hours, minutes and seconds. Years run from 0001 to 9999.

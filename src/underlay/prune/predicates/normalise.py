@@ -2,7 +2,7 @@
 
 The result answers every row as the predicate does, nulls and NaN included, in Spark SQL and DuckDB. NOT stays above
 an ordering comparison, BETWEEN and a pattern. `NOT c > 5` is `c <= 5` there, but Arrow, where no comparison with
-NaN is true, finds the first true of NaN and not the second; whoever prunes for both must know which was asked.
+NaN is true, finds the first true of NaN and not the second; the pruner serves both and must know which was asked.
 """
 
 from __future__ import annotations

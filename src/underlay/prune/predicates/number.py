@@ -53,7 +53,7 @@ class Number:
 
 
 def read_number(operand: Operand) -> Number | None:
-    """The number that a literal stands for; None when it is of another kind, or text that is no number."""
+    """The number that a literal stands for; None when it is of another kind, or text that is not a number."""
     match operand:
         case bool():
             return None

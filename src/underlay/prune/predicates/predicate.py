@@ -1,9 +1,7 @@
 """Predicates over bare columns: what a caller asks, before it is bound to any column's type.
 
-A tree of And, Or and Not over leaves, each with SQL's three answers: true, false, and null, which is no match.
+A tree of And, Or and Not over leaves, each with SQL's three answers: true, false, and null, which does not match.
 Every predicate but one that holds an Opaque part prints as SQL that `parse_where` reads back to the same question.
-
-What a predicate names: columns, so that a caller can check and fetch them, and parts that only an engine knows.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
 NaN equals itself and is above every number, the zeros are one, decimals and points in time are exact, and text is
 compared as bytes. Masks are null where the column is.
 
-The one value that a literal has when rows are filtered.
-
-Pruning allows for every engine's reading of a literal; a filter has to choose. It chooses DuckDB's where the engines
+Pruning allows for every engine's reading of a literal; a filter has to choose one. It chooses DuckDB's where engines
 differ on typed literals, and the exact value for text.
 """
 
