@@ -127,7 +127,7 @@ def test_versions_that_changed_rows_are_refused_or_passed_over(table: Table):
     append(table, 1, 2)
     delete_positions(table, {0: [0]})
     append(table, 3)
-    with pytest.raises(Unsupported, match="version 2 removed or changed rows"):
+    with pytest.raises(Unsupported, match="version 2 deleted or changed rows"):
         ids(table, begin, end_of(table))
     assert list(batches(table, begin, Limit(), skips_changes=True)) == [[1, 2, 3]]
     table.rollback(1)
@@ -160,7 +160,7 @@ def test_another_history_is_refused(lake: ul.Lake, table: Table):
     for other in (replace(end_of(table), parent="another"), replace(end_of(table), version=9)):
         with pytest.raises(Inconsistent, match="brought back from a copy"):
             appends_of(table).advance(other, table.read_head().root, Limit())
-    with pytest.raises(VersionNotFound, match="Begin anew"):
+    with pytest.raises(VersionNotFound, match="Start again"):
         ids(table, begin, replace(end_of(table), version=9))
     with pytest.raises(InvalidRequest, match="replaced by another one"):
         ids(table, replace(begin, revision="another"), end_of(table))

@@ -85,7 +85,7 @@ def test_a_table_is_streamed_into_another_exactly_once(
     assert copy.version == 3
     assert copy.to_arrow().sort_by("id").equals(table.to_arrow().sort_by("id"))
     delete_positions(table, {0: [0]})
-    with pytest.raises(StreamingQueryException, match="version 4 removed or changed rows"):
+    with pytest.raises(StreamingQueryException, match="version 4 deleted or changed rows"):
         run(sink_of(stream, copy, checkpoint))
 
 
@@ -160,7 +160,7 @@ def test_another_table_of_the_name_is_refused(lake: Lake, table: Table):
     with pytest.raises(InvalidRequest, match="dropped"):
         reader.latestOffset(begin, ReadAllAvailable())
     lake.create_table(NAME, "id int")
-    with pytest.raises(InvalidRequest, match=r"replaced by another one.*another checkpoint"):
+    with pytest.raises(InvalidRequest, match=r"replaced by another one.*new checkpoint"):
         reader_of(lake).latestOffset(begin, ReadAllAvailable())
     with pytest.raises(Malformed, match="not an offset"):
         reader_of(lake).latestOffset({"logOffset": 3}, ReadAllAvailable())

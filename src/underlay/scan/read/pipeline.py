@@ -25,7 +25,7 @@ class Task(Generic[T]):
 
 
 def default_workers(*, is_far: bool = False) -> int:
-    """Threads for decoding: one for each core, and one more that waits for the store; many that wait for a far one."""
+    """Threads for decoding: one for each core, and one more that waits for the store; many more for a remote one."""
     return MAX_WORKERS if is_far else min((os.cpu_count() or 1) + 1, MAX_WORKERS)
 
 
