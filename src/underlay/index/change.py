@@ -14,7 +14,7 @@ from underlay.index.operation import Operation
 from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
 
 TOKEN = "token:"
-"""How the uri of a source begins that is no object but a user's token for one append."""
+"""The prefix of a source's URI that is not an object but a user's token for one append."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

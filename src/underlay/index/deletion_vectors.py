@@ -89,7 +89,7 @@ def _bitmap(data: bytes | memoryview) -> BitMap:
     except (ValueError, IndexError) as error:
         raise Malformed(f"not a Roaring bitmap: {error}") from error
     if bitmap.serialize() != stored:
-        raise Malformed("a Roaring bitmap with wrong offsets, or bytes after it")
+        raise Malformed("the Roaring bitmap has wrong offsets or trailing bytes")
     return bitmap
 
 

@@ -215,7 +215,7 @@ def _add(root: Root, change: Change) -> Root:
     if len(set(names)) != len(names) or not taken.isdisjoint(names):
         twice = sorted(taken.intersection(names)) or sorted(names)
         raise InvalidRequest(
-            "a file is in the table, or was in it not long ago",
+            "the file is in the table, or was removed from it recently",
             found=", ".join(twice),
             hint="A file that was removed can come back after its segment was merged, or under another name.",
         )

@@ -17,7 +17,7 @@ from underlay.prune import ColumnPath, Predicate, Verdict, evaluate
 from underlay.schema.table_schema import LeafColumn, TableSchema
 
 _FEW_BLOCKS = 1024
-"""Up to so many blocks are judged one by one at once; above, files that match in full are found first."""
+"""Up to this many blocks are judged directly; above it, files that match in full are found first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

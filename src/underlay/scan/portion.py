@@ -1,6 +1,6 @@
 """Parts of a query that other processes read: everything they need beside the data itself, as bytes.
 
-A portion names chunks by their places in files that never change, so whoever reads it asks for no root and no segment,
+A portion names chunks by their places in files that never change, so its reader asks for no root and no segment,
 and reads the version that was planned or fails. Files of ours are known by random names and their sizes, registered
 ones by their etags.
 """
@@ -24,7 +24,7 @@ from underlay.scan.slabs import Slab, SlabFiles
 from underlay.schema.record import SchemaRecord, from_record
 
 WORKERS = 4
-"""Slabs of a portion that are read side by side: whoever reads it has about one core, and waits for a store."""
+"""Slabs of a portion that are read side by side: a reader has about one core, and waits for a store."""
 _BUDGET_BYTES = 256 << 20
 
 

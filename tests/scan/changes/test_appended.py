@@ -173,7 +173,7 @@ def test_another_history_is_refused(lake: ul.Lake, table: Table):
     for other in (replace(end_of(table), parent="another"), replace(end_of(table), version=9)):
         with pytest.raises(Inconsistent, match="brought back from a copy"):
             appends_of(table).advance(other, table.read_head().root, Limit())
-    with pytest.raises(VersionNotFound, match="Begin anew"):
+    with pytest.raises(VersionNotFound, match="Start again"):
         ids(table, begin, replace(end_of(table), version=9))
     with pytest.raises(InvalidRequest, match="replaced by another one"):
         ids(table, replace(begin, revision="another"), end_of(table))

@@ -160,7 +160,7 @@ def test_another_table_of_the_name_is_refused(lake: Lake, table: Table):
     with pytest.raises(InvalidRequest, match="dropped"):
         reader.latestOffset(begin, ReadAllAvailable())
     lake.create_table(NAME, "id int")
-    with pytest.raises(InvalidRequest, match=r"replaced by another one.*another checkpoint"):
+    with pytest.raises(InvalidRequest, match=r"replaced by another one.*new checkpoint"):
         reader_of(lake).latestOffset(begin, ReadAllAvailable())
     with pytest.raises(Malformed, match="not an offset"):
         reader_of(lake).latestOffset({"logOffset": 3}, ReadAllAvailable())

@@ -90,7 +90,7 @@ def decode_files(data: memoryview, piece: Piece, file_count: int, block_count: i
     files = FileArrays(shapes=shapes, **{name: columns[name] for name in _FILE_TYPES})
     ids, counts = files.shape_ids, files.block_counts
     if file_count and (ids.min() < 0 or ids.max() >= len(shapes) or counts.min() < 0):
-        raise Malformed("a file has a shape that does not exist, or fewer than no blocks", place=piece.name)
+        raise Malformed("a file has an unknown shape or a negative number of blocks", place=piece.name)
     if int(counts.sum()) != block_count:
         raise Malformed("another number of blocks", place=piece.name, expected=block_count, found=int(counts.sum()))
     return files
@@ -100,7 +100,7 @@ def decode_blocks(data: memoryview, piece: Piece, block_count: int) -> I64:
     """The rows of each block. Raises Damaged."""
     rows: I64 = _decode(data, piece, block_count, {"rows": pa.int64()}).column(0).to_numpy()
     if block_count and rows.min() < 0:
-        raise Malformed("a block has fewer than no rows", place=piece.name)
+        raise Malformed("a block has a negative number of rows", place=piece.name)
     return rows
 
 

@@ -132,7 +132,7 @@ class Footer:
         wrong = np.flatnonzero(self.row_groups.column_count != self.column_count)
         if wrong.size:
             raise SchemaMismatch(
-                "a row group has another number of columns than the schema",
+                "a row group does not have as many columns as the schema",
                 place=f"row group {int(wrong[0])}",
                 expected=self.column_count,
                 found=int(self.row_groups.column_count[wrong[0]]),

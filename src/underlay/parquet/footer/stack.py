@@ -21,10 +21,10 @@ NUM_ROWS, KEY_VALUES, CREATED_BY = 3, 5, 6
 """Fields of FileMetaData."""
 
 FOOTERS_AT_ONCE = 512
-"""Enough to make the cost of a step of numpy small, few enough to stay in memory that is near."""
+"""Large enough to amortise the numpy calls, small enough for the CPU cache."""
 
 MAX_LEADS = 8
-"""How many forms of footers are looked for among so many; what is left is read one by one."""
+"""At most this many forms of footers are looked for in a batch; the rest is read one by one."""
 
 
 class Origin(NamedTuple):
@@ -61,7 +61,11 @@ def stack_of(footer: Footer) -> Stack:
     """One file. Refused unless its row groups have as many rows as the file."""
     rows = footer.row_groups.num_rows
     if (rows < 0).any() or int(rows.sum()) != footer.num_rows:
-        raise Malformed("the row groups have other rows than the file", expected=footer.num_rows, found=int(rows.sum()))
+        raise Malformed(
+            "the row counts of the row groups do not add up to the file's",
+            expected=footer.num_rows,
+            found=int(rows.sum()),
+        )
     origin = Origin(footer.data, footer.created_by, footer.column_orders, footer.key_values, footer.row_group_count)
     return Stack(schema=footer.schema, data=footer.data, origins=(origin,), row_counts=rows, chunks=footer.chunks)
 
@@ -117,11 +121,11 @@ def _stack_like_first(footers: Sequence[bytes], pending: list[int]) -> tuple[Sta
 def _stacked(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) -> Stack:
     """The stack of footers that are alike. Raises Malformed when one has other rows than its row groups."""
     if (lead.row_groups.column_count != lead.column_count).any():
-        raise SchemaMismatch("a row group has another number of columns than the schema")
+        raise SchemaMismatch("a row group does not have as many columns as the schema")
     rows = StackedRecords(stacked, (ROW_GROUPS, ITEM)).integers(3, kind=ThriftKind.I64)
     totals = StackedRecords(stacked, ()).integers(NUM_ROWS, kind=ThriftKind.I64)
     if (rows < 0).any() or not np.array_equal(rows.reshape(stacked.count, -1).sum(axis=1), totals):
-        raise Malformed("the row groups have other rows than the file")
+        raise Malformed("the row counts of the row groups do not add up to the file's")
     return Stack(
         schema=lead.schema,
         data=stacked.data,

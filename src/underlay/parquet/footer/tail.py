@@ -18,7 +18,7 @@ SMALLEST_FILE_BYTES = 12
 """The magic at the start and the tail."""
 
 GUESS_BYTES = 64 * 1024
-"""How much of a file's end is read at first: enough for most footers, and no more than one request's worth."""
+"""How much of a file's end is read first: enough for most footers, and still one request."""
 
 
 class FooterTail(NamedTuple):

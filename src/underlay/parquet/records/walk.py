@@ -25,10 +25,10 @@ _MAX_LENGTH_BYTES = 4
 """Bytes of a binary's length that the walk reads; a footer with a longer one is not like any other."""
 
 _ALWAYS_FITS_BYTES = {ThriftKind.I16: 2, ThriftKind.I32: 4, ThriftKind.I64: 9}
-"""A varint of at most so many bytes holds no number that is too large for its field."""
+"""A varint of at most this many bytes cannot hold a number that is too large for its field."""
 
 _AT_ONCE = 256
-"""Fixed bytes that are compared in one step: few enough for memory that is near."""
+"""Fixed bytes that are compared in one step: small enough for the CPU cache."""
 
 
 @dataclass(frozen=True, slots=True)

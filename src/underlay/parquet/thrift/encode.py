@@ -133,7 +133,7 @@ def encode(value: Value) -> bytes:
 
 def _write(value: Value, parts: list[bytes], depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise InvalidRequest("values lie too deep inside each other", expected=f"at most {MAX_DEPTH} levels")
+        raise InvalidRequest("values are nested too deeply", expected=f"at most {MAX_DEPTH} levels")
     if isinstance(value, Struct):
         _write_struct(value, parts, depth)
     elif isinstance(value, List):

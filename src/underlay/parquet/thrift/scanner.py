@@ -245,7 +245,7 @@ class Scanner:
 
 
 def _refuse_depth() -> NoReturn:
-    raise Malformed("values lie too deep inside each other", expected=f"at most {MAX_DEPTH} levels")
+    raise Malformed("values are nested too deeply", expected=f"at most {MAX_DEPTH} levels")
 
 
 def _refuse_length(data: bytes, position: int, length: int) -> NoReturn:

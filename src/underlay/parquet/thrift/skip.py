@@ -31,9 +31,7 @@ def skip_map(data: bytes, position: int, depth: int = 1) -> int:
 def _skip_item(data: bytes, number: int, position: int, depth: int) -> int:
     """The position after an item of a map or list, or after the value of a field that is not a flag."""
     if depth > MAX_DEPTH:
-        raise Malformed(
-            "values lie too deep inside each other", place=f"byte {position}", expected=f"at most {MAX_DEPTH}"
-        )
+        raise Malformed("values are nested too deeply", place=f"byte {position}", expected=f"at most {MAX_DEPTH}")
     if not ThriftKind.TRUE <= number <= ThriftKind.UUID:
         raise Malformed(
             "a value has a kind that does not exist", place=f"byte {position}", expected="1 to 13", found=number

@@ -11,7 +11,7 @@ Entry 0 is the root struct. A list of plain values is one entry, and so is a map
 | next | u32 | the entry after the value and everything inside it |
 | number | i64 | the integer; 0 or 1 of a flag; length of a binary; count of a list; 0 of everything else |
 
-A field id that occurs twice in a struct stays on the tape; whoever looks a field up by id is refused.
+A field id that occurs twice in a struct stays on the tape; looking it up by id raises Malformed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _INTEGER_TYPES: dict[ThriftKind, type[encode.I8 | encode.I16 | encode.I32 | enco
 def parse(data: bytes, *, trailing: bool = False) -> ThriftTree:
     """The tree of the struct at the start of `data`. Bytes after the struct are refused unless `trailing`.
 
-    Costs time and memory in proportion to the input: at most some 50 bytes for each byte, for lists of empty lists.
+    Costs time and memory in proportion to the input: at most some 55 bytes for each byte, for lists of empty lists.
     """
     if len(data) > MAX_INPUT_BYTES:
         raise Malformed("the input is too long", expected=f"at most {MAX_INPUT_BYTES} bytes", found=len(data))

@@ -31,8 +31,8 @@ MAX_DEPTH = 64
 MAX_VARINT_BYTES = 10
 """A 64-bit number never needs more."""
 
-_NEAR_BYTES = 1 << 18
-"""How much of an input is looked at again and again before the next: what stays in memory that is near."""
+_CACHE_BYTES = 1 << 18
+"""How much of an input is passed over several times before the next part: small enough for the CPU cache."""
 
 
 class ThriftKind(IntEnum):
@@ -131,9 +131,9 @@ def varint_ends(data: bytes) -> array[int]:
 def varint_lengths(octets: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """For every position, the bytes of a varint that starts there: 10 at most, and one past the end where none ends."""
     lengths = np.empty(octets.size, np.uint8)
-    for begin in range(0, octets.size, _NEAR_BYTES):
-        goes_on = octets[begin : begin + _NEAR_BYTES + MAX_VARINT_BYTES] >= 0x80
-        here = lengths[begin : begin + _NEAR_BYTES]
+    for begin in range(0, octets.size, _CACHE_BYTES):
+        goes_on = octets[begin : begin + _CACHE_BYTES + MAX_VARINT_BYTES] >= 0x80
+        here = lengths[begin : begin + _CACHE_BYTES]
         run = goes_on.copy()
         np.add(run[: here.size].view(np.uint8), np.uint8(1), out=here)
         for index in range(1, MAX_VARINT_BYTES - 1):

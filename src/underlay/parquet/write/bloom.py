@@ -96,7 +96,7 @@ def _hash_rows(rows: npt.NDArray[np.uint8]) -> Hashes:
 
 
 def size_for(distinct_count: int, fpp: float = 0.01) -> int:
-    """The bytes of a filter for so many values and a chance `fpp` of a false positive: a power of two, 32 to 4 Mi."""
+    """The bytes of a filter for N values and a chance `fpp` of a false positive: a power of two, 32 to 4 Mi."""
     if not 0 < fpp < 1:
         raise InvalidRequest("the chance of a false positive is not between 0 and 1", found=fpp)
     bits = -8 * distinct_count / math.log1p(-(fpp ** (1 / 8)))

@@ -131,7 +131,7 @@ def check_bloom(schema: pa.Schema, options: WriteOptions) -> None:
     floats = {paths[index] for index in float_leaves(schema)}
     for path in options.bloom:
         if path not in paths:
-            raise InvalidRequest("there is no such column to make a bloom filter of", place=path)
+            raise InvalidRequest("the bloom filter names a column that does not exist", place=path)
         if path in floats:
             raise InvalidRequest(
                 "a bloom filter on a float would lose rows", place=path, hint="-0.0 and 0.0 are equal and hash apart."

@@ -85,7 +85,7 @@ class Sidecar:
         if len(rows) and float(rows.sum(dtype=np.float64)) >= _TOO_MANY_ROWS:
             largest = int(rows.argmax())
             raise Malformed(
-                "there are more rows than a number can count",
+                "the row count does not fit 64 bits",
                 place=f"block {largest} at byte {int(self.block_offsets[largest])}, num_rows",
                 expected="less than 2^63 in all",
                 found=int(rows[largest]),
@@ -259,7 +259,7 @@ def _check_blocks(sidecar: Sidecar) -> None:
     room = sidecar.footer.offset - least
     if sidecar.row_group_count * block_bytes > room:
         raise Malformed(
-            "blocks overlap: there is no room for so many",
+            "blocks overlap: the file is too small for this many",
             place=f"footer at byte {sidecar.footer.offset}, row_group_count",
             expected=f"at most {room // block_bytes}",
             found=sidecar.row_group_count,

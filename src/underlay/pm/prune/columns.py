@@ -28,7 +28,7 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
     """The columns of a sidecar by path, read when they are asked for.
 
     Without `schema` a column is known by its top-level name, and a name that several leaves share proves nothing.
-    `trust_appended_blooms` says that whoever appended versions wrote the filters right: QuestDB attaches them to the
+    `trust_appended_blooms`: the writer of appended versions wrote the filters right. QuestDB attaches them to the
     wrong row group when it merges into two at once, so filters of blocks that came after the first version are not
     asked otherwise. Raises SchemaMismatch when `schema` has other columns than the sidecar.
     """

@@ -95,7 +95,7 @@ def _bitset(stored: memoryview) -> memoryview | None:
 
 @lru_cache(maxsize=1024)
 def _usual_header(stored_length: int) -> bytes | None:
-    """The header before a filter that takes so many bytes with it, when there is one."""
+    """The header before a filter, when both together take this many bytes."""
     for bitset_length in range(stored_length - stored_length % 32, max(stored_length - 64, 0), -32):
         header = encode_header(bitset_length)
         if len(header) + bitset_length == stored_length:

@@ -39,7 +39,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How much is read at once, at least one file: so many files, or bytes of files."""
+    """How much is read at once: at most N files or N bytes of files, but at least one file."""
 
     files: int | None = None
     size_bytes: int | None = None
@@ -154,7 +154,7 @@ class Appends:
         try:
             found = side_by_side(self._revision.root, missing, self._revision.store.parallel_requests)
         except VersionNotFound as error:
-            error.hint = "What it added cannot be known any more. Begin anew, with another checkpoint."
+            error.hint = "What it added cannot be known any more. Start again with a new checkpoint."
             raise
         if len(self._roots) > _BATCH * _BATCH:
             self._roots = {version: self._roots[version] for version in versions if version in self._roots}
@@ -168,7 +168,7 @@ class Appends:
                 place=self._revision.place,
                 expected=place.revision,
                 found=self._revision.id,
-                hint="Begin anew, with another checkpoint.",
+                hint="Start again with a new checkpoint.",
             )
 
     def _files(self, root: Root, *, is_whole: bool) -> NumberedFiles | None:
@@ -199,7 +199,7 @@ class Appends:
                 f"version {root.version} deleted or changed rows; an append-only stream cannot represent that",
                 place=self._revision.place,
                 found=operation.value,
-                hint="Set the option skipChanges to true to skip such versions, or begin anew with another checkpoint.",
+                hint="Set the option skipChanges to true to pass over it, or start again with a new checkpoint.",
             )
         return operation.adds_rows if is_change else True
 
@@ -221,10 +221,10 @@ def _other_history(revision: Revision, version: int, *, expected: str | None, fo
         place=revision.place,
         expected=expected,
         found=found,
-        hint="The lake was replaced by another one, or brought back from a copy. Begin anew, with another checkpoint.",
+        hint="The lake was replaced by another one, or brought back from a copy. Start again with a new checkpoint.",
     )
 
 
 def _ended(revision: Revision, root: Root) -> InvalidRequest:
     reason = "dropped" if root.terminal is not None and root.terminal.successor is None else "replaced by another one"
-    return InvalidRequest(f"the table was {reason}", place=revision.place, hint="Begin anew, with another checkpoint.")
+    return InvalidRequest(f"the table was {reason}", place=revision.place, hint="Start again with a new checkpoint.")

@@ -52,7 +52,7 @@ class NumberedFiles:
         return [*found, *self._tail[max(begin - first, 0) : max(end - first, 0)]]
 
     def fitting(self, begin: int, end: int, most_bytes: int) -> Iterator[int]:
-        """The sizes of the files from `begin` on, while they are no more than so many bytes together."""
+        """The sizes of the files from `begin` on, while their sum is at most the given number of bytes."""
         for first in range(begin, end, _AT_ONCE):
             for file in self.entries(first, min(first + _AT_ONCE, end)):
                 size = 0 if file is None else file.size_bytes

@@ -13,7 +13,7 @@ from itertools import pairwise
 from underlay.values.ranges import ByteRange, coalesce
 
 WASTE_SHARE = 64
-"""One byte in so many may be fetched in vain."""
+"""At most one byte in this many may be fetched needlessly."""
 
 
 @dataclass(frozen=True, slots=True)

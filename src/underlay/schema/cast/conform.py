@@ -122,7 +122,7 @@ def _check_values(array: AnyArray, type_: Scalar, path: tuple[str, ...]) -> None
         array.validate(full=True)
     except pa.ArrowInvalid:
         problem = "text is not valid UTF-8" if type_.kind is TypeKind.STRING else "a decimal has too many digits"
-        raise SchemaMismatch(problem, place=format_column(path), expected=type_, hint="Mend the value.") from None
+        raise SchemaMismatch(problem, place=format_column(path), expected=type_, hint="Correct the value.") from None
 
 
 def _located(error: SchemaMismatch, column: AnyChunks, source: SourceField, field: Field) -> UnderlayError:
@@ -143,12 +143,12 @@ def _located(error: SchemaMismatch, column: AnyChunks, source: SourceField, fiel
         place=error.place,
         expected=error.expected,
         found=shown,
-        hint=error.hint or "Mend the value, or widen the column's type.",
+        hint=error.hint or "Correct the value, or widen the column's type.",
     )
 
 
 def _show(value: AnyChunks) -> str:
-    """One value, cut short. Arrow prints what Python cannot hold: instants far from now, bytes that are no text."""
+    """One value, cut short. Arrow prints what Python cannot hold: instants far from now, bytes that are not text."""
     try:
         text = repr(value[0].as_py())
     except (ValueError, OverflowError):

@@ -121,7 +121,7 @@ def _format_time(scalar: AnyScalar, type_: Scalar) -> str:
 
 def _refused(value: object, type_: Scalar) -> InvalidRequest:
     return InvalidRequest(
-        "the default is no value of the column's type",
+        "the default is not a value of the column's type",
         expected=type_,
         found=ascii(str(value)),
         hint="Give a value that the type holds exactly, or leave it out for null.",

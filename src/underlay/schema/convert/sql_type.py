@@ -59,7 +59,7 @@ def read_type_name(name: str, inside: str | None) -> Scalar:
 def _with_parameters(name: str, given: list[str], written: str) -> Scalar:
     match name, given:
         case _, [digits] if name in _TEXT and digits.isdecimal():
-            raise Unsupported("text has no greatest length here", found=written, hint="Write varchar without a number.")
+            raise Unsupported("text has no maximum length here", found=written, hint="Write varchar without a number.")
         case (("binary" | "fixed" | "varbinary"), [digits]):
             return parse_scalar(f"fixed({digits})")
         case _, [precision] if name in _DECIMALS:
