@@ -53,6 +53,7 @@ def test_the_command_runs_from_the_wheel(unpacked: Path, tmp_path: Path):
 
 def test_the_wheel_has_its_types_licence_and_entry_point(unpacked: Path):
     assert (unpacked / "underlay" / "py.typed").exists()
+    assert (unpacked / "underlay" / "cli" / "help.txt").exists()
     (info,) = unpacked.glob("*.dist-info")
     assert "Apache License" in (info / "licenses" / "LICENSE").read_text()
     assert "underlay = underlay.cli.main:run" in (info / "entry_points.txt").read_text()
