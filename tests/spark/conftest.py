@@ -17,7 +17,7 @@ from underlay.spark.start.open_session import open_session
 from underlay.spark.types.spark_types import spark_schema
 
 os.environ["PYSPARK_SUBMIT_ARGS"] = (  # few rows: less time goes into compiling, and into tasks without rows
-    f"{submit_arguments()} --conf spark.sql.shuffle.partitions=3 --conf spark.python.authenticate.socketTimeout=120s"
+    f"{submit_arguments()} --conf spark.sql.shuffle.partitions=3 --conf spark.python.authenticate.socketTimeout=300s"
     ' --driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
 )
 ROWS = 50

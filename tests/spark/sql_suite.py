@@ -216,13 +216,16 @@ def _where(conditions: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"select id, name, size from {{t}} where {condition}" for condition in conditions)
 
 
+CONDITIONS: dict[str, tuple[str, ...]] = {
+    "whole numbers": WHOLE_NUMBERS,
+    "floats": FLOATS,
+    "text": TEXT,
+    "moments": MOMENTS,
+    "nested fields": SHAPES,
+    "conditions that are not translated": OPAQUE,
+}
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "whole numbers": _where(WHOLE_NUMBERS),
-    "floats": _where(FLOATS),
-    "text": _where(TEXT),
-    "moments": _where(MOMENTS),
-    "nested fields": _where(SHAPES),
-    "conditions that are not translated": _where(OPAQUE),
+    **{family: _where(conditions) for family, conditions in CONDITIONS.items()},
     "joins": JOINS,
     "subqueries": SUBQUERIES,
     "a correlated subquery": CORRELATED,
