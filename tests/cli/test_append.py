@@ -243,11 +243,11 @@ def test_files_are_registered_where_they_are(lake: Lake, place: Path):
         pq.write_table(pa.table({"n": [number], "more": ["x"]}), place / f"d{number}.parquet")
     refused = underlay("register", "a.b", "d*.parquet")
     assert refused.code == 2
-    assert "3 of 3 files do not fit the table" in refused.words
+    assert "3 of 3 files do not match the table" in refused.words
     run = underlay("register", "a.b", "d*.parquet", "--ignore-surplus", "--json")
     assert run.objects == [{"table": "a.b", "version": 1, "rows": 3, "files": 3}]
     assert table.to_arrow()["n"].to_pylist() == [0, 1, 2]
     again = underlay("register", "a.b", "d0.parquet", "--ignore-surplus")
     assert again.code == 2
-    assert "part of the table already" in again.words
+    assert "already part of the table" in again.words
     assert underlay("register", "a.b", "none*.parquet").code == 3

@@ -46,14 +46,16 @@ def connect(
 ) -> Lake:
     """The lake at a path or URL (`s3://bucket/lake`, `gs://…`, `az://…`, `memory://name`).
 
-    Makes no request: a lake that is not there yet is made with its first table. `options` are the store's, such as
+    Makes no request: a lake that does not exist is created with its first table. `options` are the store's, such as
     endpoint and region; credentials also come from the usual environment variables. `registry` is the metadata
     database: `postgresql://…`, `sqlite:////path`, `none`; else UNDERLAY_REGISTRY, else SQLite, in a local lake's folder
-    or in the user's state directory. Within `max_staleness_seconds` a table's newest version is not looked for again.
+    or in the user's state directory. For `max_staleness_seconds` a table's newest version is not looked up again.
     `with connect(…) as lake:` closes it at the end.
     """
     if not isinstance(url, str | os.PathLike | Store) or not url:
-        raise InvalidRequest("a lake is at a path or URL", found=repr(url), hint="Write data/lake or s3://bucket/lake.")
+        raise InvalidRequest(
+            "a lake must be given as a path or URL", found=repr(url), hint="Write data/lake or s3://bucket/lake."
+        )
     store = url if isinstance(url, Store) else open_store(url, options)
     known = open_registry(registry, store)
     return Lake(store, options=options, max_staleness_seconds=max_staleness_seconds, registry=known)
@@ -102,7 +104,7 @@ class Lake:
         return self._context.stores.options
 
     def exists(self) -> bool:
-        """Whether the lake is there. One request."""
+        """Whether the lake exists. One request."""
         try:
             self._context.newest_catalog()
         except NotFound:
@@ -110,7 +112,7 @@ class Lake:
         return True
 
     def initialise(self) -> None:
-        """Make the lake unless it is there. Refuses a store on which commits would not be safe."""
+        """Create the lake unless it exists. Refuses a store on which commits would not be safe."""
         self._lake.initialise()
 
     def create_table(
@@ -153,7 +155,7 @@ class Lake:
         return table.at(version=version, as_of=as_of, tag=tag)
 
     def tables(self) -> list[TableInfo]:
-        """All tables by name. One request. A lake that is not there has none."""
+        """All tables by name. One request. A lake that does not exist has none."""
         try:
             catalog = self._context.newest_catalog()
         except NotFound:
@@ -172,11 +174,11 @@ class Lake:
         ]
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Another name for a table; its files stay where they are. Raises TableNotFound, TableExists."""
+        """Rename a table. Its files stay where they are. Raises TableNotFound, TableExists."""
         self._lake.change(rename_table(name, new_name))
 
     def drop_table(self, name: str) -> None:
-        """The table goes; its files stay until they are swept. Raises TableNotFound."""
+        """Drop a table. Its files stay until they are swept. Raises TableNotFound."""
         succession.drop(self._lake, name)
 
     def ingest(
@@ -189,7 +191,7 @@ class Lake:
         keep: Keep | None = None,
         **options: Unpack[Options],
     ) -> Summary:
-        """Bring each source into the table once, and make the table when there is none.
+        """Ingest each source exactly once, and create the table if it does not exist.
 
         Sources are paths, patterns and URLs: `data/*.csv`, `s3://bucket/in/`. See docs/sources.md for `options`.
         Threads of this process do the work unless there are `workers`; `keep` leaves a record of the run.
@@ -216,8 +218,8 @@ class Lake:
         workers: MakeWorkers | None = None,
         **options: Unpack[Options],
     ) -> Watch:
-        """The same again and again, for sources as they come: `for summary in lake.watch(…)`. Without a `pace` it looks
-        every 5 seconds until it is interrupted or closed."""
+        """Ingest sources as they arrive: `for summary in lake.watch(…)`. Without a `pace` it polls every
+        5 seconds until it is interrupted or closed."""
         from underlay.ingest.run.watch import Pace
         from underlay.ingest.work.settings import make_settings
 
@@ -230,7 +232,7 @@ class Lake:
         return list_jobs(self._lake, name)
 
     def runs(self, name: str | None = None, *, most: int = 50) -> list[RunInfo]:
-        """The newest runs that ended, and those that watch, of a table or of all, the newest first."""
+        """The newest runs that ended, and those that are watching, of a table or of all; newest first."""
         return list_runs(self._lake, name, most)
 
     def leases(self, name: str | None = None) -> list[LeaseInfo]:

@@ -16,10 +16,10 @@ def read_moment(moment: str | date | datetime) -> int:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             raise InvalidRequest(
-                "not a point in time", found=moment, hint="Write 2026-01-31 or 2026-01-31T23:59:59+01:00."
+                "not a date or time", found=moment, hint="Write 2026-01-31 or 2026-01-31T23:59:59+01:00."
             ) from None
     if not isinstance(moment, date):
-        raise InvalidRequest("not a point in time", found=repr(moment), hint="Give text, a date or a datetime.")
+        raise InvalidRequest("not a date or time", found=repr(moment), hint="Give text, a date or a datetime.")
     if not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
     if moment.tzinfo is None:

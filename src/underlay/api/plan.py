@@ -63,8 +63,8 @@ class Plan:
         return {file.location: [(one.begin, one.end) for one in ranges] for file, ranges in all_ranges(self.choices)}
 
     def assign(self, workers: Mapping[str, float]) -> dict[str, tuple[str, str | None]]:
-        """A first and a second worker for each block, by weight: those that had a block have it again, whoever comes
-        or goes. A block is named by its file's content and its first row."""
+        """A first and a second worker for each block, by weight. Workers that come or go move as few blocks as
+        possible. A block is named by its file's content and its first row."""
         blocks = block_identities(self.choices)
         return dict(zip(blocks, assign(blocks, workers), strict=True))
 

@@ -28,7 +28,7 @@ class RunInfo:
     owner: str | None
     operation: str | None
     state: str
-    """done, nothing (to do), failed, stopped, watching, lost (it watched, and is heard of no more), unreadable."""
+    """done, nothing (to do), failed, stopped, watching, lost (it was watching, and its lease expired), unreadable."""
     started: datetime | None
     ended: datetime
     """When it ended, or was heard of last."""
@@ -55,7 +55,7 @@ def list_runs(lake: LakeCatalog, name: str | None = None, most: int = 50) -> lis
     """The newest runs of a table, or of all, the newest first. One listing for each revision of a table, tables side by
     side, and one request for each of the newest records. Raises TableNotFound."""
     if most < 1:
-        raise InvalidRequest("ask for at least one run", found=most)
+        raise InvalidRequest("most must be at least 1", found=most)
     found = look_at_tables(lake, name, lambda table, record: _runs_of(lake, table, record, most))
     return sorted(found, key=lambda one: (one.started or one.ended).timestamp(), reverse=True)[:most]
 

@@ -53,7 +53,7 @@ class Scan:
 
         frame = polars.from_arrow(self.to_arrow())
         if not isinstance(frame, polars.DataFrame):
-            raise TypeError(f"Polars made a {type(frame).__name__} of a table")
+            raise TypeError(f"Polars returned a {type(frame).__name__} of a table")
         return frame
 
     def count(self) -> int:

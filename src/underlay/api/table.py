@@ -101,7 +101,7 @@ class Table:
     ) -> registering.Registered:
         """Make Parquet files part of the table where they are: paths, URLs, patterns such as `data/*.parquet`.
 
-        They must not change any more. `ignore_surplus` allows columns that the table does not have.
+        They must never change. `ignore_surplus` allows columns that the table does not have.
         """
         return registering.register(
             self.writable(), files, self._context.stores, ignore_surplus=ignore_surplus, progress=progress
@@ -112,7 +112,7 @@ class Table:
         return Scan(self.query(columns, where))
 
     def plan(self, columns: Sequence[str] | None = None, where: Where = None) -> Plan:
-        """What such a scan would read, and why nothing else."""
+        """What such a scan would read, and why the rest is skipped."""
         return Plan(self.query(columns, where))
 
     def count(self, where: Where = None) -> int:
@@ -136,7 +136,7 @@ class Table:
             yield describe(root)
 
     def tag(self, name: str, version: int | None = None) -> None:
-        """`name` stands for this version from now on."""
+        """Give this version, or another, a name."""
         if version is None:
             revision, root = self.read_head()
             version = root.version
@@ -145,7 +145,7 @@ class Table:
         travel.tag(self._opened.lake, self.name, name, revision, version)
 
     def untag(self, name: str) -> None:
-        """`name` stands for nothing any more. Raises NotFound."""
+        """Remove a tag. Raises NotFound."""
         self._opened.lake.change(untag_version(self.name, name))
 
     @property
@@ -156,13 +156,13 @@ class Table:
         return {name: tag.version for name, tag in record.tags.items() if tag.revision == revision}
 
     def rollback(self, version: int) -> Version:
-        """A new version that has what this older one had."""
+        """Commit a new version with the contents of this older one."""
         opened = self.writable()
         held = opened.held_now()
         return describe(travel.rollback(opened.head().revision, version, held))
 
     def comment(self, text: str | None, column: str | None = None) -> Version:
-        """Say what the table, or one of its columns, is."""
+        """Set the comment of the table or of a column."""
         return describe(set_comment(self.writable(), text, column))
 
     def job(
@@ -176,8 +176,8 @@ class Table:
     ) -> Job[Table]:
         """Take a job, so that no other process does it too: `with trips.job("nightly") as job: job.table.append(rows)`.
 
-        Raises LeaseHeld while its holder counts as alive, which is until `ttl_seconds` after it was last heard of,
-        unless `take_over`, which shuts that one out. Of `exclusive` jobs a table has one at a time.
+        Raises LeaseHeld while its holder counts as alive: until `ttl_seconds` after its last renewal. `take_over` does
+        not wait, and shuts the holder out. Of all `exclusive` jobs of a table, one runs at a time.
         """
         return acquire(
             self.writable(),
@@ -190,7 +190,7 @@ class Table:
         )
 
     def lease(self, name: str | None = None, *, ttl_seconds: float = LEASE_TTL_SECONDS) -> Lease[Table]:
-        """Keep the version that is read from being expired: `with trips.lease() as held: held.table.to_arrow()`."""
+        """Keep this version from expiring: `with trips.lease() as held: held.table.to_arrow()`."""
         head = self.read_head()
         return take_lease(head, Table(self._opened, self._context, head), name=name, ttl_seconds=ttl_seconds)
 
@@ -199,7 +199,7 @@ class Table:
     ) -> Table:
         """The same table, at one version for good. Raises VersionNotFound, NotFound for a tag."""
         if sum(choice is not None for choice in (version, as_of, tag)) != 1:
-            raise InvalidRequest("give one of version, as_of and tag")
+            raise InvalidRequest("give exactly one of version, as_of and tag")
         if tag is not None:
             revision, root = travel.at_tag(self._opened.lake, self.name, tag)
         else:
@@ -227,7 +227,7 @@ class Table:
     def query(self, columns: Sequence[str] | None, where: Where) -> Query:
         """A query of the version that is read."""
         if isinstance(columns, str):
-            raise InvalidRequest("columns is a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
+            raise InvalidRequest("columns must be a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
         snapshot = self.snapshot()
         predicate, rest, rest_columns = _read_where(where, snapshot)
         names = snapshot.schema.names if columns is None else tuple(snapshot.schema.column(c).name for c in columns)

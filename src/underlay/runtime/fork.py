@@ -1,4 +1,4 @@
-"""What a forked child must not take over from its parent: locks that another thread held, and what they guard."""
+"""What a forked child must not inherit: locks that another thread held, and what they guard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process of this machine by a name that no other ever has, so that others can tell that it is gone.
+"""A name for this process that no other process ever has, so that others can tell that it ended.
 
 The name says which machine and boot, which namespaces, which process id and when that process began. Of a process
 that is told so, on the same boot and in the same namespaces, the kernel says for certain whether it is there. Of any
@@ -24,7 +24,7 @@ def own_process() -> str:
 
 
 def is_gone(process: str) -> bool:
-    """Whether a process that called itself so is surely there no more. False whenever that is not known."""
+    """Whether the process of this name has certainly ended. False if that is not known."""
     place, _, rest = process.partition("/")
     pid, _, started = rest.partition("/")
     if not place or place != _own_place() or not pid.isdecimal() or int(pid) < 1:

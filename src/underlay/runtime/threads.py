@@ -1,4 +1,4 @@
-"""Threads for requests that run side by side, kept from use to use: to start one takes longer than a small request."""
+"""Threads that run requests side by side. Some are kept: starting one takes longer than a small request."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Threads:
 
 
 def side_by_side(work: Callable[[A], T], items: Sequence[A], count: int) -> list[T]:
-    """What `work` makes of each item, in order, by `count` threads at most.
+    """The results of `work` for all items, in their order, by at most `count` threads.
 
-    By this thread alone when one is enough, and while the interpreter ends: it starts no more threads then.
+    Runs in this thread if one is enough, and at interpreter shutdown, when no thread can be started.
     """
     if min(count, len(items)) > 1:
         with ThreadPoolExecutor(min(count, len(items))) as pool:

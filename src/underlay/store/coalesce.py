@@ -1,4 +1,4 @@
-"""Ranges are fetched joined and cut back apart."""
+"""Byte ranges that lie close together are fetched as one, and split again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_size(found: int, expected: int | None, place: str) -> None:
     """Refuse an object of another size than the caller knows it to have."""
     if expected is not None and found != expected:
         raise Replaced(
-            "the object has another size than the one that was described",
+            "the object has changed size since it was described",
             place=place,
             expected=f"{expected} bytes",
             found=f"{found} bytes",

@@ -4,13 +4,13 @@ An object is a regular file. It is written under a temporary name in its own fol
 by a hard link, which fails when the name is taken, or by a rename, which replaces. The folder is synced last, and a
 folder that is new to this process is synced into its parent before anything is published in it. So a reader sees a
 whole object or none, and an object whose creation was acknowledged survives a power cut. A crash can leave a
-temporary file, which is no object.
+temporary file, which is not an object.
 
-Every path is walked from the root without following symbolic links: a link below the root is no object, and no key
+Every path is walked from the root without following symbolic links: a link below the root is not an object, and no key
 leads out of the root. The root itself may be one. Folders stay when their last object is deleted.
 
 The etag is size, modification time and inode: it changes when a file is replaced or written to, and when a lake is
-copied. A write within the file system's timestamp granularity that leaves the size as it is goes unseen.
+copied. A write within the file system's timestamp granularity that leaves the size as it is is not noticed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LocalStore(Store):
                     except UnclearFailure:
                         return Outcome.UNKNOWN
             if not is_new and is_folder(folder, name):
-                raise InvalidRequest("a folder has this name", place=self._place(key))
+                raise InvalidRequest("a folder already has this name", place=self._place(key))
             try:
                 os.fsync(folder)
             except OSError:
@@ -215,7 +215,7 @@ class LocalStore(Store):
 
     def _replaced(self, key: str, expected: str | None, found: str | None) -> Replaced:
         return Replaced(
-            "the file is not the one that was described", place=self._place(key), expected=expected, found=found
+            "the file changed since it was described", place=self._place(key), expected=expected, found=found
         )
 
     @contextmanager
@@ -229,12 +229,12 @@ class LocalStore(Store):
             if is_absent and not is_write:
                 raise NotFound("no such object", place=place) from None
             if is_absent and not isinstance(e, FileNotFoundError):
-                raise InvalidRequest("part of the key is a file, or all of it is a folder", place=place) from None
+                raise InvalidRequest("the key leads through a file, or names a folder", place=place) from None
             raise Unavailable(e.strerror or str(e), place=place) from e
 
 
 def _described(key: str, status: os.stat_result) -> StoredObject | None:
-    """The object with this status; None when it is no regular file."""
+    """The object with this status; None when it is not a regular file."""
     if not stat.S_ISREG(status.st_mode):
         return None
     return StoredObject(

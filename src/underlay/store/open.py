@@ -94,7 +94,7 @@ def open_store(url: str | os.PathLike[str], options: Mapping[str, Option] | None
         return RemoteStore(_memory(rest.strip("/")), f"memory://{rest.strip('/')}")
     if scheme not in {*_S3, *_GCS, *_AZURE}:
         known = ", ".join(["a path", "file", *_S3, *_GCS, *_AZURE, "memory"])
-        raise InvalidRequest(f"no store has the scheme {scheme}://", expected=known)
+        raise InvalidRequest(f"unknown URL scheme {scheme}://", expected=known)
     return _open_bucket(scheme, text, options or {})
 
 
@@ -141,7 +141,7 @@ def _refuse_secrets(scheme: str, url: str) -> None:
     is_account = scheme in _AZURE and ":" not in parts.netloc
     if ("@" in parts.netloc and not is_account) or parts.query or parts.fragment:
         raise InvalidRequest(
-            f"a {scheme}:// URL holds a bucket and a path only",
+            f"a {scheme}:// URL must hold only a bucket and a path",
             hint="Give credentials and settings in the environment or as options; they are then never shown.",
         )
 

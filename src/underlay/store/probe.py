@@ -47,7 +47,7 @@ def _created(store: Store, keys: list[str]) -> str:
             return keys[-1]
     if Outcome.REFUSED in outcomes:
         raise _unsupported(store, "a key that does not exist cannot be created")
-    raise Unavailable("the store did not answer", place=store.url, hint="Try again when it is in good health.")
+    raise Unavailable("the store did not answer", place=store.url, hint="Try again when it is healthy.")
 
 
 def _check_refusal(store: Store, key: str) -> None:
@@ -83,5 +83,5 @@ def _unsupported(store: Store, problem: str) -> Unsupported:
         problem,
         place=store.url,
         hint="Two writers could commit the same version here. Use a store with conditional writes (If-None-Match), or "
-        "update the server and whatever stands between.",
+        "update the server and any proxy in between.",
     )

@@ -1,4 +1,4 @@
-"""Give a finished file its name, unless the name is taken: the atomic step of a local create."""
+"""Give a finished file its name unless the name is taken: the atomic step of `create` on a local disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class UnclearFailure(Exception):
 def link_new(folder: int, temporary: str, name: str) -> bool:
     """Name the file `temporary` of the directory `folder` also `name`; False when the name is taken.
 
-    Raises OSError when surely nothing was done, Unsupported when the file system can do neither a hard link nor a
+    Raises OSError when certainly nothing was done, Unsupported when the file system can do neither a hard link nor a
     rename that refuses to replace, UnclearFailure for the rest.
     """
     try:

@@ -128,7 +128,7 @@ def create_outcome(failure: RequestFailure) -> Outcome | None:
 def explain(failure: RequestFailure, place: str, *, is_write: bool = False) -> UnderlayError:
     """The error to raise for a failed request about the object or folder at `place`."""
     if failure.lacks_credentials:
-        return Unavailable("no credentials were found", place=place, hint=_CREDENTIALS_HINT)
+        return Unavailable("no credentials found", place=place, hint=_CREDENTIALS_HINT)
     if failure.code in _NO_BUCKET or (failure.is_missing_object and is_write):
         return Unavailable(
             "the bucket or container does not exist", place=place, hint="Create it, or correct the lake's URL."
@@ -136,16 +136,16 @@ def explain(failure: RequestFailure, place: str, *, is_write: bool = False) -> U
     if failure.is_missing_object:
         return NotFound("no such object", place=place)
     if failure.status in {401, 403} or failure.code in _ACCESS:
-        return Unavailable(f"access was denied ({failure})", place=place, hint=_CREDENTIALS_HINT)
+        return Unavailable(f"access denied ({failure})", place=place, hint=_CREDENTIALS_HINT)
     if failure.status == 301 or failure.code in _REGION:
         return Unavailable(f"the bucket is in another region ({failure})", place=place, hint="Set the region.")
     if failure.status == 412:
-        return Replaced("the object is not the one that was described", place=place, hint="Its etag has changed.")
+        return Replaced("the object changed since it was described", place=place, hint="Its etag has changed.")
     if failure.is_range_past_end:
         return Truncated("the bytes asked for reach past the end of the object", place=place)
     if failure.status == 501:
-        return Unsupported(f"the store cannot do this ({failure})", place=place)
-    return Unavailable(f"the store did not do what was asked ({failure})", place=place, hint="Try again later.")
+        return Unsupported(f"the store does not support this ({failure})", place=place)
+    return Unavailable(f"the request to the store failed ({failure})", place=place, hint="Try again later.")
 
 
 _CREDENTIALS_HINT = "Check the credentials, in the environment or the options, and what they permit."

@@ -124,8 +124,8 @@ class Store(ABC):
 
     @abstractmethod
     def head(self, key: str) -> StoredObject | None:
-        """The object's description, or None when there is none. One request. S3 answers a HEAD in a bucket that does
-        not exist as it answers for a missing key."""
+        """The object's description, or None when there is no such object. One request. S3 answers a HEAD in a missing
+        bucket as it answers for a missing key."""
 
     @abstractmethod
     def list_objects(self, folder: str = "", *, after: str | None = None) -> Iterator[StoredObject]:

@@ -57,7 +57,7 @@ def commit_change(
 def version_of_token(table: OpenTable, head: Head, token: str | None) -> int | None:
     """The version that was committed with this token, None without one. Raises InvalidRequest unless it is text."""
     if not isinstance(token, str | None):
-        raise InvalidRequest("a token is text", found=repr(token))
+        raise InvalidRequest("a token must be a string", found=repr(token))
     known = None if token is None else table.snapshot(head).find_sources([TOKEN + token]).get(TOKEN + token)
     return None if known is None else known.version
 

@@ -90,7 +90,7 @@ class OpenTable:
             self._revision = None
 
     def follow(self, closed: RevisionClosed) -> None:
-        """Go on with the revision that took over. Raises `closed` when there is none, and when a job is held."""
+        """Continue with the revision that took over. Raises `closed` when there is none, and when a job is held."""
         if closed.successor is None or self.held is not None:
             raise closed
         self.forget()
@@ -100,7 +100,7 @@ class OpenTable:
         return OpenTable(self.lake, self.name, self.load_segment, revision, (job, epoch))
 
     def end(self) -> None:
-        """The job that is held was released: nothing more is begun under it."""
+        """The job was released: refuse every later change."""
         self._is_over = True
 
     def held_now(self) -> tuple[str, int] | None:
@@ -109,7 +109,7 @@ class OpenTable:
             raise InvalidRequest(
                 f"the job {self.held[0]} was released",
                 place=self.name,
-                hint="Take it again, or write to the table itself.",
+                hint="Take the job again, or write to the table without it.",
             )
         return self.held
 
@@ -137,5 +137,5 @@ def _closed_under(held: tuple[str, int], revision: Revision, terminal: Terminal)
     return RevisionClosed(
         f"the revision was closed ({terminal.reason}) under the job {held[0]}",
         place=revision.place,
-        hint="Begin the job again." if terminal.successor else "The table was dropped.",
+        hint="Start the job again." if terminal.successor else "The table was dropped.",
     ).by(terminal.successor)

@@ -27,7 +27,7 @@ def at_version(revision: Revision, version: int) -> Root:
     """The root of this version; no other one is read. One request. Raises VersionNotFound, with the versions that there
     are, and Inconsistent when it was there and is missing."""
     if isinstance(version, bool) or not isinstance(version, int):
-        raise InvalidRequest("a version is a whole number", found=repr(version))
+        raise InvalidRequest("a version must be an integer", found=repr(version))
     if version >= 0:
         with suppress(VersionNotFound):
             return revision.root(version)
@@ -63,7 +63,7 @@ def at_time(revision: Revision, moment_us: int) -> Root:
     if best is None:
         oldest = revision.root(0).committed_us
         raise VersionNotFound(
-            "the table has no version that old",
+            "the table has no version from that time",
             place=revision.place,
             expected=f"{_shown(oldest)} or later",
             found=_shown(moment_us),
@@ -88,7 +88,7 @@ def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version
 def history(revision: Revision, limit: int | None = None, newest: int | None = None) -> Iterator[Root]:
     """Roots from version `newest` on, or the head, back in time; some are fetched side by side."""
     if limit is not None and limit < 0:
-        raise InvalidRequest("a limit is not negative", found=limit)
+        raise InvalidRequest("a limit must not be negative", found=limit)
     newest = revision.head().version if newest is None else newest
     oldest = 0 if limit is None else max(newest - limit + 1, 0)
     versions = range(newest, oldest - 1, -1) if limit != 0 else range(0)

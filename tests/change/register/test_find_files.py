@@ -143,7 +143,7 @@ def test_a_pattern_is_matched_in_full(pattern: str, key: str, is_match: bool):
 
 
 def test_a_set_that_is_none_is_refused():
-    with pytest.raises(InvalidRequest, match="not a pattern"):
+    with pytest.raises(InvalidRequest, match="invalid pattern"):
         translate("[z-a].parquet")
 
 

@@ -104,7 +104,7 @@ def test_every_file_that_does_not_fit_is_listed_and_nothing_is_changed(table: un
     put(folder, *"abcd")
     pq.write_table(pa.table({"id": ["x"]}), folder / "wrong.parquet")
     pq.write_table(rows([1]).append_column("more", pa.array([1])), folder / "more.parquet")
-    with pytest.raises(SchemaMismatch, match="2 of 6 files do not fit") as raised:
+    with pytest.raises(SchemaMismatch, match="2 of 6 files do not match") as raised:
         table.register(f"{folder}/*.parquet")
     assert "./in/wrong.parquet" in str(raised.value)
     assert "./in/more.parquet" in str(raised.value)

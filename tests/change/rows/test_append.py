@@ -54,7 +54,7 @@ def test_no_rows_do_not_use_up_a_token(store: Store):
 
 def test_a_token_that_is_no_text_is_refused(store: Store):
     table = table_of(store)
-    with pytest.raises(InvalidRequest, match=r"a token is text.*found 5"):
+    with pytest.raises(InvalidRequest, match=r"a token must be a string.*found 5"):
         table.append(rows([1]), token=5)  # type: ignore[arg-type]  # no text
     assert table.version == 0
 

@@ -80,7 +80,7 @@ def test_create_from_each_kind_of_data(lake: Lake, place: Path):
         (["a.b", "--schema", "n int", "--from", "x.csv"], "the columns come from one of"),
         (["a.b", "--schema", "n itn"], "itn"),
         (["a.b", "--schema", "n int", "--key", "m"], "there is no column m"),
-        (["a.b", "--schema", "n int", "--property", "codec=x"], "no such codec"),
+        (["a.b", "--schema", "n int", "--property", "codec=x"], "unknown codec"),
         (["a.b", "--schema", "n int", "--property", "codec"], "--property takes KEY=VALUE"),
         (["ab", "--schema", "n int"], "not a name for a table"),
         (["taxi.trips", "--schema", "n int"], "there is a table taxi.trips"),

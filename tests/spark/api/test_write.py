@@ -373,7 +373,7 @@ def test_what_is_no_frame_no_name_or_no_token_is_refused(spark: SparkSession, em
             for lake in (None, empty):
                 with pytest.raises(InvalidRequest, match=r"not a name for a table.*A name is dataset\.table"):
                     call(frame_of(spark, 0, 5), name, lake=lake)
-    with pytest.raises(InvalidRequest, match=r"a token is text.*found 5"):
+    with pytest.raises(InvalidRequest, match=r"a token must be a string.*found 5"):
         append(frame_of(spark, 0, 5), NAME, lake=empty, token=5)  # type: ignore[arg-type]  # no text
     assert table.version == 0
 

@@ -179,7 +179,7 @@ def test_a_transaction_is_committed_once():
 def test_a_refusal_of_access_is_not_an_unknown_commit():
     class Denied(CountingStore):
         def create(self, key: str, data: object) -> object:
-            raise Unavailable("access was denied")
+            raise Unavailable("access denied")
 
     _, revision = new_table()
     with pytest.raises(Unavailable, match="denied"):

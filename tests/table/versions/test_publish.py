@@ -73,7 +73,7 @@ class DeniedLater(FaultyStore):
 
     def create(self, key: str, data: Data) -> Outcome:
         if self.request_count:
-            raise Unavailable("access was denied")
+            raise Unavailable("access denied")
         return super().create(key, data)
 
 

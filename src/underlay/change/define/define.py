@@ -52,13 +52,13 @@ def define(
     """The definition of a new table. Raises InvalidRequest for what does not go together, UnknownColumn."""
     table = read_schema(schema)
     if not table.fields:
-        raise InvalidRequest("a table needs a column")
+        raise InvalidRequest("a table needs at least one column")
     for name, given in (("key", key), ("sort_by", sort_by), ("partition_by", partition_by)):
         if isinstance(given, str):
             raise InvalidRequest(f"{name} is a list of columns", found=repr(given), hint=f"Write [{given!r}].")
     keys = [find_leaf(table, parse_path(column)) for column in key]
     if len({leaf.id for leaf in keys}) < len(keys):
-        raise InvalidRequest("the key names a column twice", found=", ".join(key))
+        raise InvalidRequest("the key lists a column twice", found=", ".join(key))
     settings = {name: str(value) for name, value in (properties or {}).items()}
     check_settings(settings, table)
     return Definition(

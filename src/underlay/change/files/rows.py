@@ -40,7 +40,7 @@ def _reader(data: object) -> pa.RecordBatchReader:
     if hasattr(data, "to_reader"):  # an Arrow scanner
         return _checked(data.to_reader())
     raise InvalidRequest(
-        "these are no rows that Arrow can read",
+        "not rows that Arrow can read",
         found=type(data).__name__,
         hint="Give a pyarrow table or reader, a pandas or Polars frame, or a DuckDB relation.",
     )
@@ -48,7 +48,7 @@ def _reader(data: object) -> pa.RecordBatchReader:
 
 def _checked(reader: object) -> pa.RecordBatchReader:
     if not isinstance(reader, pa.RecordBatchReader):
-        raise InvalidRequest("the rows come as no Arrow reader", found=type(reader).__name__)
+        raise InvalidRequest("the rows do not come as an Arrow reader", found=type(reader).__name__)
     return reader
 
 
@@ -59,8 +59,8 @@ def _once(reader: pa.RecordBatchReader) -> Rows:
         nonlocal is_taken
         if is_taken:
             raise InvalidRequest(
-                "the rows must be read again, and the input can be read only once",
-                hint="The table changed meanwhile. Nothing was appended: do it again with a new reader.",
+                "the rows must be read again, but this input can be read only once",
+                hint="Another commit changed the table. Nothing was appended: retry with a new reader.",
             )
         is_taken = True
         return _runs(reader)

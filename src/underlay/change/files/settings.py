@@ -35,16 +35,16 @@ def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:
     """Refuse a property that does not exist, or a value that it does not take."""
     for name, value in properties.items():
         if name not in KNOWN:
-            raise InvalidRequest("there is no such property", found=name, hint=f"Properties: {', '.join(KNOWN)}.")
+            raise InvalidRequest("unknown property", found=name, hint=f"Properties: {', '.join(KNOWN)}.")
         if name in NUMBERS and not (value.isascii() and value.isdigit() and int(value) > 0):
-            raise InvalidRequest(f"{name} is a number above 0", found=value)
+            raise InvalidRequest(f"{name} must be an integer above 0", found=value)
         if name == CODEC and value not in CODECS:
-            raise InvalidRequest("there is no such codec", found=value, expected=", ".join(CODECS))
+            raise InvalidRequest("unknown codec", found=value, expected=", ".join(CODECS))
         if name == BLOOM:
             for leaf in _named_leaves(value, schema):
                 if leaf.type.kind in _UNHASHED or leaf.is_repeated:
                     raise InvalidRequest(
-                        "no bloom filter goes with this column",
+                        "this column cannot have a bloom filter",
                         found=".".join(leaf.path),
                         hint="Floats have two zeros, booleans share bytes, and lists are not looked up.",
                     )

@@ -1,7 +1,7 @@
 """Which objects a user means by paths, URLs and patterns.
 
 In a pattern `*` stands for any characters but `/`, `?` for one of them, `[ab]` for one of a set, and `**` for any
-folders; a path of this machine that exists is no pattern. A folder stands for all Parquet files below it; those whose
+folders; a local path that exists is not a pattern. A folder stands for all Parquet files below it; those whose
 name, or a folder's name, begins with `_` or `.` are hidden.
 """
 
@@ -33,11 +33,13 @@ class FoundFile:
 
 
 def path_text(path: object) -> str:
-    """A path, URL or pattern as it was written. Raises InvalidRequest for what is none."""
+    """A path, URL or pattern as it was written. Raises InvalidRequest for anything else."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str):
         raise InvalidRequest(
-            "a file is named by a path, URL or pattern", found=type(path).__name__, hint="Write data/*.parquet, say."
+            "a file must be given as a path, URL or pattern",
+            found=type(path).__name__,
+            hint="Write data/*.parquet, for example.",
         )
     return text
 
@@ -90,7 +92,7 @@ def translate(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(part(token) for token in _TOKENS.findall(pattern)), re.DOTALL)
     except re.error as error:
-        raise InvalidRequest(f"not a pattern: {error}", found=pattern) from None
+        raise InvalidRequest(f"invalid pattern: {error}", found=pattern) from None
 
 
 def _set(token: str) -> str:
@@ -111,7 +113,7 @@ def _visible_parquet(folder: str) -> Callable[[str], bool]:
 def _absolute(pattern: str) -> tuple[str, str]:
     """The scheme and the unquoted path of a URL or of a path on this machine; a folder's ends in `/`."""
     if not pattern:
-        raise InvalidRequest("an empty path names no file")
+        raise InvalidRequest("the path is empty")
     scheme, separator, rest = pattern.partition("://")
     if separator and scheme != LOCAL:
         return scheme, rest

@@ -70,7 +70,7 @@ def register(
     ignore_surplus: bool = False,
     progress: Progress | None = None,
 ) -> Registered:
-    """Make these files part of the table, all or none. They stay where they are and must not change any more.
+    """Make these files part of the table, all or none. They stay where they are and must never change.
 
     One request for each file, a second for a footer beyond the first guess. Columns are matched by name. Raises
     SchemaMismatch with the reasons of each file that does not fit; NotFound, Damaged, Unsupported.
@@ -96,7 +96,7 @@ def _check_foreign(files: Sequence[FoundFile], table: OpenTable, stores: FileSto
         raise InvalidRequest(
             f"{len(ours)} of the files belong to tables of this lake",
             found=", ".join(file.location for file in ours[:_SHOWN]),
-            hint="Append what a scan of that table gives.",
+            hint="Scan that table and append its rows instead.",
         )
 
 
@@ -216,7 +216,7 @@ def _check_new(snapshot: Snapshot, reads: Sequence[_Read]) -> None:
     if known:
         names = sorted(known)
         raise InvalidRequest(
-            f"{len(names)} of the files are part of the table already", found=", ".join(names[:_SHOWN])
+            f"{len(names)} of the files are already part of the table", found=", ".join(names[:_SHOWN])
         )
 
 
@@ -224,5 +224,5 @@ def _refused(problems: list[str], count: int) -> SchemaMismatch:
     shown = "\n  ".join(problems[:_SHOWN])
     more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
     return SchemaMismatch(
-        f"{len(problems)} of {count} files do not fit the table, and nothing was registered:\n  {shown}{more}"
+        f"{len(problems)} of {count} files do not match the table; nothing was registered:\n  {shown}{more}"
     )

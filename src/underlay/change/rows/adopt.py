@@ -52,7 +52,7 @@ class Prepared:
 
 
 def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = False) -> Prepared | None:
-    """Check a file that nobody else uses, finish and sync it, and put its sidecar; None for one without rows.
+    """Check a file that no other program uses, finish and sync it, and put its sidecar; None for one without rows.
 
     Columns are matched by name. `is_finished`: its writer made sure that text is valid, and made bloom filters. Raises
     SchemaMismatch when the file does not fit the table; Damaged, Unsupported, NotFound, Unavailable.
@@ -85,8 +85,8 @@ def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = F
 def adopt(staging: Staging, root: Path, prepared: Mapping[Path, Prepared]) -> Staged:
     """Give prepared files, each where it lies now, their names, and so make them staged files.
 
-    `root` is the store's directory, and the files lie on its file system. Raises NotFound, Unavailable. What was moved
-    by then is named by nobody.
+    `root` is the store's directory, and the files lie on its file system. Raises NotFound, Unavailable. Files moved
+    before that are unreferenced.
     """
     if prepared:
         take_over(root, staging.folder, {path: one.entry.location for path, one in prepared.items()})
@@ -97,13 +97,13 @@ def adopt(staging: Staging, root: Path, prepared: Mapping[Path, Prepared]) -> St
 def _layout(footer: Footer, schema: TableSchema) -> FileLayout:
     found = match_footer(footer, schema)
     if isinstance(found, Misfit):
-        raise SchemaMismatch(" ".join(found.reasons), hint="No version has its rows.")
+        raise SchemaMismatch(" ".join(found.reasons), hint="Nothing was committed.")
     chunks = footer.chunks
     for leaf in footer.schema.leaves:
         place = ".".join(leaf.path)
         if not leaf.max_def_level and (chunks.statistics.null_count[:, leaf.index] > 0).any():
             # Its writer was told that there is no null: it has fewer values than rows.
-            raise SchemaMismatch("a column that was said to hold no null holds one", place=place)
+            raise SchemaMismatch("a column declared without nulls holds a null", place=place)
         is_looked_up = (chunks.encodings & _DICTIONARIES > 0) | chunks.has_bloom_filter_offset
         if leaf.physical_type in _FLOATS and is_looked_up[:, leaf.index].any():
             raise Inconsistent("a float has a dictionary or a bloom filter: readers would miss a zero", place=place)

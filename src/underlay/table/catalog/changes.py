@@ -25,7 +25,7 @@ from underlay.index.catalog import (
 from underlay.index.keys import table_folder
 
 CatalogChange = Callable[[Catalog], Catalog]
-"""Gives the mapping after a change; number, ids and time are set by whoever publishes it."""
+"""Gives the mapping after a change; number, ids and time are set when it is published."""
 
 
 def free_folder(catalog: Catalog, name: str, suffix: str) -> str:
@@ -46,7 +46,7 @@ def create_table(name: str, folder: str, revision: str, created_us: int) -> Cata
     def change(catalog: Catalog) -> Catalog:
         check_free(catalog, name)
         if folder.casefold() in _taken_folders(catalog):
-            raise TableExists(f"the folder {folder} was taken meanwhile", hint="Try again.")
+            raise TableExists(f"the folder {folder} was taken by another process", hint="Try again.")
         record = TableRecord(
             folder=folder, active=revision, revisions={revision: RevisionRecord(state=ACTIVE, created_us=created_us)}
         )
@@ -68,7 +68,7 @@ def rename_table(old: str, new: str) -> CatalogChange:
 
 
 def activate_revision(closed: str, successor: str, created_us: int) -> CatalogChange:
-    """`successor` takes over from the revision `closed`. Nothing changes when that one is not active any more."""
+    """`successor` takes over from the revision `closed`. Nothing changes when that one is no longer active."""
 
     def change(catalog: Catalog) -> Catalog:
         name = owner_of(catalog, closed)
@@ -86,7 +86,7 @@ def activate_revision(closed: str, successor: str, created_us: int) -> CatalogCh
 
 
 def drop_table(closed: str, dropped_us: int) -> CatalogChange:
-    """The table whose active revision is `closed` goes. Nothing changes when there is none."""
+    """Drop the table whose active revision is `closed`. Nothing changes when there is no such table."""
 
     def change(catalog: Catalog) -> Catalog:
         name = owner_of(catalog, closed)
@@ -102,14 +102,14 @@ def drop_table(closed: str, dropped_us: int) -> CatalogChange:
 
 
 def tag_version(name: str, tag: str, revision: str, version: int) -> CatalogChange:
-    """`tag` stands for this version; an older meaning is replaced."""
+    """`tag` names this version from now on, and no other."""
     check_tag(tag)
 
     def change(catalog: Catalog) -> Catalog:
         record = find_table(catalog, name)
         if revision not in record.revisions:
             raise TableNotFound(
-                f"{name} is another table by now", hint="It was renamed, or dropped and created again. Open it again."
+                f"{name} is a different table now", hint="It was renamed, or dropped and created again. Open it again."
             )
         after = replace(record, tags=record.tags | {tag: TagRecord(revision=revision, version=version)})
         return replace(catalog, operation=f"tag {name} {tag}", tables=catalog.tables | {name: after})
@@ -118,7 +118,7 @@ def tag_version(name: str, tag: str, revision: str, version: int) -> CatalogChan
 
 
 def untag_version(name: str, tag: str) -> CatalogChange:
-    """`tag` stands for nothing any more."""
+    """Remove `tag`."""
 
     def change(catalog: Catalog) -> Catalog:
         record = find_table(catalog, name)

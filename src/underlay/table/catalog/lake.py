@@ -118,14 +118,14 @@ class LakeCatalog:
             )
             result = self._chain.publish(entry.number, encode_catalog(entry), own_id, _read_id)
             if not isinstance(result, Lost):
-                # Whoever helps another one's change to its end may find that one's own bytes there.
+                # A process that finishes another's change may find the bytes of that process there.
                 published = entry if commit_id is None else self._decode(self._chain.get(entry.number), entry.number)
                 kept = self._keep(published, is_own=True)
                 tell(self.store.url, CATALOG)
                 return kept
             head = self._keep(self._decode(result.winner, entry.number))
             self.surroundings.back_off(min(attempt, 4))
-        raise Busy("the catalog changes all the time", place=self.store.url, hint="Try again later.")
+        raise Busy("too many other changes of the catalog came first", place=self.store.url, hint="Try again later.")
 
     def _keep(self, catalog: Catalog, *, is_own: bool = False) -> Catalog:
         with self._lock:
@@ -143,7 +143,7 @@ class LakeCatalog:
         except UnderlayError as error:
             raise error.at(catalog_key(number)) from None
         if catalog.number != number:
-            raise Inconsistent("an entry of the catalog has another number than its key", place=catalog_key(number))
+            raise Inconsistent("a catalog entry has a different number than its key", place=catalog_key(number))
         return catalog
 
 

@@ -45,7 +45,7 @@ def _begin(lake: LakeCatalog, name: str | None) -> Revision | None:
     try:
         newest = starting()
     except (Damaged, Unsupported):
-        return None  # it is there: whoever needs it says why it cannot be read
+        return None  # it is there; the first read of it says why it is unreadable
     if newest is None:
         registry.refuse(_refused(lake, f"version of {table.folder}", table.head))
         return None
@@ -56,6 +56,6 @@ def _refused(lake: LakeCatalog, what: str, known: Known) -> RegistryRefused:
     return RegistryRefused(
         f"the registry knows {what} {known.number} ({known.commit_id}), which the store does not have",
         place=lake.store.url,
-        hint="It belongs to another lake, or the store was brought back from an older copy. Look at the lake, then "
+        hint="It belongs to another lake, or the store was restored from an older backup. Check the lake, then "
         'rebuild the registry from it: "underlay registry restore".',
     )

@@ -1,4 +1,4 @@
-"""A change in the making: what it adds, removes and relies on, and the objects to put before it is committed."""
+"""A change being prepared: what it adds, removes and relies on, and the objects to put before its commit."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Transaction:
     def set_definition(self, definition: Definition) -> None:
         """Another schema, key, order, comment or property."""
         if definition.schema.last_id < self.base.definition.schema.last_id:
-            raise InvalidRequest("a field id that was given away would be given away again")
+            raise InvalidRequest("the new schema would reuse a field id that was already assigned")
         self._definition = definition
 
     def add_source(self, source: SourceRecord) -> None:
@@ -91,12 +91,12 @@ class Transaction:
         self.reads = reads
 
     def take_over(self, job: str) -> int:
-        """Shut out whoever holds the job; its new epoch, which counts from the commit on."""
+        """Shut out the holder of the job. Returns its new epoch, which counts from the commit on."""
         self._fences[job] = epoch = self.base.fences.get(job, 0) + 1
         return epoch
 
     def hold(self, job: str, epoch: int) -> None:
-        """Commit only while nobody took the job over."""
+        """Commit only while no other process took the job over."""
         self.held = (job, epoch)
 
     def restore(self, root: Root) -> None:
@@ -135,7 +135,7 @@ class Transaction:
         Raises InvalidRequest the second time, and what `change` raises.
         """
         if self._is_entered:
-            raise InvalidRequest("a transaction is committed once", hint="Make another one, on the new head.")
+            raise InvalidRequest("a transaction can be committed only once", hint="Begin another one on the new head.")
         self._is_entered = True
         return self.change()
 
@@ -167,15 +167,15 @@ class Transaction:
     def _check(self) -> None:
         is_plain = not (self._files or self._segments or self._removed or self._deletes or self._definition)
         if self._restored is not None and not is_plain:
-            raise InvalidRequest("a rollback goes with no other change")
+            raise InvalidRequest("a rollback cannot be combined with other changes")
         foreign = self.snapshot.known_files({file.location for file in self._files if not is_own(file.location)})
         if foreign:
-            raise InvalidRequest("a file is part of the table already", found=", ".join(sorted(foreign)))
+            raise InvalidRequest("a file is already part of the table", found=", ".join(sorted(foreign)))
         partitions = (self._definition or self.base.definition).partition_by
         if partitions != self.base.definition.partition_by and len(self._removed) != self.base.file_count:
             raise InvalidRequest(
-                "partitions change only together with all files",
+                "partitioning can change only if all files are replaced",
                 expected=f"{self.base.file_count} files removed",
                 found=len(self._removed),
-                hint="The files' partition values are those of the old partitions: write the table anew.",
+                hint="Existing files have values of the old partitioning: rewrite the whole table.",
             )

@@ -1,4 +1,4 @@
-"""One thread in a process that renews all that the process holds. There is none when it holds nothing."""
+"""One thread per process that renews everything the process holds, while it holds anything."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Renewed(Protocol):
         """How long."""
 
     def renew(self) -> bool:
-        """Say that it is held; False when it is so no more. Raises Unavailable."""
+        """Renew it. False when it is no longer held. Raises Unavailable."""
 
     def lose(self) -> None:
         """It counts as lost."""
@@ -73,13 +73,13 @@ class Heartbeat:
             self._changed.notify()
 
     def drop(self, held: Renewed) -> None:
-        """Renew this no more. A renewal under way goes on."""
+        """Stop renewing this. A renewal in progress goes on."""
         with self._changed:
             self._kept.pop(held, None)
             self._changed.notify()
 
     def beat(self) -> None:
-        """Renew all that is due. What the store refuses to hear of is tried again until its time to live is over."""
+        """Renew everything that is due. If the store does not answer, retry until the time to live is over."""
         with self._changed:
             now = self._monotonic()
             due = [(held, times) for held, times in self._kept.items() if times.due_at <= now]

@@ -1,4 +1,4 @@
-"""What a process holds by keeping an object in the store alive, from when it was taken until it is released or lost."""
+"""What a process holds by renewing an object in the store, until it is released or lost."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class HeldObject(ABC):
 
     @property
     def is_lost(self) -> bool:
-        """Whether another took it, or may have since it could not be renewed in time. As of the last renewal."""
+        """Whether another process took it, or may have because it was not renewed in time. As of the last renewal."""
         return self._is_lost
 
     def renew(self) -> bool:
-        """Say in the store that it is held; False when it is so no more. Raises Unavailable."""
+        """Renew it in the store now. False when it is no longer held. Raises Unavailable."""
         if self._process != os.getpid():
             return False
         with self._lock:
@@ -45,13 +45,13 @@ class HeldObject(ABC):
             return not self._is_over
 
     def lose(self) -> None:
-        """It counts as lost, and is renewed no more. Nothing happens when it is over."""
+        """Count it as lost, and stop renewing it. Does nothing after the end."""
         with self._lock:
             if not self._is_over:
                 self._end(is_lost=True)
 
     def release(self) -> None:
-        """Take the object away, so that nobody waits for its time to live. Nothing happens when it is over."""
+        """Delete the object, so that no process waits for it to expire. A second call does nothing."""
         if self._process != os.getpid():
             return
         self._heartbeat.drop(self)
@@ -61,17 +61,17 @@ class HeldObject(ABC):
 
     def _end(self, *, is_lost: bool) -> None:
         self._is_over, self._is_lost = True, is_lost
-        # The object would expire anyway: that it could not be taken away is no failure of the work that was done.
+        # The object would expire anyway: failing to delete it is not a failure of the work that was done.
         with suppress(UnderlayError):
             self._take_away()
 
     @abstractmethod
     def _put_again(self) -> bool:
-        """Put the object again; False, and nothing is put, when it is held no more."""
+        """Put the object again. False, and nothing is put, when it is no longer held."""
 
     @abstractmethod
     def _take_away(self) -> None:
-        """Delete the object, unless it is another one's."""
+        """Delete the object, unless it belongs to another process."""
 
     def __enter__(self) -> Self:
         return self

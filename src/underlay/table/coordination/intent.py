@@ -70,7 +70,7 @@ def check_job(job: str, *, is_exclusive: bool) -> str:
     """`job`, when a job may be called so. Raises InvalidRequest."""
     check_name(job, "job")
     if job == EXCLUSIVE and not is_exclusive:
-        raise InvalidRequest(f"{EXCLUSIVE} is what exclusive jobs lock", hint="Call the job something else.")
+        raise InvalidRequest(f"{EXCLUSIVE} is reserved for exclusive jobs", hint="Use another name for the job.")
     return job
 
 

@@ -1,10 +1,10 @@
-"""Objects that a process puts again and again to say that it lives: intents of jobs, leases of readers.
+"""Objects that a process renews to show that it is alive: intents of jobs, leases of readers.
 
-How old such an object is, only the store's own clock tells: it stamped the object, so the clocks of machines do not
-matter. A store may stamp whole seconds; an object is therefore taken to be alive for one second more.
+Their age is measured by the store's own clock, which also stamped them, so clocks of machines do not matter. A store
+may stamp whole seconds, so an object counts as alive for one second longer.
 
-These objects decide nothing, and neither does one that cannot be read: it counts as alive for UNREADABLE_TTL, since
-its owner may be, and puts it again if so; whoever takes its place then replaces it.
+These objects decide nothing. An unreadable one counts as alive for UNREADABLE_TTL: its owner may be alive, and renews
+it if so. The next owner replaces it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class KeptAlive(Protocol):
 
     @property
     def ttl_us(self) -> int:
-        """How long after it was put the owner counts as alive."""
+        """How long the owner counts as alive after it put the object."""
 
 
 T = TypeVar("T", bound=KeptAlive)
@@ -82,13 +82,13 @@ class SeenBeacon(Generic[T]):
 
     @property
     def ttl(self) -> timedelta:
-        """How long after it was put the owner counts as alive."""
+        """How long the owner counts as alive after it put the object."""
         record = self.record
         return UNREADABLE_TTL if record is None else timedelta(microseconds=record.ttl_us)
 
     @property
     def left(self) -> timedelta:
-        """How long its owner still counts as alive; negative when it does no more."""
+        """How long its owner still counts as alive; negative when it has expired."""
         return self.modified + self.ttl + _CLOCK_GRAIN - self.now
 
     @property
@@ -98,7 +98,7 @@ class SeenBeacon(Generic[T]):
 
 
 def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Beacon[T] | None:
-    """The object as it is, readable or not; None when there is none. One request."""
+    """The object as it is, readable or not; None when it is absent. One request."""
     try:
         data, stored = store.get(key)
     except NotFound:
@@ -107,7 +107,7 @@ def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Beac
     try:
         record = decode(data)
         if record.name != name:
-            raise Inconsistent("the object is another one's", expected=name, found=record.name)
+            raise Inconsistent("the object has another name than its key", expected=name, found=record.name)
     except (Damaged, Unsupported) as error:
         return Beacon(name=name, record=None, problem=error.at(store.place_of(key)), modified=stored.modified)
     return Beacon(name=name, record=record, problem=None, modified=stored.modified)
@@ -144,10 +144,10 @@ def name_of(text: str) -> str:
 def read_ttl(seconds: float) -> int:
     """The time to live in microseconds. Raises InvalidRequest."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise InvalidRequest("a time to live is a number of seconds", found=repr(seconds))
+        raise InvalidRequest("the time to live must be a number of seconds", found=repr(seconds))
     if not _LEAST_TTL_SECONDS <= seconds <= _MOST_TTL_SECONDS:
         raise InvalidRequest(
-            "a time to live is too short or too long",
+            "the time to live is out of range",
             expected=f"{_LEAST_TTL_SECONDS} to {_MOST_TTL_SECONDS} seconds",
             found=seconds,
         )

@@ -1,7 +1,7 @@
-"""Files on their way into a table: an intent tells sweeps to leave them, from before the first until the commit (R5).
+"""Uploads in progress: an intent that keeps a sweep from deleting new files before their commit, by R5.
 
-It has a name of its own, which nobody else takes: there is no fence, and no commit depends on it. Sweeps commit before
-they delete; so once a commit was tried, whatever became of it, the intent has done its work.
+Its name is unique: there is no fence, and no commit depends on it. A sweep commits before it deletes; so once a commit
+was tried, whatever its outcome, the intent is no longer needed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Upload(HeldObject):
 def upload(
     revision: Revision, *, note: str = "", ttl_seconds: float = TTL_SECONDS, heartbeat: Heartbeat = HEARTBEAT
 ) -> Upload:
-    """Say that files are on their way, until it is released, which a `with` does. Two requests."""
+    """Announce an upload until it is released, which a `with` does. Two requests."""
     return Upload(revision, begin(revision, _NAME, note, ttl_seconds), heartbeat)
 
 
@@ -53,7 +53,7 @@ def begin(revision: Revision, name: str, note: str, ttl_seconds: float) -> Inten
 
 
 def announce(revision: Revision, *, name: str = _NAME, note: str = "", ttl_seconds: float) -> Intent:
-    """Say so once, for as long as `ttl_seconds`, unless it is withdrawn. One request. Raises Unavailable."""
+    """Announce an upload once, for `ttl_seconds` unless it is withdrawn. One request. Raises Unavailable."""
     surroundings = revision.surroundings
     intent = Intent(
         job=f"{name}-{uuid7()}",
@@ -69,7 +69,7 @@ def announce(revision: Revision, *, name: str = _NAME, note: str = "", ttl_secon
 
 
 def withdraw(revision: Revision, job: str) -> None:
-    """Take back what `announce` said under this name. One request. Raises Unavailable."""
+    """Delete the intent that `announce` put under this name. One request. Raises Unavailable."""
     revision.store.delete([revision.keys.intent(job)])
     _tell(revision, job)
 

@@ -1,8 +1,8 @@
 """A chain of numbered objects on a store: the roots of a revision, the entries of the catalog.
 
 Numbers are contiguous from 0 and no object of the chain ever vanishes, so the head is found from any lower bound by
-looking forward. A hint object holds such a bound; whoever writes every eighth object writes it, in the background. It
-is never believed: a hint that points past the chain, or cannot be read, costs a listing.
+looking forward. A hint object holds such a lower bound; the writer of every eighth object updates it in the background.
+It is never trusted: a hint that points past the chain, or is unreadable, costs a listing.
 """
 
 from __future__ import annotations
@@ -170,5 +170,5 @@ def missing_object(key: str) -> Inconsistent:
     return Inconsistent(
         "an object of a chain is missing",
         place=key,
-        hint="Bring it back from a copy; the objects after it cannot be trusted without it.",
+        hint="Restore it from a backup; later objects cannot be trusted without it.",
     )

@@ -1,4 +1,4 @@
-"""Who is told of what this process commits, by any of its lakes.
+"""Listeners that are called after each commit of this process, to any lake.
 
 A watcher is called by the thread that committed, after it holds no lock, and must not raise: the commit is done.
 """
@@ -14,18 +14,18 @@ _watchers: tuple[Watcher, ...] = ()
 
 
 def watch(watcher: Watcher) -> None:
-    """Tell it from now on."""
+    """Call it after each commit from now on."""
     global _watchers
     _watchers = (*_watchers, watcher)
 
 
 def unwatch(watcher: Watcher) -> None:
-    """Tell it no more."""
+    """Stop calling it."""
     global _watchers
     _watchers = tuple(one for one in _watchers if one != watcher)
 
 
 def tell(store_url: str, folder: str) -> None:
-    """Tell all of a commit that is done."""
+    """Call all listeners: a commit is done."""
     for watcher in _watchers:
         watcher(store_url, folder)

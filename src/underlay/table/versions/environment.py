@@ -69,7 +69,7 @@ class Surroundings:
     """A number in [0, 1)."""
     new_commit_id: Callable[[], str] = new_commit_id
     in_background: Callable[[Callable[[], None]], None] = run_in_background
-    """Starts work that nobody waits for."""
+    """Starts work in the background."""
     writer: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     put_attempts: int = 10
     """How often one object is tried to be created before its fate is called unknown."""

@@ -114,7 +114,7 @@ class Revision:
         except UnderlayError as error:
             raise error.at(self.keys.root(version)) from None
         if root.version != version:
-            raise Inconsistent("a root has another version than its key", place=self.keys.root(version))
+            raise Inconsistent("a root has a different version than its key", place=self.keys.root(version))
         return root
 
 
@@ -126,7 +126,7 @@ def check_parent(root: Root, parent: Root, place: str) -> None:
             place=place,
             expected=parent.commit_id,
             found=root.parent_id,
-            hint="The lake was replaced by another one, or brought back from a copy. Open it again.",
+            hint="The lake was replaced, or restored from a backup. Open it again.",
         )
 
 
