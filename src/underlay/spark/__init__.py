@@ -1,13 +1,15 @@
 """Tables of a lake on Spark: by name, read at native speed, written in parallel with one commit.
 
-Without PySpark the names below raise Unsupported when they are used.
+Without PySpark the names below raise Unsupported when they are used. Each is loaded when it is first used: workers of
+Spark import modules of this package to run a task, and need none of them.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from underlay.spark.start.installed import has_pyspark, needs_pyspark
 
-if TYPE_CHECKING or has_pyspark():  # at once: modules have the names of functions, and who came last would win
+if TYPE_CHECKING:
     from underlay.spark.api.explain import explain
     from underlay.spark.api.ingest import ingest
     from underlay.spark.api.session import forget, refresh, session
@@ -33,8 +35,28 @@ __all__ = [
     "write",
 ]
 
+_HOMES = {
+    "append": "api.write",
+    "batch_writer": "stream.batch_writer",
+    "explain": "api.explain",
+    "forget": "api.session",
+    "ingest": "api.ingest",
+    "overwrite": "api.write",
+    "read_table": "relation.relation",
+    "refresh": "api.session",
+    "register_version": "api.versions",
+    "session": "api.session",
+    "start_on": "start.open_session",
+    "table": "api.versions",
+    "write": "api.write",
+}
+
 
 def __getattr__(name: str) -> object:
-    if name in __all__ and not has_pyspark():
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if not has_pyspark():
         raise needs_pyspark(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"underlay.spark.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

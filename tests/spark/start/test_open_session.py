@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import underlay.spark
 from underlay.errors import Unsupported
 from underlay.spark.start.open_session import (
     check_version,
@@ -74,6 +75,14 @@ def test_folder_of_a_session_goes_with_the_process():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
     assert "underlay-spark-" in done.stdout
     assert not Path(done.stdout.strip()).exists()
+
+
+def test_every_public_name_is_found_where_it_is_defined():
+    assert underlay.spark.__all__ == sorted(underlay.spark._HOMES)
+    for name in underlay.spark.__all__:
+        assert getattr(underlay.spark, name).__name__ == name
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = underlay.spark.nothing
 
 
 def test_names_need_pyspark():

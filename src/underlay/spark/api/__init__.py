@@ -1,1 +1,1 @@
-"""What users call on Spark: sessions, reads, writes, ingests, versions and explanations."""
+"""The functions that users call on Spark: sessions, reads, writes, ingests, versions and explanations."""

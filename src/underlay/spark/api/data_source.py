@@ -1,7 +1,7 @@
 """The Python data source `underlay`: tables by options, also where Python has no gateway to the JVM (Spark Connect).
 
-Spark prunes no columns of such a source, and no rows unless asked to, so a classic session reads faster by names, see
-`session`.
+Spark prunes no columns of a Python source, and no rows unless asked to, so a classic session reads faster by table name
+(see `session`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _USER_DEFINED = "org.apache.spark.sql.execution.datasources.v2.python.UserDefine
 
 
 class UnderlayDataSource(DataSource):
-    """A table. The version is fixed when a DataFrame is made: what is committed later does not change it."""
+    """A table. Its version is fixed when a DataFrame is made; later commits do not change it."""
 
     known: ClassVar[StoreAddress | None] = None
     """The lake, unless an option names one."""
@@ -103,11 +103,11 @@ class UnderlayDataSource(DataSource):
 
 
 def register_source(spark: SparkSession, lake: Lake | None = None, driver: DriverLine | None = None) -> None:
-    """Make `format("underlay")` known to a session; tables are those of `lake` unless the option `lake` names another.
+    """Register `format("underlay")` with a session; tables are those of `lake` unless the option `lake` names another.
 
-    The session is made active in this thread: only there Spark looks for Python sources, and a new thread of the driver
-    has none until this, or `session`, is called in it. The first read that could have been narrowed by options, and is
-    not, says so on the standard error of a worker.
+    The session becomes active in this thread: Spark finds Python sources only through the active session, and a new
+    thread of the driver has none until this, or `session`, is called in it. The first read that options could have
+    narrowed warns on the standard error of a worker.
     """
 
     # Made here, so that it is sent to workers with what it knows.

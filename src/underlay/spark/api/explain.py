@@ -1,4 +1,4 @@
-"""What Spark reads of a lake's tables for a DataFrame, and why nothing else."""
+"""Explains which files and blocks of a lake's tables Spark reads for a DataFrame, and why it skips the rest."""
 
 from __future__ import annotations
 

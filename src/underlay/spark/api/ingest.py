@@ -1,4 +1,4 @@
-"""Sources into a table, each once, by Spark's tasks; few bytes by threads of this process."""
+"""Ingests sources into a table, each exactly once, in Spark tasks; small inputs in threads of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that a plan of Spark reads, scan by scan: how, by which conditions, and what of them is needed."""
+"""Lists the scans of our tables in a Spark plan: how each is read, by which conditions, and what it needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SOURCE = "underlay"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileScan:
-    """A scan of some files of a table. Without a plan, no more is known of it here."""
+    """A scan of some files of a table. Without a plan nothing else is known about it."""
 
     table: str
     version: int | None

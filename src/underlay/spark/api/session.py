@@ -1,4 +1,4 @@
-"""A lake in a Spark session: every table under its own name, read by Spark itself."""
+"""Makes a lake's tables available in a Spark session by name, read by Spark itself."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _CONNECTED = (
 def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     """A session that knows the lake's tables by name: `spark`, the active one, or a new local one.
 
-    Names show what this process, and what the session's `df.write.format("underlay")`, committed; what others did comes
-    with `refresh`. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
+    Names show the commits of this process and of the session's `df.write.format("underlay")` at once, those of others
+    after `refresh`. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
     Raises Unsupported for Spark before 4.0 and a persistent metastore; Unavailable without a Java; InvalidRequest when
     the session was stopped, or has another table of the same name.
     """
@@ -43,8 +43,8 @@ def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
 
 
 def refresh(spark: SparkSession, lake: Lake) -> list[str]:
-    """Make the session see the newest versions, tables that are new, and none that are gone. Returns the names that it
-    knows now. DataFrames that were made before keep their versions.
+    """Move the session's names to the newest versions, add new tables and remove dropped ones. Returns the names that
+    the session has now. Existing DataFrames keep their versions.
 
     A table that Spark cannot read is left out, with a warning that says why.
     """
@@ -58,7 +58,7 @@ def refresh(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def forget(spark: SparkSession, lake: Lake) -> None:
-    """Make the session know none of the lake's tables."""
+    """Remove the names of the lake's tables from the session."""
     names = names_of(spark)
     with names.lock:
         known = names.lake_at(lake.url) or lake

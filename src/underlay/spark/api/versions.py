@@ -1,4 +1,4 @@
-"""Older versions of tables: as DataFrames, and as names for SQL."""
+"""Reads older versions of tables, as DataFrames and as names for SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from underlay.spark.types.spark_types import quoted
 def table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
     """A table as a DataFrame: `taxi.trips`, or an older version, `taxi.trips@v7`, `taxi.trips@tag`.
 
-    What is committed later does not change it. Raises TableNotFound, VersionNotFound, NotFound for a tag, Unsupported.
+    Later commits do not change it. Raises TableNotFound, VersionNotFound, NotFound for a tag, Unsupported.
     """
     return frame_of(spark, open_named(lake, name), is_asked_for=has_version(name))
 

@@ -1,4 +1,4 @@
-"""DataFrames into tables: small ones in this process, large ones by tasks; one commit either way."""
+"""Writes DataFrames into tables, small ones in this process, large ones in tasks, with one commit either way."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _OTHERWISE = {"errorifexists": "error", "default": "error"}
 
 
 def append(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
-    """Add the rows of a DataFrame, all or none. Rows are clustered by the table's partitions and order before.
+    """Append the rows of a DataFrame, all or none, clustered by the table's partitions and order.
 
     A name means a table of the session's lake unless another lake is given. With a token, rows are added once however
     often this is called with it. Raises TableNotFound; SchemaMismatch before any task runs; CommitUnknown (then call it
-    again with the same token); CommitConflict. When a task fails, Spark's error is raised, and only files that no
-    version names are left.
+    again with the same token); CommitConflict. When a task fails, Spark's error is raised, and only unreferenced files
+    are left.
     """
     return _write(frame, table, lake, token)
 
 
 def overwrite(frame: DataFrame, table: Table | str, *, lake: Lake | None = None, token: str | None = None) -> Appended:
-    """Replace all rows by those of a DataFrame, in one commit; what is replaced is the newest version at the call, or
-    the version that the DataFrame itself reads of this table by name. What it reads by `format("underlay")` is not
-    known.
+    """Replace all rows with those of a DataFrame, in one commit.
 
-    Raises what `append` raises, and CommitConflict also when others added, changed or removed rows since.
+    This replaces the newest version at the call, or the version of this table that the DataFrame itself reads by name
+    (reads by `format("underlay")` cannot be seen). Raises what `append` raises, and CommitConflict also when others
+    added, changed or removed rows since.
     """
     return _write(frame, table, lake, token, is_overwrite=True)
 

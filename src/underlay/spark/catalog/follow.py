@@ -1,4 +1,4 @@
-"""A session's names follow their lakes: what this process commits at once, what others commit by `refresh`."""
+"""Keeps a session's names at the newest versions: commits of this process at once, those of others on `refresh`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def names_of(spark: SparkSession) -> Names:
 
 def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> Followed:
     """Have names for the lake's tables at their newest versions, and for no others of this lake; only what changed is
-    put anew. A table that cannot be read is left out. Raises InvalidRequest for names that are taken.
+    put again. A table that cannot be read is left out. Raises InvalidRequest for names that are taken.
 
     `is_catalog_only`: nothing changed but the lake's catalog. Tables that it has as before are not looked at.
     """
@@ -123,7 +123,7 @@ def _hear_folder(names: Names, process: int, store_url: str, folder: str) -> Non
 
 
 def _follow(names: Names, lake: Lake, tables: list[str] | None) -> None:
-    """Follow some tables, or all. What goes wrong is logged, and the session does not know the tables any more: an old
+    """Follow some tables, or all. What goes wrong is logged, and the session loses the names of the tables: an old
     version is never shown for the newest."""
     try:
         if tables is None or any(names.find(name) is None for name in tables):

@@ -1,8 +1,8 @@
-"""The names of lakes' tables in a Spark application, and what keeps them: `spark.sql("select … from taxi.trips")`.
+"""The names of lakes' tables in a Spark application, and what keeps them there.
 
-They are views of the catalog that all sessions of an application share (see `entry`). Spark refuses to write to a view;
-what it does not refuse, such as DROP and ALTER VIEW, is undone at once, so that a name means the lake's table as long
-as the lake has it. Only DROP DATABASE … CASCADE takes names away, until the next `refresh`.
+They are views of the catalog that all sessions of an application share (see `view_entry`). Spark refuses to write to a
+view; what it does not refuse, such as DROP and ALTER VIEW, is undone at once, so that a name means the lake's table as
+long as the lake has it. Only DROP DATABASE … CASCADE removes names, until the next `refresh`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check_names(spark: SparkSession, names: list[str]) -> None:
 
 
 class Names:
-    """The names that one application has. Safe for many threads: whoever changes them holds `lock`."""
+    """The names that one application has. Safe for many threads: hold `lock` to change them."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._gateway = gateway = gateway_of(spark)

@@ -1,6 +1,6 @@
-"""Tables and their older versions by one text: `taxi.trips`, `taxi.trips@v7` (or `@7`), `taxi.trips@audit` (a tag).
+"""Names that may include a version: `taxi.trips`, `taxi.trips@v7` (or `@7`), `taxi.trips@audit` (a tag).
 
-A tag that is spelled like a version cannot be named so; `read_table` takes it apart.
+A tag that is spelled like a version cannot be named this way; `read_table` takes version and tag separately.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What stands for a version of a table in Spark's catalog: two views.
+"""The two views that represent a version of a table in Spark's catalog.
 
-The name itself is a view of the catalog, because Spark refuses by itself to write to one. It selects from a global
+The name itself is a view of the catalog, because Spark refuses to write to views. It selects from a global
 temporary view, which holds the plan of the version and has the commit in its name: a query that finds the name twice
 reads one version, whatever is put there meanwhile. All sessions of the application see both.
 """

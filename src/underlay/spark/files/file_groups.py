@@ -1,4 +1,4 @@
-"""The files of a version by how Spark has to read them. Files that are read alike are one group, whatever their layout.
+"""Groups the files of a version by how Spark has to read them, whatever their layout.
 
 | files | read |
 |---|---|
@@ -42,7 +42,7 @@ class Group:
 
     @property
     def is_as_it_is(self) -> bool:
-        """Whether a scan of Spark's gives the table's rows and columns, and no more has to be done."""
+        """Whether a scan of Spark's gives the table's rows and columns, and nothing else has to be done."""
         return self.reading is not None and self.reading.is_by_name and not self.has_deletes
 
 

@@ -1,6 +1,6 @@
-"""Files handed to the JVM all at once, as the array of Hadoop's FileStatus that Spark's scan works on.
+"""Hands files to the JVM in bulk, as the array of Hadoop's FileStatus that Spark's scan works on.
 
-One by one they would cost several round trips each. Hadoop reads an array of them from bytes instead:
+One by one they would cost several round trips each. Hadoop can read an array of them from bytes:
 
 | bytes | what |
 |---|---|
@@ -24,7 +24,7 @@ _PATH, _LENGTH, _OWNER, _TIME, _BLOCK_SIZE = b"\x12", b"\x18", b"\x2a", b"\x38",
 _BLOCK_BYTES = 128 << 20
 """What Hadoop would say of a local file. Spark splits files by its own settings."""
 _FEW = 2
-"""So many files take fewer round trips one by one."""
+"""Up to this many files take fewer round trips one by one."""
 
 
 def hand_over(

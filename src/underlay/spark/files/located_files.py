@@ -1,4 +1,4 @@
-"""Files handed to the JVM with the hosts that they are best read on.
+"""Hands files to the JVM together with their preferred hosts.
 
 Hadoop has a class for that, `LocatedFileStatus`, which cannot be read from bytes. So files are handed over as usual,
 with the host in the place of their owner, and all are turned into located ones by a function that is put together in

@@ -1,8 +1,10 @@
-"""No query reads two versions of a table that nobody asked for, or replaces a table's rows by those of an older one.
+"""Guards against two mistakes: mixing two versions of a table in one query by accident, and overwriting newer rows with
+rows read from an older version.
 
-A frame by name is of the version that was the newest when it was made. Beside one that was made later it would give
-rows of two moments; what others added since would be lost when it replaces the newest. Spark tells, while it plans,
-which execution it plans for; versions that were asked for by number, time or tag do not count.
+A frame by name is of the version that was the newest when it was made. Joined with a later frame it would return rows
+of two moments, and written over the table it would lose what others added since. Spark says, while it plans, which
+execution it plans for, so all scans of one query can be compared. Versions that the user named by number, time or tag
+do not count.
 """
 
 from __future__ import annotations
@@ -147,7 +149,7 @@ class Overwritten:
 @dataclass(slots=True)
 class QueryVersions:
     """What one execution reads: versions by where tables lie; what it overwrites; and `replaced`, versions that it
-    reads of that. Spark plans parts of a query in several threads: whoever asks or changes holds `lock`."""
+    reads of that. Spark plans parts of a query in several threads: hold `lock` to read or change it."""
 
     overwritten: Overwritten | None = None
     is_looked_at: bool = False

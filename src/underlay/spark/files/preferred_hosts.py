@@ -1,4 +1,4 @@
-"""On which host of a cluster a file is read: the same one every time, so that its page cache has the file.
+"""Chooses the host that reads a file: the same one every time, so that its page cache has the file.
 
 Hosts are drawn by rendezvous hashing (`plan.assign`) from the names of file and host alone: every driver draws the same
 ones, a host that comes takes only the files that it wins, and one that goes leaves only its own. Spark waits some time

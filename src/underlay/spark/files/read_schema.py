@@ -1,4 +1,4 @@
-"""How Spark's own reader reads files of a layout: the names and types to ask the files for, column by column.
+"""The names and types, column by column, by which Spark's own reader reads files of a layout.
 
 A file of ours that is older than a change of columns, or of another writer, is read under its own names and types;
 `projection` makes the table's columns of that. Parts of a column that the table does not have are not asked for.

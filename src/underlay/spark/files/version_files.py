@@ -1,4 +1,4 @@
-"""Which files of a version may match, group by group: what the indexes of one version share."""
+"""Chooses the files of a version that may match, group by group, and checks registered ones."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Filters of Catalyst and of data sources as predicates, and those that must not be applied."""
+"""Translates filters of Catalyst and of Python sources into predicates, and says which ones we may apply."""

@@ -1,6 +1,6 @@
-"""Catalyst's filters as a predicate for the planner.
+"""Translates Catalyst's filters into a predicate for the planner.
 
-An expression comes as JSON in one round trip. Whatever is not known here is Opaque: it keeps every block.
+An expression comes as JSON in one round trip. What cannot be translated is Opaque, and keeps every block.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A Catalyst expression as a tree, out of the JSON that the JVM prints of it, and the values of its literals.
 
-Text in that JSON is not exact for dates, times and bytes, so these are asked for one by one.
+Text in that JSON is not exact for dates, times and bytes, so these are fetched one by one.
 """
 
 from __future__ import annotations

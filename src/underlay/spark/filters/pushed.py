@@ -1,4 +1,4 @@
-"""Filters that Spark pushes into Python sources, as predicates. Spark drops those that are taken, so they are exact."""
+"""Translates filters that Spark pushes into Python sources. Spark drops those that we take, so they must be exact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from underlay.schema.table_schema import TableSchema
 from underlay.spark.filters.applicable import can_apply
 
 _MOST_DIGITS = 28
-"""PySpark makes decimals by Python's arithmetic, which rounds to so many digits."""
+"""PySpark makes decimals by Python's arithmetic, which rounds to this many digits."""
 _LITERALS = (bool, int, float, Decimal, str, bytes, date, datetime)
 
 

@@ -1,1 +1,1 @@
-"""Calls into the JVM and from it: the gateway, proxies, plan nodes, Hadoop paths and settings."""
+"""Calls into the JVM and back: the gateway, proxies, plan nodes, Hadoop paths and settings."""

@@ -1,10 +1,7 @@
 """The gateway to Spark's JVM: the only module that calls into py4j, which is untyped.
 
-Every call is a round trip of 0.1 to 2 ms, and so is each look at a package or a class by its name; here classes are
-named in full, so that a call is one round trip.
-
-The connections by which the JVM calls Python: py4j opens one for each of its threads, and closes none when the
-thread ends. Each keeps a thread of Python.
+Every call is a round trip of 0.1 to 2 ms. So is every lookup of a package or class through py4j's `jvm` view; classes
+are named in full here, which makes a call a single round trip.
 """
 
 from __future__ import annotations
@@ -29,14 +26,14 @@ JavaObject = NewType("JavaObject", object)
 """A reference to an object of the JVM."""
 
 _FREE_TEXT = "USER_RAISED_EXCEPTION"
-"""Spark's error whose text is given by who raises it."""
+"""Spark's error class whose message is free text."""
 
 GATEWAY_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError, OSError)
-"""What a call raises that failed in the JVM, or did not reach it."""
+"""Raised by a call that failed in the JVM, or did not reach it."""
 
 _IN_CALL = "py4j.Gateway.invoke"
 _OUTER_STEPS = 8
-"""Among the first so many steps of a thread's stack is py4j's own, if it was called."""
+"""A thread that serves a call of py4j has its frame among the outermost ones."""
 
 _starting = Lock()
 
@@ -51,6 +48,7 @@ class Gateway:
 
     def new(self, name: str, *arguments: object) -> JavaObject:
         """A new object of this class."""
+        # JavaClass itself asks nothing of the JVM, unlike `gateway.jvm.some.package.Class`, which asks for each part.
         return JavaObject(JavaClass(name, self._client)(*arguments))
 
     def static(self, name: str, method: str, *arguments: object) -> JavaObject:
@@ -67,6 +65,7 @@ class Gateway:
 
     def module(self, name: str) -> JavaObject:
         """A Scala object, whose class ends in `$`."""
+        # Kept: each is a singleton of the JVM, and a lookup is a round trip.
         if name not in self._modules:
             self._modules[name] = JavaObject(getattr(JavaClass(name, self._client), "MODULE$"))
         return self._modules[name]
@@ -93,6 +92,8 @@ class Gateway:
             raise self._error(str(error)) from error
 
     def _error(self, text: str) -> Exception:
+        # py4j rethrows a Py4JJavaError of a callback as its Java exception (see `gateway_of`). Any other exception
+        # would reach the user as the text of a Python traceback.
         named = scala_map(self, {"errorMessage": text})
         context = self.new_array("org.apache.spark.QueryContext", 0)
         found = self.new("org.apache.spark.SparkRuntimeException", _FREE_TEXT, named, None, context, "")
@@ -179,8 +180,10 @@ def gateway_of(spark: SparkSession) -> Gateway:
     found: Any = spark.sparkContext._gateway  # Any: py4j has no types
     start: Any = ensure_callback_server_started
     with _starting:
+        # PySpark starts the server for callbacks on first use, and two threads would start two.
         start(found)
-        found.callback_server_parameters.propagate_java_exceptions = True  # or the JVM sees text only
+        # Without this, py4j passes the JVM the text of an exception instead of the exception itself.
+        found.callback_server_parameters.propagate_java_exceptions = True
         return _wrap(found._gateway_client)
 
 
@@ -230,10 +233,15 @@ _KEPT = 16
 
 
 def close_forgotten(gateway: Gateway) -> None:
-    """Close the connections that were used longest ago, when there are many. A thread that is alive opens another."""
-    if active_count() < _MANY_THREADS:
+    """Close the connections that were used longest ago, when there are many. A thread that is alive opens another.
+
+    py4j opens a connection for each thread of the JVM that calls Python, and closes none when the thread ends; each
+    keeps a thread of Python.
+    """
+    if active_count() < _MANY_THREADS:  # costs nothing; the connections themselves can only be counted in the JVM
         return
     client = gateway.callback_client()
+    # py4j has no method for it: its deque of idle connections, newest last, and the lock for it are private.
     fields = call(call(client, "getClass"), "getSuperclass")
     connections, lock = (gateway.private(fields, name, client) for name in ("connections", "lock"))
     call(lock, "lock")

@@ -1,4 +1,4 @@
-"""Where files lie, as Hadoop names it: nothing in its paths is quoted; and where revisions do."""
+"""Paths of files and revisions as Hadoop spells them: nothing is percent-encoded."""
 
 from __future__ import annotations
 

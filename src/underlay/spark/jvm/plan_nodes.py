@@ -1,4 +1,4 @@
-"""The nodes of a physical plan of Spark, with those that its tree does not show as children.
+"""Walks the nodes of a physical plan, including those that its tree does not list as children.
 
 | node | holds |
 |---|---|

@@ -1,4 +1,4 @@
-"""Objects of Python that the JVM holds, compares, hashes and shows."""
+"""Python objects that the JVM holds, compares, hashes and prints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JavaIdentity:
 
 
 def find_proxy(found: JavaObject) -> JavaIdentity | None:
-    """The object of this process that the JVM shows: py4j gives its proxy only. None when it is none of them."""
+    """The Python object behind a reference of the JVM, or None: py4j hands back its proxy only."""
     text = call_text(found, "toString")
     with _lock:
         live = list(_live)

@@ -1,1 +1,1 @@
-"""Rows written by the Parquet writer of Spark, and adopted as files of the table."""
+"""Rows that Spark's own Parquet writer writes, and that the table adopts as its files."""

@@ -1,4 +1,4 @@
-"""Files that some tasks wrote are prepared while others still write.
+"""Prepares files of finished tasks while other tasks still write.
 
 Hadoop's committer moves the folder of an attempt that won to `_temporary/<n>/task_…`, and all files to where they
 belong when the job is done. A file is known again by its inode: a task that Spark ran once more has written another one
@@ -24,7 +24,7 @@ from underlay.runtime.threads import side_by_side
 _COMMITTED = "_temporary/*/task_*/*.parquet"
 _LOOK_SECONDS = 0.1
 _SHARE = 20
-"""One part in so many of the time is spent on looking."""
+"""At most one part in twenty of the time is spent on polling."""
 _THREADS = 8
 
 Prepare = Callable[[Path], Prepared | None]

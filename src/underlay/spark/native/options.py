@@ -1,4 +1,4 @@
-"""How Spark's Parquet writer is told to write files that a table may own, whatever the session and the cluster say."""
+"""Settings that make Spark's Parquet writer write files that a table may own, whatever the session says."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Rows written by Spark's own Parquet writer, and adopted as files of the table.
+"""Has Spark's own Parquet writer write rows, and adopts the files into the table.
 
-No row is handed to Python: tasks write into a folder of the job's own, which nobody reads, and Spark's committer moves
-there what one attempt of each task committed. The driver prepares files as they come (`early_files`), and gives them
-names in the end. A copied session has the settings on which the files' form depends, so that the user's own stay as
-they are. On a cluster tasks do all that they can, since one driver could not keep up with them (`is_far`).
+No row is handed to Python: tasks write into the job's own folder, which nobody reads, and Spark's committer moves the
+files of one attempt of each task there. The driver prepares files as they come (`early_files`), and names them in the
+end. The settings on which the files' form depends are set in a copy of the session, so that the user's stay as they
+are. On a cluster tasks do all that they can, since one driver could not keep up with them (`on_cluster`).
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
     """Have Spark write the rows for a job, and stage the files.
 
     Raises Spark's error when a task fails, Unavailable when executors wrote to disks that the driver does not see, and
-    what `prepare` and `adopt` raise. Then only files that no version names are left.
+    what `prepare` and `adopt` raise. Then only unreferenced files are left.
     """
     store, definition, staging = head.revision.store, head.root.definition, staging_for(head)
     root, folder = local_root(store.url), head.revision.keys.staging(job)
     if root is None:
         raise AssertionError(f"not a local store: {store.url}")
-    is_far = not is_local(frame.sparkSession.sparkContext.master or "")
-    early = EarlyFiles(root / folder, partial(prepare, staging, store, is_finished=is_far))
+    on_cluster = not is_local(frame.sparkSession.sparkContext.master or "")
+    early = EarlyFiles(root / folder, partial(prepare, staging, store, is_finished=on_cluster))
     try:
         with early, ended_with_this_call(frame.sparkSession, job):
-            columns = native_columns(frame, definition, checks_text=is_far)
-            row_count = _run(columns, definition, hadoop_folder(store.url, folder), is_far=is_far)
+            columns = native_columns(frame, definition, checks_text=on_cluster)
+            row_count = _run(columns, definition, hadoop_folder(store.url, folder), on_cluster=on_cluster)
         prepared = early.prepare_all(_files_in(root / folder))
         if row_count not in (None, sum(count_rows(one.entry) for one in prepared.values())):
             raise not_visible(folder)
@@ -91,7 +91,7 @@ def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
         _discard(staging, store, early.made)
         raise
     finally:
-        shutil.rmtree(root / folder, ignore_errors=True)  # what is left of it is named by nobody
+        shutil.rmtree(root / folder, ignore_errors=True)  # what is left of it is unreferenced
     names = {entry.location for entry in staged.entries}
     _discard(staging, store, [one for one in early.made if one.entry.location not in names])
     return staged
@@ -100,11 +100,11 @@ def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
 def _discard(staging: Staging, store: Store, prepared: Sequence[Prepared]) -> None:
     """Delete what is in the store of attempts that lost, or of a write that failed."""
     if prepared:
-        with suppress(UnderlayError):  # it is named by nobody
+        with suppress(UnderlayError):  # it is unreferenced
             discard(staging, store, [Staged(entries=tuple(one.entry for one in prepared))])
 
 
-def _run(frame: DataFrame, definition: Definition, folder: str, *, is_far: bool) -> int | None:
+def _run(frame: DataFrame, definition: Definition, folder: str, *, on_cluster: bool) -> int | None:
     """Have Spark write; how many rows tasks wrote that may run on other machines.
 
     They are counted since a committer finds nothing of what was written to other disks, and says nothing of it.
@@ -119,7 +119,7 @@ def _run(frame: DataFrame, definition: Definition, folder: str, *, is_far: bool)
     plan = call(execution, "commandExecuted")
     rows = gateway.static("org.apache.spark.sql.classic.Dataset", "ofRows", session, plan)
     counted, values = None, None
-    if is_far:
+    if on_cluster:
         counted = gateway.new("org.apache.spark.sql.Observation")
         count = gateway.static(_FUNCTIONS, "count", gateway.static(_FUNCTIONS, "lit", 1))
         rows = call(rows, "observe", counted, call(count, "as", _COUNT), gateway.new_array(_COLUMN, 0))
@@ -130,7 +130,7 @@ def _run(frame: DataFrame, definition: Definition, folder: str, *, is_far: bool)
 
 def _files_in(folder: Path) -> list[Path]:
     """What the committer left, but for checksums, and for what attempts that lost may still write. Raises Inconsistent
-    for anything that is no file of rows: rows could be in it."""
+    for anything that is not a Parquet file: it could hold rows."""
     found = sorted(path for path in folder.rglob("*") if path.is_file() and _IN_PROGRESS not in path.parts)
     files = [path for path in found if path.suffix != ".crc"]
     odd = [path for path in files if path.suffix != ".parquet" or path.parent != folder or path.name[0] in "._"]

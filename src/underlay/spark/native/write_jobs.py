@@ -1,4 +1,4 @@
-"""Spark's jobs that write: none goes on after the call that started them, whatever ended it."""
+"""Makes sure that no Spark job goes on writing after the call that started it, however the call ended."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The ranged reader: versions that the Parquet reader of Spark cannot read by itself."""
+"""The ranged reader, for versions that Spark's own Parquet reader cannot read."""

@@ -44,7 +44,7 @@ class RangedSource(DataSource):
     """Some files of one version of a table of a lake."""
 
     address: ClassVar[StoreAddress]
-    """The lake. It is no option, so that no plan shows it."""
+    """The lake. It is not an option, so that plans do not show credentials."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""What the ranged reader of a frame reads: said on the driver, planned when Spark asks, done by tasks."""
+"""What the ranged reader reads: described on the driver, planned when Spark asks, read by tasks."""
 
 from __future__ import annotations
 

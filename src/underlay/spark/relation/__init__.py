@@ -1,1 +1,1 @@
-"""A version as a DataFrame that the Parquet reader of Spark reads."""
+"""A version as a DataFrame that Spark's own Parquet reader reads."""

@@ -1,6 +1,6 @@
-"""Rows without those that deletion vectors name: an anti-join on the number of the file and the row's position in it.
+"""Removes deleted rows by an anti-join on the number of the file and the row's position in it.
 
-Spark knows nothing of a file but what its FileStatus says, so the number travels as its modification time, in ms.
+Spark knows only what its FileStatus says about a file, so the number travels as the modification time, in ms.
 """
 
 from __future__ import annotations

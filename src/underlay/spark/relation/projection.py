@@ -1,4 +1,4 @@
-"""The table's columns out of those that files of another layout have: renamed, widened, filled with defaults.
+"""Projects the columns of files of another layout to the table's: renamed, widened, filled with defaults.
 
 A projection over the files' own columns, through which Catalyst pushes filters and prunes columns.
 """

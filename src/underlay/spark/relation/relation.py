@@ -62,9 +62,9 @@ def read_table(
     as_of: str | date | datetime | None = None,
     tag: str | None = None,
 ) -> DataFrame:
-    """A table at one version, the newest unless another is given; what is committed later does not change it.
+    """A table at one version, by default the newest; later commits do not change it.
 
-    Frames of two versions can be in one query only if their versions were given. Raises TableNotFound,
+    Frames of two versions can be in one query only if the caller gave both versions. Raises TableNotFound,
     VersionNotFound, and Unsupported for types that Spark does not have.
     """
     table = lake.table(name, version=version, as_of=as_of, tag=tag)

@@ -1,1 +1,1 @@
-"""The Python data source `underlay`: its options, reads and writes, and how the driver hears of them."""
+"""The Python data source `underlay`: options, reads and writes, and how workers report commits to the driver."""

@@ -1,4 +1,4 @@
-"""What the options of `spark.read.format("underlay")` and `df.write.format("underlay")` say.
+"""The options of `spark.read.format("underlay")` and `df.write.format("underlay")`.
 
 | option | meaning |
 |---|---|

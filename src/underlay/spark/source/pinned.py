@@ -1,4 +1,4 @@
-"""One version of a table, named so that other processes open just that one, and how its readers share out work.
+"""A pinned version of a table, which other processes can open, and how its readers divide work.
 
 The driver plans a query and cuts it into portions; a task reads one portion and asks for nothing but data.
 """

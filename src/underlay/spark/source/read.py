@@ -1,4 +1,4 @@
-"""Reading a table as a Python data source: planned once on the driver, read by tasks that ask for nothing but data.
+"""Reads a table as a Python data source: planned once on the driver, read by tasks that fetch only data.
 
 Filters are taken only when an option says so. Spark (4.3) keeps what a reader planned with one query's filters for the
 whole DataFrame: `df.where(a)` and then `df`, or `df.where(a)` joined with `df.where(b)`, are both read with the filters

@@ -1,4 +1,4 @@
-"""Writing a table as a Python data source: tasks put files into the store, the driver commits them at once."""
+"""Writes a table as a Python data source: tasks put files into the store, the driver commits them together."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TableWriter(DataSourceArrowWriter):
         self._job = None if self._is_repeat else _announce(head)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]  # as Spark has it
-        """Write the rows of one task. What a failed or superfluous task wrote is named by nobody."""
+        """Write the rows of one task. Files of failed or superfluous tasks stay unreferenced."""
         if self._is_repeat:
             return Written(msgspec.msgpack.encode(Staged()))
         return Written(write_batches(self._options.lake, self._staging, iterator))

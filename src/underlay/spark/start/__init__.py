@@ -1,1 +1,1 @@
-"""Starting Spark: is PySpark there, which Java, which session, and which lakes a session knows."""
+"""Starting Spark: whether PySpark is installed, which Java and session to use, which lakes a session knows."""

@@ -1,4 +1,4 @@
-"""Whether PySpark is there, and what to do when it is not."""
+"""Whether PySpark is installed, and the error when it is not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NEEDED = ("pyspark", "py4j", "pyspark.sql.datasource")
 
 
 def has_pyspark() -> bool:
-    """Whether a PySpark is installed that is new enough."""
+    """Whether PySpark is installed and new enough."""
     return all(map(_is_there, _NEEDED))
 
 

@@ -1,4 +1,4 @@
-"""Which table a DataFrame is written to: a Table, or a name in a lake that the caller or the session knows."""
+"""Finds the table that a name means: in the lake that the caller gives, or in one that the session knows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def forget_lake(spark: SparkSession, lake: Lake) -> None:
 
 
 def find_table(spark: SparkSession, table: Table | str, lake: Lake | None) -> Table:
-    """The table to write to. Raises TableNotFound, and InvalidRequest for what is no name or when no lake is known."""
+    """The table to write to. Raises TableNotFound, and InvalidRequest for an invalid name or when no lake is known."""
     return table if isinstance(table, Table) else find_lake(spark, table, lake).table(table)
 
 

@@ -1,1 +1,1 @@
-"""Structured Streaming: streams into tables exactly once, and out of them."""
+"""Structured Streaming into tables, exactly once, and out of them."""

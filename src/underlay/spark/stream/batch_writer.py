@@ -1,4 +1,4 @@
-"""Micro-batches into a table, exactly once, by `foreachBatch`: few rows are written by the driver, many by tasks.
+"""Writes micro-batches into a table exactly once, by `foreachBatch`: small ones by the driver, others by tasks.
 
 It keeps the same record as the sink `format("underlay")`, so a query may change from one to the other.
 """
@@ -30,7 +30,7 @@ from underlay.table.coordination.upload_intent import upload
 def batch_writer(
     table: Table | str, *, sink: str | None = None, lake: Lake | None = None
 ) -> Callable[[DataFrame, int], None]:
-    """What `foreachBatch` is given to add each batch of a stream to a table, exactly once.
+    """A function for `foreachBatch` that adds each batch of a stream to a table, exactly once.
 
     A name means a table of the session's lake unless another lake is given. A query that writes to one table twice
     names its sinks; a sink is named as the table is unless told otherwise. What is returned raises ReplayDiffers,

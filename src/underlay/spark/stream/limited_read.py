@@ -1,4 +1,4 @@
-"""Streams of what is added to a table, in batches of limited size: Spark asks for them from 4.2 on."""
+"""Streams appends to a table in batches of limited size, which Spark supports from 4.2 on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What is known of a streaming query: its id, which Spark tells threads that work for it, and from its checkpoint the
-offsets up to which an epoch was read, the same when the epoch comes again."""
+"""The identity of a streaming query: its id, and the offsets of its epochs, the same when an epoch is replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is added to a table, as a stream: each batch has the rows that some versions added, each row once.
+"""Streams appends to a table: each batch has the rows that some versions added, each row exactly once.
 
 Spark keeps in its checkpoint how far it came, as `scan.changes.appended` says it. A batch is planned on the driver from
 the versions' roots, and read by tasks that ask for nothing but data; planned again it is the same.

@@ -1,4 +1,4 @@
-"""A stream's rows into a table, exactly once: tasks put files into the store, the driver commits each epoch once.
+"""Writes a stream into a table exactly once: tasks put files into the store, the driver commits each epoch once.
 
 A stream is the id of its query, which its checkpoint keeps, and the name of the sink. Spark tells the id to tasks only,
 so it comes back with their files. A writer is made for the tasks of every epoch, and another one to commit or abort it:
@@ -76,7 +76,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._staging = msgspec.msgpack.encode(staging_for(head))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EpochFiles:  # type: ignore[override]  # as Spark has it
-        """Write the rows of one task. What a failed or superfluous task wrote is named by nobody."""
+        """Write the rows of one task. Files of failed or superfluous tasks stay unreferenced."""
         query_id = _query_id()
         batches = (batch for batch in iterator if batch.num_rows)
         first = next(batches, None)

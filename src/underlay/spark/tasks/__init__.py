@@ -1,1 +1,1 @@
-"""What tasks on executors do, and what is small enough for the driver to do itself."""
+"""The work of tasks on executors, and what is small enough for the driver to do itself."""

@@ -1,4 +1,4 @@
-"""Rows brought near those that they lie beside in files, so that files cover small ranges."""
+"""Clusters rows by the table's partitions and order before they are written, so that files cover small ranges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from underlay.spark.types.spark_types import quoted
 def clustered(frame: DataFrame, definition: Definition) -> DataFrame:
     """The rows ranged and sorted by the table's partitions and order; as they are for a table without.
 
-    A bucket is no range of its column: rows are not brought together by it. Nor are they by a column that the frame
+    A bucket is not a range of its column: rows are not clustered by it. Nor are they by a column that the frame
     lacks, which has one value in all rows, or that Spark could take for another one.
     """
     leaves = from_record(definition.schema).leaf_by_id

@@ -1,8 +1,8 @@
-"""Works of an ingest as Spark tasks, one for each, in a classic session and over Spark Connect alike.
+"""Runs the units of work of an ingest as Spark tasks, in a classic session and over Spark Connect alike.
 
-Works are dealt out to a few jobs that run side by side, so that what comes of them is known long before the slowest is
-done. A task that fails, or whose executor is lost, is run again by Spark; of tasks that ran twice, one is counted, and
-the files of the others are named by nobody. Executors need this package and the store, and no registry.
+Units are dealt out to a few jobs that run side by side, so that results arrive long before the slowest is done. Spark
+retries a task that fails or whose executor is lost; of tasks that ran twice one is counted, and the files of the others
+stay unreferenced. Executors need this package and the store, and no registry.
 """
 
 from __future__ import annotations

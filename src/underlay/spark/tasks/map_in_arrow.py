@@ -1,4 +1,4 @@
-"""`DataFrame.mapInArrow` without pandas, which PySpark asks for in a classic session and does not use."""
+"""`DataFrame.mapInArrow` without pandas, which PySpark requires in a classic session but does not use."""
 
 from __future__ import annotations
 

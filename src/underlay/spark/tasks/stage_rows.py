@@ -1,4 +1,4 @@
-"""What a Spark task does to write rows, and what is checked before any task runs."""
+"""Writes rows in Spark tasks, and checks columns before and visible files after."""
 
 from __future__ import annotations
 

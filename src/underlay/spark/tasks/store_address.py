@@ -1,4 +1,4 @@
-"""A lake's store as it is named to other processes."""
+"""The address of a lake's store, for other processes."""
 
 from __future__ import annotations
 

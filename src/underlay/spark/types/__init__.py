@@ -1,1 +1,1 @@
-"""The types of tables, Arrow and Spark mapped to each other, and rows with them."""
+"""Maps the types of tables, Arrow and Spark to each other, and converts rows."""

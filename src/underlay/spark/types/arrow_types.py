@@ -1,4 +1,4 @@
-"""Spark's types as Arrow has them between a Python worker and the JVM."""
+"""Maps Spark's types to the Arrow types between a Python worker and the JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows from Spark for columns of types that Spark lacks: it holds them as the type that stands in when it reads.
+"""Converts rows from Spark for columns whose types Spark lacks: it holds them as the type that stands in when it reads.
 
 Unsigned integers come as wider signed ones or decimals, seconds and milliseconds as microseconds, uuids as text, values
 of fixed length as bytes. Each is converted when that loses nothing, and refused when it does.

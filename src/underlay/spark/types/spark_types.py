@@ -1,4 +1,4 @@
-"""A table's columns as Spark reads them from Parquet."""
+"""Maps a table's columns to the types that Spark reads from Parquet."""
 
 from __future__ import annotations
 

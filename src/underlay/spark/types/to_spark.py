@@ -1,4 +1,4 @@
-"""Rows of a table as the ranged reader gives them to Spark.
+"""Converts rows of the ranged reader to Spark's types.
 
 Types that Spark's own Parquet reader does not have are given as the nearest type that loses nothing: uuids and
 times of day as text, half floats as floats, nanoseconds as microseconds while they are whole ones.
