@@ -13,8 +13,8 @@ from underlay.cli.common.output import need_yes, print_json, print_table, say, s
 from underlay.errors import Damaged, TableNotFound
 
 if TYPE_CHECKING:
-    from underlay.api.lake import Lake
     from underlay.api.info import TableInfo
+    from underlay.api.lake import Lake
 
 
 def init(

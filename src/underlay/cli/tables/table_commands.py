@@ -12,8 +12,8 @@ from underlay.cli.common.output import need_yes, print_json, print_table, say, s
 from underlay.errors import InvalidRequest, VersionNotFound
 
 if TYPE_CHECKING:
-    from underlay.api.table import Table
     from underlay.api.info import Version
+    from underlay.api.table import Table
 
 _EPOCH = "epoch"
 """Of a stream: a number, not a count."""

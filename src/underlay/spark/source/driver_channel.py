@@ -27,7 +27,7 @@ _WAIT_SECONDS = 20.0
 _FAMILY = "AF_UNIX"
 
 
-class Committed(msgspec.Struct, frozen=True, tag="committed"):
+class CommittedNotice(msgspec.Struct, frozen=True, tag="committed"):
     """A commit to a table."""
 
     lake_url: str
@@ -41,7 +41,7 @@ class ReplaceQuestion(msgspec.Struct, frozen=True, tag="replaces"):
     version: int
 
 
-_DECODER = msgspec.json.Decoder(Committed | ReplaceQuestion)
+_DECODER = msgspec.json.Decoder(CommittedNotice | ReplaceQuestion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class DriverLine:
 
     def tell_committed(self, lake_url: str, table: str) -> bool:
         """Tell the driver of a commit to the table of this name. Whether the driver knows; never raises."""
-        return self._send(Committed(lake_url, table), f"of a commit to {table}") is not None
+        return self._send(CommittedNotice(lake_url, table), f"of a commit to {table}") is not None
 
     def why_not_replace(self, place: str, version: int) -> str | None:
         """Why this version of the revision in `place` must not be replaced; None when the driver knows no reason, or
@@ -61,7 +61,7 @@ class DriverLine:
         answer = self._send(ReplaceQuestion(place, version), f"that version {version} of {place} is replaced")
         return answer.decode() if answer else None
 
-    def _send(self, message: Committed | ReplaceQuestion, of_what: str) -> bytes | None:
+    def _send(self, message: CommittedNotice | ReplaceQuestion, of_what: str) -> bytes | None:
         """The driver's answer."""
         try:
             with Client(self.address, _FAMILY, authkey=self.key) as line:
@@ -114,7 +114,7 @@ class DriverListener:
             except (EOFError, OSError, msgspec.MsgspecError) as error:
                 LOG.warning("a message of a worker was not understood: %s", error)
 
-    def _answer_to(self, message: Committed | ReplaceQuestion) -> bytes:
+    def _answer_to(self, message: CommittedNotice | ReplaceQuestion) -> bytes:
         if isinstance(message, ReplaceQuestion):
             return (self._judge(message.place, message.version) or "").encode()
         self._hear(message.lake_url, message.table)
