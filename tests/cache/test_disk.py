@@ -14,8 +14,7 @@ import pytest
 from deflate import crc32
 
 from tests.cache.remote import remote_store
-from underlay.cache.disk import DiskCache
-from underlay.cache.disk_entry import PieceKey
+from underlay.cache.disk import DiskCache, PieceKey
 from underlay.errors import ChecksumMismatch, NotFound, Truncated
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.wrapper import StoreMethod

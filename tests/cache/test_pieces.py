@@ -9,7 +9,7 @@ from deflate import crc32
 
 from tests.cache.remote import remote_store
 from underlay.cache.disk import DiskCache
-from underlay.cache.pieces import piece_fetcher
+from underlay.cache.objects import piece_fetcher
 from underlay.errors import ChecksumMismatch, Replaced
 from underlay.store.open import open_store
 from underlay.store.store import Store

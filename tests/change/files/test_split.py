@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gate import costly
-from underlay.change.files.split import split
+from underlay.change.files.writer import split
 from underlay.schema.convert.arrow import from_arrow
 from underlay.schema.convert.ddl import parse_ddl
 from underlay.schema.partitioning.transform import partition_fields

@@ -14,7 +14,7 @@ from underlay.parquet.footer.schema import Leaf
 from underlay.parquet.footer.tail import load_footer
 from underlay.parquet.thrift.encode import I8, I32, I64, Bool, List, Struct, ThriftBinary, Value, encode
 from underlay.parquet.thrift.tree import ThriftKind
-from underlay.pm.convert.infer_type import infer_type
+from underlay.pm.convert.header import infer_type
 from underlay.pm.format.types import TIMESTAMP_NS, TIMESTAMP_US, UNKNOWN, Tag, array_code, decimal_code
 from underlay.values.physical import PhysicalType
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from underlay.scan.read.byte_ranges import WASTE_SHARE, Fetch, plan_fetch
+from underlay.scan.read.file_read import WASTE_SHARE, Fetch, plan_fetch
 from underlay.values.ranges import ByteRange
 
 GAP = 4096

@@ -10,7 +10,7 @@ import underlay as ul
 from underlay.index.entry import FileLayout
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, Scalar, StructOf, TypeKind
-from underlay.spark.files.same_columns import reads_by_name
+from underlay.spark.files.read_schema import reads_by_name
 
 pytestmark = pytest.mark.local_only
 

@@ -13,8 +13,7 @@ from underlay.api.table import Table
 from underlay.index.deletion_vectors import pack
 from underlay.index.operation import Operation
 from underlay.spark.api.session import refresh
-from underlay.spark.relation.deletions import deleted_keys
-from underlay.spark.relation.relation import read_table
+from underlay.spark.relation.relation import deleted_keys, read_table
 from underlay.table.commit.commit import commit
 
 
