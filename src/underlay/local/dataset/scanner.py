@@ -119,7 +119,7 @@ class TableScanner(ds.Scanner):
         """The rows of these positions."""
         return self.to_table().take(indices)  # type: ignore[arg-type]  # what Arrow takes
 
-    def exact_row_count(self) -> int:
+    def count_rows(self) -> int:
         """How many rows match: from metadata alone where that is exact."""
         if self._split.rest is None:
             known = exact_row_count(self.query.plan)
