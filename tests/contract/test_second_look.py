@@ -56,7 +56,7 @@ def test_a_tag_through_a_stale_handle_lands_on_no_other_table(memory: World):
     other = memory.again()
     other.rename_table("a.t", "a.z")
     other.create_table("a.t", ROWS.schema)
-    with pytest.raises(TableNotFound, match="another table"):
+    with pytest.raises(TableNotFound, match="a different table now"):
         table.tag("stray")
     assert other.table("a.t").tags == {}
 

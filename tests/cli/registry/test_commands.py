@@ -237,7 +237,7 @@ def test_init_leaves_a_password_out_of_the_file(here: Path, database: str):
     run = underlay("init", "lake", "--registry", database)
     assert run.code == 0
     assert (here / "underlay.toml").read_text() == 'lake = "lake"\n'
-    assert "since it holds a password: the registry. Name it by UNDERLAY_REGISTRY" in run.words
+    assert "since it holds a password. Set UNDERLAY_REGISTRY" in run.words
     assert PASSWORD not in run.words
 
 

@@ -125,7 +125,7 @@ def make_settings(sources: Sources | Settings, **options: Unpack[Options]) -> Se
 
 def _kind(kind: str | FileFormat | None) -> FileFormat | None:
     try:
-        return None if kind is None else FileFormat(kind.lower())
+        return None if kind is None else FileFormat(str(kind).lower())
     except ValueError:
         raise InvalidRequest("not a format of sources", found=kind, expected=", ".join(FileFormat)) from None
 

@@ -20,7 +20,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 T = TypeVar("T")
 READERS = 16
-"""Requests side by side to a store that is far away."""
+"""Concurrent requests to a remote store."""
 DEPTH = 4 * READERS
 """Tasks that are under way, or done and not taken, at once."""
 
@@ -97,7 +97,7 @@ def ahead(pool: Executor, tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
     running: deque[Future[T]] = deque()
     try:
         for task in tasks:
-            running.append(pool.submit(task))
+            running.append(_begin(pool, task))
             if len(running) >= DEPTH:
                 yield running.popleft().result()
         while running:
@@ -105,6 +105,15 @@ def ahead(pool: Executor, tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
     finally:
         for future in running:
             future.cancel()
+
+
+def _begin(pool: Executor, task: Callable[[], T]) -> Future[T]:
+    try:
+        return pool.submit(task)
+    except RuntimeError:  # the interpreter is exiting and starts no more threads, but the follower still catches up
+        done: Future[T] = Future()
+        done.set_result(task())
+        return done
 
 
 def _everything(snapshot: Snapshot) -> Everything:
