@@ -240,3 +240,60 @@ def test_a_fork_gets_an_engine_of_its_own(table, monkeypatch):
     monkeypatch.setattr(condition.os, "getpid", lambda: -1)
     assert condition._engine()[0] is not engine
     assert table.count("i + 1 = 2") == 3
+
+
+ROUNDED = {
+    "k": pa.array([0, 1], pa.int64()),
+    "i": pa.array([5, 1], pa.int32()),
+    "dec": pa.array([Decimal("1.01"), Decimal("5.00")], pa.decimal128(10, 2)),
+    "dd": pa.array([date(2024, 1, 31), date(2024, 2, 1)]),
+    "ts": pa.array([datetime(2024, 1, 1), datetime(2024, 1, 1, 2)], pa.timestamp("us")),
+    "sec": pa.array([0, 1], pa.timestamp("s")),
+    "s": pa.array(["30", "x"]),
+    "current_date": pa.array([date(2020, 1, 1), date(2090, 1, 1)]),
+    "u": pa.array([2**64 - 1, 1], pa.uint64()),
+}
+
+
+@pytest.fixture(scope="module")
+def rounded():
+    lake = underlay.connect("memory://rounded")
+    rows = pa.table(ROUNDED)
+    lake.create_table("a.r", rows.schema, properties={"block_rows": "1"}).append(rows)
+    return lake
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("i = '5.4'", "i in ('5', '1.2')", "dec = '1.005'", "dec <> '1.005'", "dd = '2024-01-31 12:00:00'"),
+        *("ts = '2024-01-01 02:00:00+02'", "ts = '2024-01-01 00:00:00.0000004'", "sec = '1970-01-01 00:00:00.4'"),
+        *("ts >= timestamp(0) '2024-01-01 02:00:00.4'", "ts = timestamp '2024-01-01 00:00:00+02'"),
+        *("i = '5.4' and length(s) > 0", "i = '5' and length(s) > 0", "dec = '1.01'", "dd = '2024-01-31'"),
+        *("current_date < '2025-01-01'", "year(current_date) = 2020", "s = $$current_date$$"),
+        *("i + 0 >= 0 and now() = now()", "current_timestamp = now() and i + 0 > 0"),
+        "case when typeof(ts) = 'TIMESTAMP' then ts < now() else ts > now() end",
+        "(typeof(ts) = 'TIMESTAMP' and ts < now()) or ts > '2090-01-01'",
+        *("ts < now() - interval '3 days'", "now() > ts and i + 0 = 5"),
+        *("s ~ '[0-9]+' and s::int > 5", "u in (18446744073709551615, 1) and i + 0 >= 0"),
+    ],
+)
+def test_text_is_cast_and_clocks_are_read_as_sql_does(where, rounded):
+    expected = rounded.sql(f"select k from a.r where {where} order by k").to_arrow()["k"].to_pylist()
+    assert rounded.table("a.r").scan(["k"], where=where).to_arrow()["k"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("where", ["ts <= ago(interval '0 seconds')", 'ts <= "now"()', "ts <= main.now()"])
+def test_a_clock_that_would_stand_still_is_refused(where, rounded):
+    with pytest.raises(BadPredicate, match=r"lake\.sql"):
+        rounded.table("a.r").scan(where=where).to_arrow()
+
+
+def test_nanoseconds_that_duckdb_would_cut_are_compared_with_literals_only():
+    lake = underlay.connect("memory://nanoseconds")
+    rows = pa.table({"k": [0, 1], "z": pa.array([0, 500], pa.timestamp("ns", "UTC"))})
+    table = lake.create_table("a.z", rows.schema)
+    table.append(rows)
+    assert table.scan(["k"], where="z > '1970-01-01'").to_arrow()["k"].to_pylist() == [1]
+    with pytest.raises(BadPredicate, match="only comparisons with literals are exact"):
+        table.scan(["k"], where="z > '1970-01-01' and k + 0 >= 0").to_arrow()

@@ -13,10 +13,11 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -28,7 +29,7 @@ from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine
 from underlay.local.sql.statement import check_functions, is_pushed_right
 from underlay.local.sql.tables import has_unlike_type, refuse_alike_names
-from underlay.local.sql.time_travel import quoted
+from underlay.local.sql.time_travel import is_name, quoted
 from underlay.prune import FALSE, Constant, Predicate, columns_of, has_opaque
 from underlay.prune.parse.arrow import from_arrow
 from underlay.prune.parse.bind import check_literals, resolve_names, unknown_column
@@ -37,12 +38,15 @@ from underlay.prune.predicates.normalise import conjuncts, normalise, weaken
 from underlay.prune.predicates.predicate import And
 
 USE_SQL = "Use lake.sql for subqueries, aggregates, windows, parameters, random values and other tables."
+_UNLIKE_HINT = "Compare it with a literal and nothing else, or use lake.sql, which rounds."
 _ROWS = '"underlay rows"'
 _CLOCKS = frozenset((
     "now", "today", "current_date", "current_time", "current_timestamp", "get_current_time", "get_current_timestamp",
     "transaction_timestamp", "current_localtime", "current_localtimestamp", "localtime", "localtimestamp",
 ))  # fmt: skip
 """Functions without arguments that tell the time, which is the same for all rows of a query."""
+_HIDDEN_CLOCKS = frozenset(("ago", "pg_conf_load_time", "pg_postmaster_start_time", "txid_current"))
+"""Functions that read a clock or a counter inside."""
 _BARE_CLOCKS = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
 _VOLATILE = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability = 'VOLATILE'"
 _NO_COLUMN = re.compile(r'Referenced column "(.+?)" (?:was )?not found')
@@ -59,14 +63,15 @@ class SqlCondition:
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """The rows for which the condition is true, in their order. Raises BadPredicate."""
-        given = rows.select(self.columns) if self.columns else pa.table({"": pa.nulls(rows.num_rows, pa.int8())})
-        with _connection() as connection:
+        numbers = pa.array(np.arange(rows.num_rows))
+        given = rows.select(self.columns).append_column("underlay row", numbers)
+        with _connection(is_pushing=False) as connection:
             connection.register("underlay rows", given)
-            text = f"SELECT CAST((\n{self.text}\n) AS BOOLEAN) AS is_match FROM {_ROWS}"
+            text = f'SELECT "underlay row" FROM {_ROWS} WHERE (\n{self.text}\n)'
             found = connection.execute(text).to_arrow_reader(1 << 20).read_all()
-        if found.num_rows != rows.num_rows:
-            raise BadPredicate("the condition does not have one answer for each row", found=self.text, hint=USE_SQL)
-        return rows.filter(found.column(0))
+        is_match = np.zeros(rows.num_rows, dtype=bool)
+        is_match[found.column(0).to_numpy()] = True
+        return rows.filter(pa.array(is_match))
 
     def __str__(self) -> str:
         return self.text
@@ -81,7 +86,7 @@ def split_condition(text: str, schema: pa.Schema, problem: BadPredicate) -> tupl
     takes for the same.
     """
     try:
-        return _split(_with_moments(_checked(text)), schema)
+        return _split(_with_moments(_checked(text), schema), schema)
     except BadPredicate as error:
         if isinstance(error.__cause__, duckdb.Error) and not has_opaque(parse_where(text, opaque=True)):
             raise problem from error
@@ -97,10 +102,16 @@ def _split(text: str, schema: pa.Schema) -> tuple[Predicate, SqlCondition | None
         return Constant(_evaluate(text, schema)), None
     read = pa.schema([schema.field(name) for name in named])
     refuse_alike_names(read)
-    is_pushing = is_pushed_right(tokens, ()) and not any(has_unlike_type(field.type) for field in read)
+    for field in read:
+        if has_unlike_type(field.type):  # DuckDB cuts its values to microseconds
+            raise BadPredicate(
+                f"only comparisons with literals are exact for {field.type}", place=field.name, hint=_UNLIKE_HINT
+            )
+    is_pushing = is_pushed_right(tokens, ())
     pushed = _pushed_by_duckdb(text, read, schema, is_pushing=is_pushing)
     if is_pushing and "TIMESTAMP WITH TIME ZONE" in text:
-        pushed += _pushed_with_zone(text, read)
+        for part in _compared_with_constants(text):
+            pushed += _pushed_with_zone(part, read)
     parts = [*_understood(text, schema), *pushed]
     return normalise(And(tuple(dict.fromkeys(parts)))), SqlCondition(text, named)
 
@@ -146,15 +157,17 @@ def _pushed_by_duckdb(text: str, read: pa.Schema, schema: pa.Schema, *, is_pushi
     row = pa.table([pa.nulls(1, field.type) for field in read], names=read.names)
     probe = _Probe(row)
     query = f"SELECT {quoted(read.names[0])} FROM {_ROWS} WHERE (\n{text}\n)"
-    with _connection(schema) as connection:
-        connection.register("underlay rows", probe if is_pushing else row)
-        try:
-            connection.execute(query).fetchall()
-        except duckdb.NotSupportedError:  # a filter that it cannot hand over, and could apply itself
-            is_pushing = False
+    if is_pushing:
+        with _connection(schema) as connection:
+            connection.register("underlay rows", probe)
+            try:
+                connection.execute(query).fetchall()
+            except duckdb.NotSupportedError:  # a filter that it cannot hand over, and could apply itself
+                is_pushing = False
+    if not is_pushing:
+        with _connection(schema, is_pushing=False) as connection:  # a transaction that failed takes no other query
             connection.register("underlay rows", row)
             connection.execute(query).fetchall()
-    if not is_pushing:
         return []
     if not probe.is_scanned:
         return [FALSE]  # DuckDB knows nothing of the rows: no row can match
@@ -173,6 +186,19 @@ def _pushed_with_zone(text: str, read: pa.Schema) -> list[Predicate]:
     except InvalidRequest:  # a function that does not take a time with a zone
         return []
     return [part for part in found if {path[0] for path in columns_of(part)} & names]
+
+
+def _compared_with_constants(text: str) -> Iterator[str]:
+    """Parts of a conjunction that compare a bare column with what names no column: only in these does another type of
+    the column certainly mean the same."""
+    tree = parse_condition(text)
+    for part in tree.flatten() if isinstance(tree, exp.And) else (tree,):
+        bare = part.unnest()
+        if isinstance(bare, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ):
+            sides = (bare.this, bare.expression)
+            names = [list(side.find_all(exp.Column)) for side in sides]
+            if any(names[one] == [sides[one]] and not names[1 - one] for one in (0, 1)):
+                yield bare.sql("duckdb")
 
 
 def _in_utc(field: pa.Field[pa.DataType]) -> pa.Field[pa.DataType]:
@@ -197,7 +223,7 @@ def _checked(text: str) -> str:
         raise BadPredicate(f"{text[:80]}: not a condition on the columns of one row", hint=USE_SQL)
     engine, volatile = _engine()
     try:
-        check_functions(tokens, {*engine.refused_functions, *volatile, "columns"})
+        check_functions(tokens, {*engine.refused_functions, *volatile, *_HIDDEN_CLOCKS, "columns"})
     except InvalidRequest as error:
         raise BadPredicate(error.problem.partition(":")[0], hint=USE_SQL) from None
     return _replaced(text, tokens, _in_duckdb_words)
@@ -210,23 +236,30 @@ def _in_duckdb_words(text: str, tokens: Sequence[Token], number: int) -> tuple[i
     return (1, f"from_hex('{token.text}')") if token.token_type is TokenType.HEX_STRING else None
 
 
-def _with_moments(text: str) -> str:
+def _with_moments(text: str, schema: pa.Schema) -> str:
     """The time as one moment for all rows: every batch of them is a query of its own to DuckDB."""
     lowered = text.lower()
-    return _replaced(text, tokens_of(text), _moment) if any(clock in lowered for clock in _CLOCKS) else text
+    if not any(clock in lowered for clock in _CLOCKS):
+        return text
+    columns = {name.encode().lower().decode() for name in schema.names}
+    with _connection() as connection:  # one transaction: every clock tells its begin
+        return _replaced(text, tokens_of(text), partial(_moment, connection, columns))
 
 
-def _moment(text: str, tokens: Sequence[Token], number: int) -> tuple[int, str] | None:
-    token, clock = tokens[number], tokens[number].text.lower()
-    is_field = number > 0 and tokens[number - 1].token_type is TokenType.DOT
-    if clock not in _CLOCKS or is_field or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+def _moment(
+    connection: duckdb.DuckDBPyConnection, columns: Collection[str], text: str, tokens: Sequence[Token], number: int
+) -> tuple[int, str] | None:
+    clock = tokens[number].text.lower()
+    if clock not in _CLOCKS or not is_name(tokens[number]):
         return None
     is_call = [one.text for one in tokens[number + 1 : number + 3]] == ["(", ")"]
-    if not is_call and clock not in _BARE_CLOCKS:
+    is_field = number > 0 and tokens[number - 1].token_type is TokenType.DOT
+    if is_call and (is_field or text[tokens[number].start] in '"`'):
+        raise BadPredicate(f"{clock}() is written without a schema and quotes here", hint=USE_SQL)
+    if not is_call and (is_field or clock in columns or clock not in _BARE_CLOCKS):
         return None
-    with _connection() as connection:
-        call = f"{clock}()" if is_call else clock
-        ((value, kind),) = connection.execute(f"SELECT CAST({call} AS VARCHAR), typeof({call})").fetchall()
+    call = f"{clock}()" if is_call else clock
+    ((value, kind),) = connection.execute(f"SELECT CAST({call} AS VARCHAR), typeof({call})").fetchall()
     return 3 if is_call else 1, f"CAST('{value}' AS {kind})"
 
 
@@ -245,30 +278,31 @@ def _replaced(
 
 
 _lock = Lock()
-_engines: dict[int, tuple[Engine, frozenset[str]]] = {}
+_engines: dict[tuple[int, bool], tuple[Engine, frozenset[str]]] = {}
 """By process, as the threads of a database do not survive a fork."""
 
 
-def _engine() -> tuple[Engine, Collection[str]]:
+def _engine(*, is_pushing: bool = True) -> tuple[Engine, Collection[str]]:
     """The database that all conditions share, and its functions that have another value at every call.
 
     One thread keeps the order of rows; scans run many conditions side by side.
     """
     with _lock:
-        if os.getpid() not in _engines:
-            engine = Engine(is_open=False, is_pushing=True, threads=1)
+        if (os.getpid(), is_pushing) not in _engines:
+            engine = Engine(is_open=False, is_pushing=is_pushing, threads=1)
             connection = engine.begin()
             volatile = frozenset(name for (name,) in connection.execute(_VOLATILE).fetchall())
             connection.close()
-            _engines.clear()
-            _engines[os.getpid()] = engine, volatile
-        return _engines[os.getpid()]
+            for other in [one for one in _engines if one[0] != os.getpid()]:
+                del _engines[other]
+            _engines[os.getpid(), is_pushing] = engine, volatile
+        return _engines[os.getpid(), is_pushing]
 
 
 @contextmanager
-def _connection(schema: pa.Schema | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connection(schema: pa.Schema | None = None, *, is_pushing: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection of its own, with errors as ours."""
-    engine, _ = _engine()
+    engine, _ = _engine(is_pushing=is_pushing)
     with _lock:  # threads of a scan open theirs from one database
         connection = engine.begin()
     try:

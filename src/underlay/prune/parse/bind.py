@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 
 import pyarrow as pa
 
-from underlay.errors import UnknownColumn
+from underlay.errors import BadPredicate, UnknownColumn
 from underlay.prune.parse.sql import parse_where
 from underlay.prune.predicates.operand import ColumnPath, format_column
-from underlay.prune.predicates.predicate import And, Constant, Not, Opaque, Or, Predicate
+from underlay.prune.predicates.predicate import (
+    And,
+    Between,
+    Compare,
+    Constant,
+    In,
+    IsDistinct,
+    IsNotDistinct,
+    Not,
+    NotIn,
+    Opaque,
+    Or,
+    Predicate,
+)
 from underlay.prune.rows.matches import matches
 
 _SHOWN_NAMES = 20
+_DAY = r"\d{4}-\d\d-\d\d"
+_SECOND_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def bind_where(text: str, schema: pa.Schema) -> Predicate:
@@ -28,8 +45,56 @@ def bind_where(text: str, schema: pa.Schema) -> Predicate:
 
 
 def check_literals(predicate: Predicate, schema: pa.Schema) -> None:
-    """Raise BadPredicate or UnknownColumn when rows cannot be filtered by the predicate."""
+    """Raise BadPredicate or UnknownColumn when rows cannot be filtered by the predicate, or not as SQL would.
+
+    SQL casts text to the column's type and rounds on the way, or ignores an offset: we do not imitate that.
+    """
     matches(predicate, schema.empty_table())
+    for column, literal in _text_literals(predicate):
+        kind: pa.DataType = pa.struct(list(schema))
+        for step in column:
+            kind = kind.field(kind.get_field_index(step)).type if isinstance(kind, pa.StructType) else kind
+        pattern = _exact_text(kind)
+        if pattern and not re.fullmatch(pattern, literal.strip(), re.ASCII):
+            raise BadPredicate(f"'{literal}' is not exactly a value of {kind}", place=format_column(column))
+
+
+def _text_literals(predicate: Predicate) -> Iterator[tuple[ColumnPath, str]]:
+    match predicate:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _text_literals(part)
+        case Not(part):
+            yield from _text_literals(part)
+        case Compare(column=column, value=value) | IsDistinct(column, value) | IsNotDistinct(column, value):
+            yield from _texts(column, (value,))
+        case In(column, values) | NotIn(column, values):
+            yield from _texts(column, values)
+        case Between(column, low, high):
+            yield from _texts(column, (low, high))
+
+
+def _texts(column: ColumnPath, values: Iterable[object]) -> Iterator[tuple[ColumnPath, str]]:
+    return ((column, value) for value in values if isinstance(value, str))
+
+
+def _exact_text(kind: pa.DataType) -> str | None:
+    """A pattern of the text that is cast to this type without rounding; None for types that need none."""
+    if pa.types.is_integer(kind):
+        return r"[+-]?\d+"
+    if isinstance(kind, pa.Decimal128Type | pa.Decimal256Type):
+        return r"[+-]?\d+" + (rf"(\.\d{{0,{kind.scale}}})?" if kind.scale > 0 else "")
+    if pa.types.is_date(kind):
+        return _DAY
+    if isinstance(kind, pa.TimestampType):
+        offset = r"(Z|[+-]\d\d(:?\d\d)?)?" if kind.tz is not None else "Z?"
+        return rf"{_DAY}([ T]{_time_text(kind.unit)}{offset})?"
+    return _time_text(kind.unit) if isinstance(kind, pa.Time32Type | pa.Time64Type) else None
+
+
+def _time_text(unit: str) -> str:
+    digits = _SECOND_DIGITS[unit]
+    return r"\d\d:\d\d(:\d\d" + (rf"(\.\d{{1,{digits}}})?" if digits else "") + ")?"
 
 
 def resolve_names(predicate: Predicate, schema: pa.Schema) -> Predicate:

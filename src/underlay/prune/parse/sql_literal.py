@@ -16,6 +16,8 @@ from underlay.prune.predicates.number import MAGNITUDE_DIGITS, is_number_text
 from underlay.prune.predicates.operand import Operand
 
 _Type = exp.DType
+_OFFSET = re.compile(r":\d\d.*[+-]\d")
+_WITHOUT_ZONE = {_Type.TIMESTAMP, _Type.TIMESTAMPNTZ, _Type.TIMESTAMP_NS}
 _TIMESTAMPS = {_Type.TIMESTAMP, _Type.TIMESTAMPNTZ, _Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ}
 _HEX_PAIRS = re.compile(r"(?:[0-9A-Fa-f]{2})*", re.ASCII)
 _LITERAL_HINT = (
@@ -81,7 +83,7 @@ def _read_hex(node: exp.HexString) -> bytes:
 def _read_cast(node: exp.Cast, within: exp.Expr) -> Operand:
     """Text with a type. Other casts are refused, since a cast may round."""
     source = _inside(node.this)
-    if not isinstance(source, exp.Literal) or not source.is_string or node.args.get("format"):
+    if not isinstance(source, exp.Literal) or not source.is_string or node.args.get("format") or node.to.expressions:
         raise refuse(within, "not a comparison of one column with literals", _LITERAL_HINT)
     value = _read_typed(source.name, node.to.this)
     if value is None:
@@ -93,6 +95,8 @@ def _read_typed(text: str, type_: exp.DType) -> Operand:
     """The value, or None when the type is not supported or the text is not a value of it."""
     if type_ is _Type.DATE:
         return parse_day(text)
+    if type_ in _WITHOUT_ZONE and _OFFSET.search(text):
+        return None  # SQL ignores the offset; we would not
     if type_ in _TIMESTAMPS:
         instant = parse_instant(text)
         return instant and Instant(instant.ns, coarse=has_sub_microseconds(instant))
