@@ -22,7 +22,7 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import Unsupported
 from underlay.plan.part import BoolArray, Part
-from underlay.scan.query import leaf_ids
+from underlay.schema.table_schema import leaves_in
 from underlay.spark.api.explain import explain
 from underlay.spark.api.scans import scans_of
 from underlay.spark.api.session import forget, session
@@ -125,7 +125,7 @@ def plan_of(frame: DataFrame, lake: Lake) -> tuple[set[str], int]:
     assert scan.plan is not None
     columns = lake.table("shop.items").snapshot().schema.fields
     read = set(scan.plan.columns)
-    return {column.name for column in columns if read & set(leaf_ids(column))}, scan.plan.kept.blocks
+    return {column.name for column in columns if read & {leaf.id for leaf in leaves_in(column)}}, scan.plan.kept.blocks
 
 
 @pytest.mark.parametrize(
