@@ -139,7 +139,9 @@ def test_t13_microsecond_literals_against_millisecond_columns():
 def test_t14_one_instant_in_every_unit(unit):
     at = 1_577_836_800 * 10**9 // unit.value
     bounds = column(Times(unit), (at, at), (at + 1, at + 1), (at - 1, at - 1))
-    assert kept("c = TIMESTAMP '2020-01-01 01:00:00+01:00'", bounds) == [True, False, False]
+    assert kept("c = TIMESTAMPTZ '2020-01-01 01:00:00+01:00'", bounds) == [True, False, False]
+    with pytest.raises(BadPredicate):  # engines ignore the offset of a TIMESTAMP, so it is left to them
+        kept("c = TIMESTAMP '2020-01-01 01:00:00+01:00'", bounds)
     assert kept("c = DATE '2020-01-01'", bounds) == [True, False, False]
     assert kept("c > '2020-01-01'", bounds) == [False, True, False]
 
