@@ -5,14 +5,15 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-changed durations lint bench fuzz lock clean
+.PHONY: help setup demo test test-all test-changed durations lint docs bench fuzz lock clean
 
 help:
 	@echo "make demo    set up, then ingest months of taxi trips on Spark, once and again, and ask about them"
 	@echo "make test    set up, then run the tests that every push must pass, in minutes"
 	@echo "make test-all      all of them: clusters, killed drivers, Spark Connect, storms at full size"
 	@echo "make test-changed  what the changes since main can break, by the import graph"
-	@echo "make lint    ruff and mypy"
+	@echo "make lint    ruff, mypy, and every link of the documentation"
+	@echo "make docs    the documentation as a site, in build/site"
 	@echo "make bench   measure against pyarrow, delta-rs, DuckLake and PyIceberg, write bench/out/*.json"
 	@echo "make fuzz    a longer random-mutation run (FUZZ_SECONDS=300)"
 	@echo "make lock    renew requirements.lock (needs uv)"
@@ -49,6 +50,10 @@ lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(MAKE) --no-print-directory docs
+
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 bench: setup
 	$(BIN)/python -m bench.pm

@@ -13,6 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import underlay as ul
+import underlay.spark
+import underlay.store.testing
 from tests import architecture
 from tests.test_errors import every_error
 from underlay.change.files import settings
@@ -111,3 +114,16 @@ def test_every_rule_and_trap_that_is_cited_is_defined():
     cited = {(path.name, name) for path in pages + sources for name in re.findall(r"\b[RT]\d{1,2}\b", path.read_text())}
     assert len(cited) > 20
     assert {(path, name) for path, name in cited if name not in defined} == set()
+
+
+def test_every_public_name_is_in_the_api_reference():
+    for module, page in ((ul, "underlay.md"), (ul.spark, "spark.md"), (ul.store.testing, "store-testing.md")):
+        described = (DOCS / "reference" / page).read_text()
+        homes = {home.rpartition(".")[2] for home in re.findall(r"^::: (\S+)", described, re.MULTILINE)}
+        for name in set(module.__all__) - {"__version__", "errors", "UnderlayError"}:
+            assert name in homes or module._HOMES[name].rpartition(".")[2] in homes, f"{page} lacks {name}"
+
+
+def test_every_decision_is_listed():
+    listed = re.findall(r"\]\((0\d+-.*?\.md)\)", (DOCS / "decisions" / "index.md").read_text())
+    assert listed == sorted(page.name for page in (DOCS / "decisions").glob("0*.md"))
