@@ -1,4 +1,4 @@
-"""A bounded cache on disk of bytes of remote objects, shared by all processes of a user without any lock.
+"""A bounded disk cache for bytes of remote objects, shared without locks by all processes of a user.
 
 An entry is one file, named by a digest of its key (see `disk_entry`). It is written under a temporary name and renamed,
 never changed, and checked whenever it is opened, so that whatever another process, a crash or a damaged disk does,

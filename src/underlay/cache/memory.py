@@ -1,4 +1,4 @@
-"""A cache in memory, bounded by the bytes of what it holds; what was used least recently goes first.
+"""A memory cache bounded by bytes; evicts the least recently used entry first.
 
 Whoever asks for a key that another thread is loading waits for that load. Keys name immutable things (store, key,
 checksum or etag), so nothing is ever out of date.

@@ -1,4 +1,4 @@
-"""Objects of a lake that were read and decoded once: segments, sidecars, footers, roots.
+"""Caches decoded objects of a lake: segments, sidecars, footers, roots.
 
 All of them are immutable and known by store, key and checksum. A segment fetches more of itself later on, and a root
 has no checksum that is known before it is read, so that these two belong to the store object they were asked of; the

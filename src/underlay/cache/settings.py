@@ -1,4 +1,4 @@
-"""How much the caches of this process may hold, and where: from the environment, or as the process says.
+"""Limits and location of this process's caches, from the environment or set by the process.
 
 UNDERLAY_CACHE_BYTES        memory; 512 MiB or a quarter of the machine's, whichever is less
 UNDERLAY_CACHE_DIR          folder of the disk cache; `underlay` in XDG_CACHE_HOME, or in ~/.cache

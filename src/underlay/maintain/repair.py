@@ -1,4 +1,4 @@
-"""What is derived, built again: the sidecars of our own files. Nothing else is ever written."""
+"""Rebuilds derived objects: the sidecars of files that Underlay wrote. Nothing else is ever written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a lake what its objects say of each other: catalog, roots, segments, source pages, files, sidecars, registry.
+"""Verifies a lake: catalog, roots, segments, source pages, files, sidecars and registry agree with each other.
 
 Only what is derived is ever repaired. What cannot be rebuilt is named, with the versions that need it and the newest
 one that does not.

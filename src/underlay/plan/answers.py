@@ -1,4 +1,4 @@
-"""Answers from metadata alone, given only when they are exact (T11, T12, T34)."""
+"""Answers count, min and max from metadata alone, only where that is exact (T11, T12, T34)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worker reads which block: weighted rendezvous hashing, so that caches stay warm as workers come and go.
+"""Assigns blocks to workers by weighted rendezvous hashing, so that caches stay warm as workers come and go.
 
 Each worker's score for a block is drawn from the two names alone; the greatest wins. A new worker takes over only the
 blocks that it wins, about 1/(n + 1) of them, and a lost one's go to their second choice.

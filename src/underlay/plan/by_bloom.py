@@ -1,4 +1,4 @@
-"""Fewer blocks by bloom filters, where equality with literals is asked of a column that has them.
+"""Drops blocks by bloom filters, where a predicate asks for equality with literals.
 
 The caller loads the filters of the files that `bloom_candidates` names, and hands them over leaf by leaf. A literal is
 hashed in the type that the file itself has (T7), which its layout tells.

@@ -1,4 +1,4 @@
-"""What a plan keeps of one part, and what dropped the rest: by partition, by file, by block, by deletion."""
+"""Chooses the blocks of one part: by partition, by file, by block, by deletion; and counts what each step dropped."""
 
 from __future__ import annotations
 

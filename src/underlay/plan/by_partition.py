@@ -1,4 +1,4 @@
-"""Which files can match by their partition values, without a look at their statistics."""
+"""Chooses files that may match, by their partition values alone."""
 
 from __future__ import annotations
 

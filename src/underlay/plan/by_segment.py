@@ -1,4 +1,4 @@
-"""Which segments can hold a match, by the bounds in the root: the others need not be loaded."""
+"""Chooses segments that may match, by the bounds in the root; the others are not loaded."""
 
 from __future__ import annotations
 

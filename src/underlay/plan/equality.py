@@ -1,4 +1,4 @@
-"""Parts of a predicate that ask for equality with literals: what buckets and bloom filters can answer."""
+"""Finds equality with literals in a predicate, which buckets and bloom filters can answer."""
 
 from __future__ import annotations
 

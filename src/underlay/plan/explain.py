@@ -1,4 +1,4 @@
-"""What a plan dropped at each step and why, for people and for programs."""
+"""Explains a plan: what each step dropped and why, for people and for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of one leaf in blocks and in whole files, with the defaults of files that do not have it (T32).
+"""Bounds of one leaf, by block and by file, with defaults for files that lack the column (T32).
 
 A file's range is that of its blocks, and exists only when every block with a value has one (T26). It is worked out
 once for each segment and leaf, and kept with the segment.

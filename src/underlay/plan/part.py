@@ -1,4 +1,4 @@
-"""One segment as a snapshot has it: which of its files are gone, and which rows of the others were deleted since."""
+"""One segment as a snapshot sees it: which of its files were removed, and which rows of the others were deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every byte of a sidecar that its versions refer to, as lines of offset, field and value."""
+"""Dumps a sidecar: every byte that a version references, as offset, field and value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a sidecar what it says: in itself, against its Parquet file's footer, against the decoded values.
+"""Verifies a sidecar: its own structure, against its Parquet file's footer, and against the decoded values.
 
 Each check yields the problems it finds as errors with their place and goes on; nothing is repaired.
 """

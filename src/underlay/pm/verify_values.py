@@ -1,4 +1,4 @@
-"""The statistics and bloom filters of a sidecar against the values that its Parquet file decodes to."""
+"""Checks a sidecar's statistics and bloom filters against the decoded values of its Parquet file."""
 
 from __future__ import annotations
 

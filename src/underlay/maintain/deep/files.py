@@ -1,4 +1,4 @@
-"""Every file from its first byte to its last, against all that the index says of it in any version."""
+"""Reads every file completely and checks it against the index entries of all versions."""
 
 from __future__ import annotations
 

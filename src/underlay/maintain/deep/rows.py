@@ -1,4 +1,4 @@
-"""What the index says of a file against the values of its rows, decoded block by block."""
+"""Checks the index entry of a file against its rows, decoded block by block."""
 
 from __future__ import annotations
 

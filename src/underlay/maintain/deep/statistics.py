@@ -1,4 +1,4 @@
-"""The statistics of a file's entry against what its footer gives by the rules of the index."""
+"""Checks the statistics in a file's entry against those that the index derives from its footer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog's chain: whole, contiguous, one lake's; and the newest entry that can be read."""
+"""Verifies the catalog's chain: intact, contiguous, of one lake; and finds the newest readable entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files and their sidecars: there, with the size, etag and identity that the index names."""
+"""Verifies data files and sidecars: present, with the size, etag and identity in the index."""
 
 from __future__ import annotations
 

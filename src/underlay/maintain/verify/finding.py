@@ -1,4 +1,4 @@
-"""What `verify` finds, as values: findings by object, reports by revision and table, and one for the lake."""
+"""Results of `verify` as values: findings by object, reports by revision and table, one for the lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the versions of a revision consist of, in few words: enough to say which of them need an object."""
+"""Summarises the versions of a revision: just enough to tell which versions need an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain of numbered objects as a listing shows it: holes, and objects that do not belong where they are."""
+"""Finds gaps and misplaced objects in a chain of numbered objects, from a listing."""
 
 from __future__ import annotations
 

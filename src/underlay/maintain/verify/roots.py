@@ -1,4 +1,4 @@
-"""The roots of a revision: whole, contiguous, each made from the one before."""
+"""Verifies a revision's roots: intact, contiguous, each derived from its parent."""
 
 from __future__ import annotations
 

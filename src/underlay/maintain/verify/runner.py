@@ -1,4 +1,4 @@
-"""How `verify` works: many requests side by side, few of them waiting, and somebody told how far it is."""
+"""Runs the checks of `verify`: requests in parallel with a bounded queue, and progress reports."""
 
 from __future__ import annotations
 

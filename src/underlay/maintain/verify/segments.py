@@ -1,4 +1,4 @@
-"""The segments that versions name: there, whole, and in agreement with their references and with other entries."""
+"""Verifies the segments that versions reference: present, intact, consistent with references and other entries."""
 
 from __future__ import annotations
 

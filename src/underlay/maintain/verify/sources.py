@@ -1,4 +1,4 @@
-"""The pages of the source trees of all versions: there, whole, and what their parents say."""
+"""Verifies source-tree pages of all versions: present, intact, and as their parent pages describe them."""
 
 from __future__ import annotations
 

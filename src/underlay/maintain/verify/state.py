@@ -1,4 +1,4 @@
-"""Whether each version's files are those of the version before with the changes that its delta names."""
+"""Verifies that each version's files are its parent's files with its delta applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a footer must satisfy before the file behind it is read or described by something else."""
+"""Checks that a footer must pass before its file is read or indexed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a column's values mean: Parquet's LogicalType, or the ConvertedType that older writers store instead.
+"""Decodes what a column's values mean: LogicalType, or the ConvertedType of older writers.
 
 The numbers in the tables are those of the LogicalType union's members and of the ConvertedType enumeration.
 """

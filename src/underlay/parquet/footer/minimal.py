@@ -1,4 +1,4 @@
-"""The least footer that decodes chosen chunks: their places, codecs and columns, and nothing else.
+"""Builds the smallest footer that decodes chosen chunks: positions, codecs and columns only.
 
 A reader that knows where chunks lie needs no file's own footer. It gives the chunks it fetched, at whatever offsets
 they have in its buffer, and gets the Thrift bytes of a footer for exactly those. Every field that is written is fixed

@@ -1,4 +1,4 @@
-"""New footers from old ones: row groups taken, reordered, moved and joined, everything else copied byte for byte.
+"""Splices footers: picks, reorders, moves and joins row groups, and copies everything else byte for byte.
 
 A footer names its data by position in the file. When column chunks are copied to another place, all positions move by
 the same distance; `SHIFTING` lists the fields that hold one. Writers differ on whether 0 is a position or means absent:

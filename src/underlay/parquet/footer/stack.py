@@ -1,4 +1,4 @@
-"""The row groups of one or many files with equal schemas as one: what is the same for all files is worked out once."""
+"""Stacks the row groups of files with equal schemas, so that what they share is computed once."""
 
 from __future__ import annotations
 

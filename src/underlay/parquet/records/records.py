@@ -1,4 +1,4 @@
-"""The same field of many structs as one numpy array: how a footer becomes columns without a loop over its chunks."""
+"""One field of many Thrift structs as one numpy array: decodes a footer without a loop over its chunks."""
 
 from __future__ import annotations
 

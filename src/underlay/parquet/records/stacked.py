@@ -1,4 +1,4 @@
-"""The same field of many structs in many footers that are alike, as one numpy array: see `records`."""
+"""One field of many structs in many footers of the same shape, as one numpy array: see `records`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many Thrift structs of the same form, read as fast as one: all at once, value by value.
+"""Reads many Thrift structs of the same shape at once, one field at a time.
 
 Footers of one writer differ in numbers and bounds and hardly ever in form. One of them, the lead, is scanned; its bytes
 are then known to be *fixed* (field headers, list headers, ends of structs) or of *varying* length (integers, binaries).

@@ -1,4 +1,4 @@
-"""One pass over Thrift compact bytes that writes down where every value lies, without making an object of any.
+"""Scans Thrift compact bytes in one pass and records the position of every value; makes no objects.
 
 The tape is one array, eight bytes for each value in the order of the input. A list of plain values (numbers, flags,
 binaries) is one entry however long it is, and so is a map; lists of structs or lists have an entry for each item. The

@@ -1,4 +1,4 @@
-"""Past a Thrift value of any kind, without looking into it: for maps, which no Parquet footer has yet.
+"""Skips a Thrift value of any kind; used for maps, which no Parquet footer has yet.
 
 Every length and count is compared with the bytes that are left, and nesting is bounded.
 """

@@ -1,4 +1,4 @@
-"""From the tape to arrays: the number, the end and the next entry of every value, all at once."""
+"""Turns the tape into arrays: number, end and next entry of every value."""
 
 from __future__ import annotations
 

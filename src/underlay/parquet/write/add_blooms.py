@@ -1,4 +1,4 @@
-"""Bloom filters for a local file that was written without them: put between its data and a new footer.
+"""Adds bloom filters to a local file that was written without them, between its data and a new footer.
 
 pyarrow makes them of the column's values, several times faster than parquet-java while it writes. Nothing of the file
 is changed but what comes after its data.

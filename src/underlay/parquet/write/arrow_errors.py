@@ -1,4 +1,4 @@
-"""What pyarrow raises when it reads a Parquet file, as errors of Underlay's own."""
+"""Converts pyarrow's errors on reading Parquet to Underlay's."""
 
 from __future__ import annotations
 

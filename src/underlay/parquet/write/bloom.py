@@ -1,4 +1,4 @@
-"""Parquet's split-block bloom filters: hashing, building, probing one filter or many at once.
+"""Parquet's split-block bloom filters: hash, build, and probe one filter or many at once.
 
 A filter is a row of blocks of eight 32-bit little-endian words. The upper half of a value's hash (xxHash64, seed 0, of
 its PLAIN bytes without a length) chooses the block; the lower half, multiplied with a salt for each word, sets one bit

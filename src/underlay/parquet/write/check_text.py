@@ -1,4 +1,4 @@
-"""Text of a Parquet file is valid UTF-8: pyarrow checks it as fast as it reads, and of a dictionary each value once."""
+"""Checks that text in a Parquet file is valid UTF-8, each dictionary value once."""
 
 from __future__ import annotations
 

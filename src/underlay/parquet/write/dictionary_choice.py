@@ -1,4 +1,4 @@
-"""Which columns of a file a dictionary serves, by a sample of its first block.
+"""Chooses the columns to dictionary-encode, by a sample of the first block.
 
 A writer that fills a dictionary in vain pays for it: on a column of distinct numbers, half as much again as for the
 rest of the work. The number of distinct values is estimated by how many of a sample occur again in it.

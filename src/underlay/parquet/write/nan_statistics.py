@@ -1,4 +1,4 @@
-"""NaN in what is written: where it is, and a footer without the bounds that would hide it from other readers."""
+"""Finds NaN in written columns, and drops the bounds that would hide NaN from other readers."""
 
 from __future__ import annotations
 

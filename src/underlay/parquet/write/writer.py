@@ -1,4 +1,4 @@
-"""Arrow tables as Parquet files of ours: blocks filled to a target, and nothing in them that misleads other readers.
+"""Writes Arrow tables as Parquet files: blocks filled to a target size, statistics that mislead no reader.
 
 | what | why |
 |---|---|

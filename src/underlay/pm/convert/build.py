@@ -1,4 +1,4 @@
-"""Building the sidecar of a Parquet file on disk: one read of its end, one of its bloom filters."""
+"""Builds the sidecar of a local Parquet file: reads its footer, then its bloom filters."""
 
 from __future__ import annotations
 

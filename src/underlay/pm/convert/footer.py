@@ -1,4 +1,4 @@
-"""From a Parquet footer to a sidecar, byte for byte as QuestDB's own converter does it.
+"""Converts a Parquet footer to a sidecar, byte for byte as QuestDB's converter does.
 
 Two generations differ: 9.4 takes ids from the Thrift field ids only, marks every bound as exact and writes no footer
 flags; 10 takes ids from QuestDB's key first and keeps what the writer said about exactness.

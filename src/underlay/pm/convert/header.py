@@ -1,4 +1,4 @@
-"""The header half of a conversion: columns with their ids and flags, sorting, the designated timestamp."""
+"""Converts a Parquet schema to a sidecar's header: columns with ids and flags, sorting, designated timestamp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `questdb` key of a Parquet file's own metadata: what QuestDB knows of its columns beyond Parquet's schema."""
+"""Decodes the `questdb` key in a Parquet file's metadata: column types and flags that Parquet's schema lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sidecar says, as values: the header that never changes, blocks, and the footer of one version."""
+"""A sidecar's contents as values: the immutable header, blocks, and the footer of one version."""
 
 from __future__ import annotations
 

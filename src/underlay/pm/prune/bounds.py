@@ -1,4 +1,4 @@
-"""Bounds of a column in the form that the pruner and people take them."""
+"""Decodes a column's bounds for the pruner and for display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sidecar's columns say to the pruner: their bounds, null counts and bloom filters, by path."""
+"""A sidecar's columns as the pruner needs them: bounds, null counts and bloom filters, by path."""
 
 from __future__ import annotations
 

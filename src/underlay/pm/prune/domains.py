@@ -1,4 +1,4 @@
-"""How the values of a sidecar's column are ordered.
+"""The order of a sidecar column's values, by its type.
 
 A sidecar has QuestDB's type code and the physical type, and no logical type. Where those leave a choice the column is
 treated as every type it may be: an INT of a foreign file may be unsigned. With the file's schema there is no choice.

@@ -1,4 +1,4 @@
-"""Pruning on a sidecar alone, and the bytes of what is left."""
+"""Prunes row groups by a sidecar alone, and returns the byte ranges that remain."""
 
 from __future__ import annotations
 

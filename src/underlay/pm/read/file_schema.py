@@ -1,4 +1,4 @@
-"""The schema that a sidecar's columns are decoded by, when the caller knows it: a footer's, or a table's."""
+"""The schema by which a sidecar's columns are decoded, if the caller has one: a footer's or a table's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of a Parquet file as what they physically are: no logical type, structure or writer's schema is needed."""
+"""Decodes a Parquet file's physical values; needs no logical types, nesting or writer's schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a Parquet file decoded through its sidecar: byte ranges, codecs and levels come from there alone."""
+"""Decodes a Parquet file's rows through its sidecar, which alone supplies byte ranges, codecs and levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Parquet footer made from a sidecar, so that data is decoded from byte ranges without its own footer.
+"""Synthesises a Parquet footer from a sidecar, so that byte ranges decode without the file's own footer.
 
 A sidecar has neither logical types nor paths. They come from the given schema; without one, from QuestDB's type codes,
 and a column that those say nothing about is read as its physical type.
