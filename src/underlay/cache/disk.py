@@ -28,6 +28,7 @@ from deflate import crc32
 
 from underlay.errors import ChecksumMismatch
 from underlay.runtime.fork import start_afresh_after_fork
+from underlay.runtime.posix import open_flags
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
@@ -95,7 +96,7 @@ def decode_entry(data: memoryview, key: bytes) -> memoryview | None:
 
 def read_file(path: str | os.PathLike[str]) -> memoryview:
     """The bytes of a file, mapped when they are many. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, open_flags("O_RDONLY", "O_CLOEXEC", "O_BINARY"))
     try:
         size = os.fstat(descriptor).st_size
         if size < _MAP_FROM:

@@ -8,7 +8,6 @@ size in one aligned 8-byte write and syncs again: a crash before that write leav
 from __future__ import annotations
 
 import errno
-import fcntl
 import mmap
 import os
 import struct
@@ -23,9 +22,10 @@ from underlay.pm.format.encode import append
 from underlay.pm.format.layout import HEADER
 from underlay.pm.format.sidecar import Sidecar, decode
 from underlay.pm.format.values import Buffer, SidecarBlock, VersionFields
+from underlay.runtime.posix import need_posix, open_flags
 
 _U64 = struct.Struct("<Q")
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in place of a file is an error, not an endless wait
+_OPEN = open_flags("O_RDONLY", "O_CLOEXEC", "O_NONBLOCK")  # a pipe in place of a file is an error, not an endless wait
 _MAP_FROM_BYTES = 256 << 10
 """From this size on a sidecar is mapped; below it, reading is cheaper than setting up a mapping."""
 
@@ -47,6 +47,7 @@ def read_sidecar(
 
 def read_committed(path: str | os.PathLike[str]) -> Buffer:
     """The bytes of all published versions, none of them looked at: read, or mapped when they are many."""
+    need_posix("sidecars on a local disk")
     try:
         descriptor = os.open(path, _OPEN)
     except OSError as e:
@@ -123,6 +124,9 @@ class SidecarWriter:
         self._lock: int | None = None
 
     def __enter__(self) -> Self:
+        need_posix("sidecars on a local disk")
+        import fcntl  # which Windows lacks
+
         name = f"{self.path}.lock"
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -22,6 +22,7 @@ from underlay.registry.database.location import choose_url, is_server, lake_fold
 from underlay.registry.follow.ask import Asking
 from underlay.registry.follow.follower import Follower, Write
 from underlay.registry.follow.shared_pieces import FooterCache
+from underlay.runtime.posix import need_posix
 from underlay.store.store import Store
 from underlay.table.versions.registry_protocol import Opening
 
@@ -49,6 +50,10 @@ def open_registry(url: str | None, store: Store) -> Registry | None:
         raise Unsupported(
             "the driver for PostgreSQL, psycopg, is not installed", hint="Run pip install 'underlay[postgres]'."
         )
+    if not is_server(chosen) and find_spec("fcntl") is None:  # Windows: no lock for the file
+        if url is None:
+            return None
+        need_posix("registries in SQLite")
     return Registry(chosen, store)
 
 

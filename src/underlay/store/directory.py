@@ -10,12 +10,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from underlay.errors import from_os_error
+from underlay.runtime.posix import open_flags
 from underlay.store.key import TEMPORARY, check_key
 from underlay.store.store import Data
 from underlay.values.ranges import ByteRange
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = open_flags("O_RDONLY", "O_DIRECTORY", "O_CLOEXEC")
+_WRITE_NEW = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
 
 from underlay.errors import InvalidRequest
-from underlay.store.local import LocalStore
+from underlay.runtime.posix import need_posix
 from underlay.store.remote import RemoteStore
 from underlay.store.store import Store
 
@@ -85,10 +85,10 @@ def open_store(url: str | os.PathLike[str], options: Mapping[str, Option] | None
     scheme, separator, rest = text.partition("://")
     if not separator:
         _refuse_options(options, text)
-        return LocalStore(os.path.expanduser(text))
+        return _open_local(os.path.expanduser(text))
     if scheme == "file":
         _refuse_options(options, text)
-        return LocalStore(_path_of(text))
+        return _open_local(_path_of(text))
     if scheme == "memory":
         _refuse_options(options, text)
         return RemoteStore(_memory(rest.strip("/")), f"memory://{rest.strip('/')}")
@@ -96,6 +96,13 @@ def open_store(url: str | os.PathLike[str], options: Mapping[str, Option] | None
         known = ", ".join(["a path", "file", *_S3, *_GCS, *_AZURE, "memory"])
         raise InvalidRequest(f"unknown URL scheme {scheme}://", expected=known)
     return _open_bucket(scheme, text, options or {})
+
+
+def _open_local(path: str) -> Store:
+    need_posix("lakes and files on a local disk")
+    from underlay.store.local import LocalStore  # after the check: its modules need POSIX
+
+    return LocalStore(path)
 
 
 def _open_bucket(scheme: str, url: str, options: Mapping[str, Option]) -> RemoteStore:

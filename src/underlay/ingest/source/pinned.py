@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from underlay.errors import InvalidRequest, Replaced, from_os_error
 from underlay.ingest.source.source import Source, local_identity, local_path, store_of
+from underlay.runtime.posix import need_posix
 from underlay.store.open import Option
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
@@ -90,6 +91,7 @@ class _Pinned(io.RawIOBase):
 class _LocalFile(_Pinned):
     def __init__(self, found: Source, path: str) -> None:
         super().__init__(found)
+        need_posix("sources on a local disk")
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:

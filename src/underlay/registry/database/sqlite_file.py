@@ -7,7 +7,6 @@ before another takes its name. The folder is locked (flock) meanwhile, since two
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import time
@@ -119,6 +118,8 @@ class SqliteFile:
 
     @contextmanager
     def _locked_folder(self) -> Iterator[None]:
+        import fcntl  # which Windows lacks, where PostgreSQL is the registry
+
         descriptor = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._lock(descriptor)
@@ -130,6 +131,8 @@ class SqliteFile:
             os.close(descriptor)
 
     def _lock(self, descriptor: int) -> None:
+        import fcntl
+
         deadline = time.monotonic() + self.lock_ms / 1000
         while True:
             try:
