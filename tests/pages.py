@@ -72,12 +72,18 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
-def run_page(page: Path, folder: Path, python: Path | str, environment: dict[str, str]) -> None:
+def runs(page: Path, *, on_spark: bool) -> list[Block]:
+    """The blocks that are run; without those that need Spark unless `on_spark`."""
+    meant = [block for block in blocks_of(page) if block.language in RUN and block.why_not_run is None]
+    return [block for block in meant if on_spark or not re.search(r"\bspark\b", block.text)]
+
+
+def run_page(
+    page: Path, folder: Path, python: Path | str, environment: dict[str, str], *, on_spark: bool = False
+) -> None:
     """Run what a page shows, with this interpreter. Raises AssertionError with what the first block that fails said."""
     code = [_DRIVER]
-    for block in blocks_of(page):
-        if block.language not in RUN or block.why_not_run is not None:
-            continue
+    for block in runs(page, on_spark=on_spark):
         place = f"{page.name}:{block.line}"
         if block.language == "console":
             code.append(f"_console({place!r}, {block.text!r})")
@@ -101,7 +107,7 @@ if __name__ == "__main__":
     import os
     import tempfile
 
-    for name in sys.argv[1:]:
+    for name in [name for name in sys.argv[1:] if name != "--spark"]:
         with tempfile.TemporaryDirectory() as folder:
-            run_page(Path(name).resolve(), Path(folder), sys.executable, {**os.environ, "UNDERLAY_REGISTRY": "none"})
+            run_page(Path(name).resolve(), Path(folder), sys.executable, {**os.environ}, on_spark="--spark" in sys.argv)
         print(name, "runs")

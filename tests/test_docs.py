@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pkgutil
 import re
-import subprocess
-import sys
 from enum import IntFlag
 from pathlib import Path
 
@@ -64,23 +61,6 @@ def test_every_error_stands_in_the_table_with_its_exit_code():
     for kind in every_error():
         assert f"| {exit_code(kind('x'))} | `{kind.__name__}` | `{kind.code}` |" in text
     assert text.count("| `") == len(every_error()) * 2
-
-
-def test_the_readme_runs(tmp_path: Path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) == 1
-    run = subprocess.run([sys.executable, "-c", blocks[0]], cwd=tmp_path, capture_output=True, text=True, check=True)
-    shown = re.search(r"print\(.*\)  # (.*)", blocks[0])
-    assert shown is not None
-    assert run.stdout.splitlines()[0] == shown[1]
-
-
-def test_commands_in_the_readme_exist():
-    script = Path(sys.executable).with_name("underlay")
-    commands = set(re.findall(r"\$ underlay (\w+)", (ROOT / "README.md").read_text()))
-    assert len(commands) >= 5
-    for command in sorted(commands):
-        subprocess.run([script, *command.split(), "--help"], check=True, capture_output=True, env={**os.environ})
 
 
 def test_links_in_the_documentation_lead_somewhere():

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import RUN, SHOWN, blocks_of, run_page
+from tests.pages import RUN, SHOWN, blocks_of, run_page, runs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RUNNING = [page for page in PAGES if any(b.language in RUN and b.why_not_run is None for b in blocks_of(page))]
-ON_SPARK = {page for page in RUNNING if any("spark" in b.text and b.why_not_run is None for b in blocks_of(page))}
+RUNNING = [page for page in PAGES if runs(page, on_spark=False)]
+ON_SPARK = [page for page in PAGES if runs(page, on_spark=True) != runs(page, on_spark=False)]
 
 
 def name_of(page: Path) -> str:
@@ -47,15 +47,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(site), "PATH": path}
 
 
-@pytest.mark.parametrize("page", [page for page in RUNNING if page not in ON_SPARK], ids=name_of)
+@pytest.mark.parametrize("page", RUNNING, ids=name_of)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path, environment: dict[str, str]):
     run_page(page, tmp_path, sys.executable, environment)
 
 
 @pytest.mark.own_jvm
-@pytest.mark.parametrize("page", sorted(ON_SPARK), ids=name_of)
+@pytest.mark.parametrize("page", ON_SPARK, ids=name_of)
 def test_what_a_page_shows_on_spark_runs(page: Path, tmp_path: Path, environment: dict[str, str]):
-    run_page(page, tmp_path, sys.executable, environment)
+    run_page(page, tmp_path, sys.executable, environment, on_spark=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -84,7 +84,6 @@ def test_pages_run_in_a_new_environment(versions: str, tmp_path: Path):
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment = {**inherited, "PATH": os.pathsep.join([str(commands), os.environ["PATH"]])}
     for page in RUNNING:
-        if page not in ON_SPARK:
-            folder = tmp_path / page.stem
-            folder.mkdir()
-            run_page(page, folder, commands / "python", environment)
+        folder = tmp_path / page.stem
+        folder.mkdir()
+        run_page(page, folder, commands / "python", environment)
