@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from underlay.errors import SchemaMismatch
 from underlay.schema.cast.conform import conform, unfit_rows
 from underlay.schema.cast.find_bad import find_bad as find_places
+from underlay.schema.cast.plain import takeable
 from underlay.schema.table_schema import TableSchema
 
 UNFIT = (pa.ArrowInvalid, ValueError, SchemaMismatch, OverflowError)
@@ -42,10 +43,14 @@ def drop_rows(rows: pa.Table, places: dict[int, str]) -> pa.Table:
         return rows
     keep = np.ones(rows.num_rows, np.bool_)
     keep[list(places)] = False
-    return rows.filter(pa.array(keep))
+    columns = [
+        pa.chunked_array([takeable(chunk) for chunk in column.chunks]) if column.num_chunks else column
+        for column in rows.columns
+    ]
+    return pa.Table.from_arrays(columns, names=rows.column_names).filter(pa.array(keep))
 
 
-def fit(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, dict[int, str]]:
+def fit(rows: pa.Table, schema: TableSchema, *, ignore_surplus: bool = False) -> tuple[pa.Table, dict[int, str]]:
     """The rows that conform to the schema, and why the others do not, by their place.
 
     The types of the columns are known to be castable to the table's.
@@ -53,9 +58,10 @@ def fit(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, dict[int, str]]:
     nulls = null_rows(rows, schema)
     filled = drop_rows(rows, nulls)
     try:
-        return conform(filled, schema), nulls
+        return conform(filled, schema, ignore_surplus=ignore_surplus), nulls
     except SchemaMismatch:
-        misfits = unfit_rows(filled, schema)
+        misfits = unfit_rows(filled, schema, ignore_surplus=ignore_surplus)
     places = [at for at in range(rows.num_rows) if at not in nulls] if nulls else range(rows.num_rows)
     reasons = nulls | {places[at]: reason for at, reason in misfits.items()}
-    return conform(drop_rows(filled, misfits), schema), dict(sorted(reasons.items()))
+    fitting = conform(drop_rows(filled, misfits), schema, ignore_surplus=ignore_surplus)
+    return fitting, dict(sorted(reasons.items()))

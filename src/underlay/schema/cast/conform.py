@@ -14,7 +14,7 @@ from underlay.errors import SchemaMismatch, UnderlayError
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyType
 from underlay.schema.cast.adapt import SourceField, adapt_column, source_of
-from underlay.schema.cast.exact import unfit_values
+from underlay.schema.cast.exact import UNFIT, unfit_values
 from underlay.schema.cast.find_bad import find_bad
 from underlay.schema.cast.hidden_nulls import without_hidden_nulls
 from underlay.schema.cast.list_items import list_entries, map_entries
@@ -30,8 +30,13 @@ _CHECKED = (TypeKind.STRING, TypeKind.DECIMAL)
 """Kinds of which an Arrow array may hold what is no value: bytes that are no UTF-8, more digits than declared."""
 
 
-def conform(data: pa.Table | pa.RecordBatch, schema: TableSchema, *, first_row: int = 0) -> pa.Table:
-    """The rows with exactly the schema of `to_arrow`. Raises SchemaMismatch, which counts rows from `first_row`."""
+def conform(
+    data: pa.Table | pa.RecordBatch, schema: TableSchema, *, first_row: int = 0, ignore_surplus: bool = False
+) -> pa.Table:
+    """The rows with exactly the schema of `to_arrow`. Raises SchemaMismatch, which counts rows from `first_row`.
+
+    `ignore_surplus`: fields inside of columns that the table does not have are left out.
+    """
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     names = table.schema.names
     positions = {name: at for at, name in enumerate(names)}
@@ -39,18 +44,19 @@ def conform(data: pa.Table | pa.RecordBatch, schema: TableSchema, *, first_row: 
     columns = []
     for field in schema.fields:
         at = positions.get(field.name)
-        columns.append(_conform_column(None if at is None else table.column(at), field, table.num_rows, first_row))
+        column = None if at is None else table.column(at)
+        columns.append(_conform_column(column, field, table.num_rows, first_row, ignore_surplus))
     return pa.Table.from_arrays(columns, schema=to_arrow(schema))
 
 
-def unfit_rows(rows: pa.Table, schema: TableSchema) -> dict[int, str]:
+def unfit_rows(rows: pa.Table, schema: TableSchema, *, ignore_surplus: bool = False) -> dict[int, str]:
     """Rows with a value that does not fit, by position, and why. Names and types of columns are known to fit."""
     reasons: dict[int, str] = {}
     for field in schema.fields:
         if field.name not in rows.schema.names:
             continue
         column = rows.column(field.name)
-        source = _match(column.type, field, (field.name,))
+        source = _match(column.type, field, (field.name,), ignore_surplus)
         try:
             _strict(column, source, field)
         except SchemaMismatch:
@@ -60,10 +66,12 @@ def unfit_rows(rows: pa.Table, schema: TableSchema) -> dict[int, str]:
     return reasons
 
 
-def _conform_column(column: AnyChunks | None, field: Field, row_count: int, first_row: int) -> AnyChunks:
+def _conform_column(
+    column: AnyChunks | None, field: Field, row_count: int, first_row: int, ignore_surplus: bool
+) -> AnyChunks:
     if column is None:
         return _without_hidden_nulls(adapt_column(None, None, field, row_count), field)
-    source = _match(column.type, field, (field.name,))
+    source = _match(column.type, field, (field.name,), ignore_surplus)
     try:
         return _strict(column, source, field)
     except SchemaMismatch as error:
@@ -83,20 +91,30 @@ def _without_hidden_nulls(column: AnyChunks, field: Field) -> AnyChunks:
     return pa.chunked_array([without_hidden_nulls(chunk, field) for chunk in column.chunks], column.type)
 
 
-def _match(type_: AnyType, field: Field, path: tuple[str, ...]) -> SourceField:
+def _match(type_: AnyType, field: Field, path: tuple[str, ...], ignore_surplus: bool) -> SourceField:
     """The parts of an Arrow type as the table's fields, by name. A type of another shape is left to `adapt`."""
     type_ = plain_type(type_)
     match field.type:
         case StructOf(fields) if isinstance(type_, pa.StructType):
             parts = [type_.field(at) for at in range(type_.num_fields)]
             by_name = {inner.name: inner for inner in fields}
-            _refuse_names([part.name for part in parts], tuple(by_name), path)
-            children = [_match(part.type, by_name[part.name], (*path, part.name)) for part in parts]
+            names = [part.name for part in parts if not ignore_surplus or part.name in by_name]
+            _refuse_names(names, tuple(by_name), path)
+            children = [
+                _match(part.type, by_name[part.name], (*path, part.name), ignore_surplus)
+                if part.name in by_name
+                else SourceField(id=None)
+                for part in parts
+            ]
             return SourceField(id=field.id, children=tuple(children))
         case ListOf(element) if is_list(type_):
-            return SourceField(id=field.id, children=(_match(type_.value_type, element, (*path, "element")),))
+            item = _match(type_.value_type, element, (*path, "element"), ignore_surplus)
+            return SourceField(id=field.id, children=(item,))
         case MapOf(key, value) if isinstance(type_, pa.MapType):
-            sides = (_match(type_.key_type, key, (*path, "key")), _match(type_.item_type, value, (*path, "value")))
+            sides = (
+                _match(type_.key_type, key, (*path, "key"), ignore_surplus),
+                _match(type_.item_type, value, (*path, "value"), ignore_surplus),
+            )
             return SourceField(id=field.id, children=sides)
     return source_of(field)
 
@@ -196,6 +214,8 @@ def _unfit_mask(chunk: AnyArray, type_: Scalar, *, is_required: bool) -> NDArray
 
 
 def _reason(value: AnyChunks, source: SourceField, field: Field) -> str:
+    if isinstance(field.type, Scalar) and field.type.kind not in _CHECKED and not value.null_count:
+        return f"column {format_column((field.name,))}: {UNFIT}: {_show(value)}"  # there may be many such rows
     try:
         _strict(value, source, field)
     except SchemaMismatch as error:

@@ -20,8 +20,9 @@ def plain(array: AnyArray) -> AnyArray:
         values = plain(array.dictionary)
         return plain(pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode())
     if isinstance(array, pa.RunEndEncodedArray):
-        values = plain(array.values)
-        if values is not array.values:
+        runs = array.values
+        values = plain(runs)
+        if values is not runs:
             kind = pa.run_end_encoded(array.type.run_end_type, values.type)
             children = [array.run_ends, values]
             array = pa.Array.from_buffers(kind, len(array), [None], offset=array.offset, children=children)
@@ -45,9 +46,10 @@ def takeable(array: AnyArray) -> AnyArray:
             return array
         fields = [array.type.field(at).with_type(part.type) for at, part in enumerate(after)]
         return pa.StructArray.from_arrays(after, fields=fields, mask=array.is_null() if array.null_count else None)
-    if isinstance(array, pa.ListArray | pa.LargeListArray):
-        values = takeable(array.values)
-        if values is array.values:
+    if isinstance(array, pa.ListArray | pa.LargeListArray) and not isinstance(array, pa.MapArray):
+        items = array.values
+        values = takeable(items)
+        if values is items:
             return array
         make = pa.list_ if isinstance(array, pa.ListArray) else pa.large_list
         kind = make(array.type.value_field.with_type(values.type))
