@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.ingest.lakes import ids, memory_lake, rejected, rows, run
+from tests.ingest.lakes import NAME, ids, memory_lake, rejected, rows, run
 from underlay.errors import InvalidRequest
 from underlay.table.catalog.lake import LakeCatalog
 
+MAP = pa.map_(pa.string(), pa.struct([("x", pa.int64())]))
 COLUMNS = "id bigint not null, fare double, kind string default 'none'"
 
 
@@ -87,14 +88,62 @@ def test_a_missing_column_is_null_or_its_default_where_that_is_allowed(lake: Lak
     assert rejected(lake) == [("c.jsonl", 2, b'{"fare": 1}')]
 
 
-def test_a_narrower_type_is_widened_and_any_other_refused_with_the_source(lake: LakeCatalog, tmp_path: Path):
+def test_a_value_of_another_type_is_taken_or_rejected_and_text_fails_the_source(lake: LakeCatalog, tmp_path: Path):
     narrow = pa.table({"id": pa.array([1], pa.int8()), "fare": pa.array([1.5], pa.float32())})
     pq.write_table(narrow, tmp_path / "a.parquet")
-    pq.write_table(pa.table({"id": pa.array([2.5])}), tmp_path / "b.parquet")
+    pq.write_table(
+        pa.table({"id": pa.array([2.0, 2.5, None, 3.0]), "fare": [7, 8, 9, 2**53 + 1]}), tmp_path / "b.parquet"
+    )
     pq.write_table(pa.table({"id": pa.array(["3"])}), tmp_path / "c.parquet")
+    wide = pa.table({"id": pa.array([4, 2**63], pa.uint64()), "kind": pa.array(["x", "y"], pa.string_view())})
+    with pa.ipc.new_file(tmp_path / "d.arrow", wide.schema) as file:
+        file.write(wide)
     done = run(lake, f"{tmp_path}/*", columns=COLUMNS)
-    assert [(row["id"], row["fare"]) for row in rows(lake)] == [(1, 1.5)]
-    assert [one.reason.partition(" (")[0] for one in done.failures] == ["id: the column has another type"] * 2
+    assert [(row["id"], row["fare"], row["kind"]) for row in rows(lake)] == [
+        (1, 1.5, "none"), (2, 7.0, "none"), (4, None, "x")
+    ]  # fmt: skip
+    assert [one.reason.partition(" (")[0] for one in done.failures] == ["id: the column has another type"]
+    assert [(source, line) for source, line, _ in rejected(lake)] == [
+        ("b.parquet", 2), ("b.parquet", 3), ("b.parquet", 4), ("d.arrow", 2)
+    ]  # fmt: skip
+    reasons = sorted(row["reason"] for row in rows(lake, f"{NAME}_rejected"))
+    assert reasons == [
+        "column fare: a value does not fit the column's type: 9007199254740993",
+        "column id: a value does not fit the column's type: 2.5",
+        "column id: a value does not fit the column's type: 9223372036854775808",
+        "column id: null in a required column",
+    ]
+
+
+def test_a_month_with_many_values_that_do_not_fit_is_rejected_row_by_row(lake: LakeCatalog, tmp_path: Path):
+    values = [float(one) if one % 2 else one + 0.5 for one in range(6_000)]
+    pq.write_table(pa.table({"id": values}), tmp_path / "a.parquet")
+    done = run(lake, tmp_path / "a.parquet", columns=COLUMNS)
+    assert (done.row_count, done.rejected_count) == (3_000, 3_000)
+
+
+def test_a_column_of_parquet_that_differs_only_in_case_is_the_tables(lake: LakeCatalog, tmp_path: Path):
+    pq.write_table(pa.table({"ID": [1], "Fare": [1.5]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [2], "FARE": [2]}), tmp_path / "b.parquet")
+    pq.write_table(pa.table({"id": [3], "Fare": [3.5], "FARE": [4.5]}), tmp_path / "c.parquet")
+    pq.write_table(pa.table({"id": [4], "fare": [4.5], "FARE": [5.5]}), tmp_path / "d.parquet")
+    for policy in ("error", "add"):
+        done = run(lake, f"{tmp_path}/*", columns=COLUMNS, new_columns=policy, retry_failed=True)
+        assert [(row["id"], row["fare"]) for row in rows(lake)] == [(1, 1.5), (2, 2.0)]
+        assert [one.uri[-9:] for one in done.failures] == ["c.parquet", "d.parquet"]
+
+
+def test_the_first_sources_of_a_new_table_agree_on_names_and_types(lake: LakeCatalog, tmp_path: Path):
+    first = {"id": pa.array([1], pa.int32()), "Fee": pa.array([1.5]), "at": pa.array([0], pa.timestamp("us")),
+             "count": pa.array([1.0]), "flag": pa.array(["N"]), "none": pa.nulls(1)}  # fmt: skip
+    other = {"id": pa.array([2]), "fee": pa.array([2]), "at": pa.array([1], pa.timestamp("ns")),
+             "count": pa.array([2]), "flag": pa.array(["Y"]).dictionary_encode(), "none": pa.array([0.5])}  # fmt: skip
+    pq.write_table(pa.table(first), tmp_path / "a.parquet")
+    pq.write_table(pa.table(other), tmp_path / "b.parquet")
+    assert run(lake, f"{tmp_path}/*", columns=None).ingested == 2
+    assert [(row["id"], row["Fee"], row["count"], row["flag"], row["none"]) for row in rows(lake)] == [
+        (1, 1.5, 1.0, "N", None), (2, 2.0, 2.0, "Y", 0.5)
+    ]  # fmt: skip
 
 
 def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(lake: LakeCatalog, tmp_path: Path):
@@ -117,13 +166,48 @@ def test_a_column_that_differs_by_case_only_is_not_ignored_for_nulls(lake: LakeC
     assert "Did you mean fare?" in done.failures[0].reason
 
 
-def test_the_hint_for_a_new_column_is_not_what_was_just_done(tmp_path: Path):
-    lake = memory_lake()
+def test_a_new_field_of_json_is_refused_with_what_can_be_done_and_then_added(lake: LakeCatalog, tmp_path: Path):
+    (tmp_path / "a.jsonl").write_text('{"u": {"a": 1}, "l": [{"x": 1}]}\n')
+    run(lake, tmp_path / "a.jsonl", columns=None)
+    (tmp_path / "b.jsonl").write_text(
+        '{"u": {"a": 2, "b": 2}}\n{"u": {"a": 3, "c": {"d": "x"}}, "l": [{"x": 1, "y": true}]}\n'
+    )
+    [failure] = run(lake, tmp_path / "b.jsonl").failures
+    assert "line 1: the table has no column u.b. Retry it with --retry-failed and --new-columns add" in failure.reason
+    done = run(lake, tmp_path / "b.jsonl", retry_failed=True, new_columns="add")
+    assert (done.ingested, done.added_columns) == (1, ("u.b", "u.c", "l.element.y"))
+    found = sorted((row for row in rows(lake)), key=lambda row: row["u"]["a"])
+    assert [row["u"] for row in found] == [
+        {"a": 1, "b": None, "c": None}, {"a": 2, "b": 2, "c": None}, {"a": 3, "b": None, "c": {"d": "x"}}
+    ]  # fmt: skip
+    assert [row["l"] for row in found] == [[{"x": 1, "y": None}], None, [{"x": 1, "y": True}]]
+
+
+def test_a_new_field_of_parquet_is_refused_left_out_or_added(tmp_path: Path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(pa.table({"u": [{"a": 1}], "m": pa.array([[("k", {"x": 1})]], MAP)}), folder / "a.parquet")
+    wider = pa.map_(pa.string(), pa.struct([("x", pa.int64()), ("y", pa.int64())]))
+    more = pa.table({"u": [{"b": 2.5, "a": 2}], "m": pa.array([[("k", {"x": 2, "y": 3})]], wider)})
+    pq.write_table(more, tmp_path / "b.parquet")
+    for policy, expected in (
+        ("error", [{"u": {"a": 1}, "m": [("k", {"x": 1})]}]),
+        ("ignore", [{"u": {"a": 1}, "m": [("k", {"x": 1})]}, {"u": {"a": 2}, "m": [("k", {"x": 2})]}]),
+        ("add", [{"u": {"a": 1, "b": None}, "m": [("k", {"x": 1, "y": None})]},
+                 {"u": {"a": 2, "b": 2.5}, "m": [("k", {"x": 2, "y": 3})]}]),
+    ):  # fmt: skip
+        lake = memory_lake()
+        run(lake, folder / "a.parquet", columns=None)
+        done = run(lake, tmp_path / "b.parquet", new_columns=policy)
+        assert sorted(rows(lake), key=lambda row: row["u"]["a"]) == expected
+        assert [one.reason.partition(". ")[0] for one in done.failures] == (
+            ["the table has no column u.b"] if policy == "error" else []
+        )
+
+
+def test_a_new_field_beside_one_that_differs_only_in_case_is_refused(lake: LakeCatalog, tmp_path: Path):
     (tmp_path / "a.jsonl").write_text('{"u": {"a": 1}}\n')
     run(lake, tmp_path / "a.jsonl", columns=None)
-    (tmp_path / "b.jsonl").write_text('{"u": {"a": 1, "b": 2}}\n')
-    [failure] = run(lake, tmp_path / "b.jsonl").failures
-    assert "--retry-failed and --new-columns add or ignore" in failure.reason
-    [failure] = run(lake, tmp_path / "b.jsonl", retry_failed=True, new_columns="add").failures
-    assert 'the table has no column "u.b". Only whole columns are added' in failure.reason
-    assert run(lake, tmp_path / "b.jsonl", retry_failed=True, new_columns="ignore").ingested == 1
+    (tmp_path / "b.jsonl").write_text('{"u": {"A": 1}}\n')
+    [failure] = run(lake, tmp_path / "b.jsonl", new_columns="add").failures
+    assert "the column u.A cannot be added beside u.a" in failure.reason

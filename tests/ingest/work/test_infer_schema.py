@@ -71,8 +71,13 @@ def test_several_sources_give_the_columns_of_all_in_types_that_hold_both():
 def test_sources_without_a_common_type_are_an_error_that_names_both():
     with pytest.raises(SchemaMismatch, match=r"a\.csv and b\.json"):
         infer_schema([csv("a\n1\n"), json('{"a": "x"}\n', "b.json")])
-    with pytest.raises(SchemaMismatch, match=r"a\.parquet: the column n .*expected double, found int64"):
-        infer_schema([parquet(pa.table({"n": [1]})), parquet(pa.table({"n": [1.5]}), "b.parquet")])
+    with pytest.raises(SchemaMismatch, match=r"a\.parquet and b\.parquet: a column has no type that holds"):
+        infer_schema([parquet(pa.table({"n": [1]})), parquet(pa.table({"n": ["x"]}), "b.parquet")])
+
+
+def test_numbers_that_parquet_declares_otherwise_have_a_type_that_may_hold_both():
+    samples = [parquet(pa.table({"n": [1], "Fee": [1.5]})), parquet(pa.table({"n": [1.5], "fee": [1]}), "b.parquet")]
+    assert infer_schema(samples) == pa.schema([("n", pa.float64()), ("Fee", pa.float64())])
 
 
 def test_a_column_of_csv_that_is_written_in_different_ways_is_text():

@@ -85,8 +85,8 @@ def test_old_times_of_parquet_are_whole_microseconds_or_rejected(unit: str):
 
 
 def test_parquet_of_another_type_is_refused_with_the_column_and_both_types():
-    for found in ([1.5], ["1"], pa.array([1], pa.uint64())):
-        with pytest.raises(SchemaMismatch, match=r"a\.parquet: id: .*expected int64, found (float64|string|uint64)"):
+    for found in ([True], ["1"], pa.array([1], pa.timestamp("us"))):
+        with pytest.raises(SchemaMismatch, match=r"a\.parquet: id: .*expected int64, found (boolean|string|timestamp)"):
             take(parquet(pa.table({"id": found})), reading(ID), FileFormat.PARQUET, "a.parquet")
 
 

@@ -110,9 +110,9 @@ def test_a_column_of_another_shape_is_refused_by_name(type_):
         adapt_column(pa.chunked_array([pa.nulls(1, type_)]), source(1, source(2)), items, 1)
 
 
-def test_a_type_that_does_not_widen_is_refused_with_its_path():
+def test_a_value_that_does_not_fit_is_refused_with_its_path():
     column = chunks([{"x": 1.5}], pa.struct([("x", pa.float64())]))
-    with pytest.raises(SchemaMismatch, match=r"s\.x: the column has another type"):
+    with pytest.raises(SchemaMismatch, match=r"s\.x: a value does not fit the column's type"):
         adapt_column(column, source(1, source(2)), STRUCT, 1)
 
 

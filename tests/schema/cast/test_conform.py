@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.schema.examples import array_of, field, plain_schemas, schema_of, table_of, values
 from underlay.errors import SchemaMismatch
-from underlay.schema.cast.conform import conform
+from underlay.schema.cast.conform import conform, unfit_rows
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.convert.ddl import parse_ddl
 from underlay.schema.ids import number_fields
@@ -74,9 +74,114 @@ def test_a_column_of_nulls_without_a_type_fits_every_nullable_column():
         conform(pa.table({"a": pa.nulls(2)}), parse_ddl("a int not null"))
 
 
-def test_a_type_that_would_lose_values_is_refused():
-    with pytest.raises(SchemaMismatch, match=r"a: the column has another type \(expected int32, found int64\)"):
-        conform(pa.table({"a": [1]}), schema_of(a="int32"))
+def test_a_type_with_other_values_is_refused():
+    with pytest.raises(SchemaMismatch, match=r"a: the column has another type \(expected int32, found string\)"):
+        conform(pa.table({"a": ["1"]}), schema_of(a="int32"))
+
+
+def test_values_that_are_the_same_in_the_tables_type_are_taken():
+    given_rows = pa.table({"a": [1, 2**31 - 1], "b": [2**53, None], "c": [1.0, None], "d": [7, 8]})
+    found = conform(given_rows, parse_ddl("a int, b double, c smallint, d decimal(3, 1)"))
+    assert found.to_pylist() == [
+        {"a": 1, "b": 2.0**53, "c": 1, "d": Decimal("7.0")},
+        {"a": 2**31 - 1, "b": None, "c": None, "d": Decimal("8.0")},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "ddl", "row", "more", "shown"),
+    [
+        (pa.chunked_array([[1, 2], [3, 2**31, 5, -(2**31) - 1]]), "a int", 3, ", and in 1 more", "2147483648"),
+        (pa.array([2**53, 2**53 + 1]), "a double", 1, "", "9007199254740993"),
+        (pa.array([1.0, float("nan"), 1.5]), "a bigint", 1, ", and in 1 more", "nan"),
+        (pa.array([1, 1000, None, 1001]), "a decimal(5, 2)", 1, ", and in 1 more", "1000"),
+        (pa.array([[1], [2, 300], None, [999]]), "a array<tinyint>", 1, ", and in 1 more", r"\[2, 300\]"),
+        (pa.array([{"x": 1}, None, {"x": 300}]), "a struct<x: tinyint>", 2, "", "{'x': 300}"),
+        (pa.array([1000, 1001], pa.timestamp("ns")), "a timestamp", 1, "", ".*"),
+        (pa.array([300] * 5000), "a decimal(2, 0)", 0, ", and in at least 999 more", "300"),
+    ],
+)
+def test_the_first_row_that_does_not_fit_is_named_with_its_value_and_how_many_do_not(column, ddl, row, more, shown):
+    for begin in (0, 1000):
+        problem = f"a value does not fit the column's type in row {begin + row}{more} .*found {shown}"
+        with pytest.raises(SchemaMismatch, match=problem):
+            conform(pa.table({"a": column}), parse_ddl(ddl), first_row=begin)
+
+
+def test_rows_that_do_not_fit_are_found_with_their_reasons():
+    given_rows = pa.table({"a": [1, 300, None], "b": [["x"], None, [None]], "c": [1.0, 2.0, 2.5]})
+    assert unfit_rows(given_rows, parse_ddl("a tinyint, b array<string not null>, c bigint")) == {
+        1: "column a: a value does not fit the column's type: 300",
+        2: "column b.element: a required column holds null: [None]",
+    }
+
+
+def test_a_value_under_a_null_struct_does_not_matter():
+    column = pa.StructArray.from_arrays([pa.array([1, 2**40])], names=["x"], mask=pa.array([False, True]))
+    assert conform(pa.table({"a": column}), parse_ddl("a struct<x: int>")).to_pylist() == [{"a": {"x": 1}}, {"a": None}]
+
+
+def test_views_and_dictionaries_within_lists_and_structs_are_taken():
+    category = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.uint32()), pa.array(["a", "b"], pa.string_view()))
+    gaps = pa.array([1, 0, 2], pa.int64())
+    view = pa.LargeListViewArray.from_arrays(gaps, pa.array([2, 1, 1], pa.int64()), category)
+    texts = pa.LargeListViewArray.from_arrays(
+        gaps, pa.array([2, 1, 1], pa.int64()), pa.array(["x", "y", "z"], pa.string_view())
+    )
+    runs = pa.compute.run_end_encode(pa.array([7, 7, 8], pa.int64()))
+    struct = pa.StructArray.from_arrays([category, runs], names=["c", "r"], mask=pa.array([False, True, False]))
+    inside = pa.LargeListViewArray.from_arrays(gaps, pa.array([2, 1, 1], pa.int64()), struct)
+    found = conform(
+        pa.table({"l": view, "t": texts, "s": struct, "i": inside}),
+        parse_ddl("l array<string>, t array<string>, s struct<c: string, r: int>, i array<struct<c: string, r: int>>"),
+    )
+    structs = [{"c": "b", "r": 7}, None, {"c": "b", "r": 8}]
+    assert found.to_pydict() == {
+        "l": [["a", "b"], ["b"], ["b"]],
+        "t": [["y", "z"], ["x"], ["z"]],
+        "s": structs,
+        "i": [[None, structs[2]], [structs[0]], [structs[2]]],
+    }
+
+
+@given(data=st.data(), schema=plain_schemas())
+def test_rows_of_other_arrow_types_of_the_same_values_pass(data, schema: TableSchema):
+    rows = data.draw(st.lists(st.fixed_dictionaries({f.name: values(f) for f in schema.fields}), max_size=5))
+    table = table_of(to_arrow(schema), rows)
+    other = pa.table({name: otherwise(table[name], data) for name in table.column_names})
+    assert conform(other, schema).equals(table)
+
+
+def otherwise(column: pa.ChunkedArray, data: st.DataObject) -> pa.Array:
+    """The same values in another of Arrow's types, where there is one."""
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return _otherwise(array, data)
+
+
+def _otherwise(array: pa.Array, data: st.DataObject) -> pa.Array:
+    types = pa.types
+    if isinstance(array, pa.StructArray):
+        parts = [_otherwise(part, data) for part in array.flatten()]
+        names = [array.type.field(at).name for at in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(parts, names=names, mask=array.is_null())
+    if types.is_list(array.type):
+        kind = data.draw(st.sampled_from((pa.LargeListArray, pa.ListArray)))
+        offsets = array.offsets.cast(pa.int64() if kind is pa.LargeListArray else pa.int32())
+        return kind.from_arrays(offsets, _otherwise(array.values, data), mask=array.is_null())
+    other = {pa.string(): (pa.large_string(), pa.string_view()), pa.binary(): (pa.large_binary(), pa.binary_view())}
+    if array.type in other:
+        array = array.cast(data.draw(st.sampled_from(other[array.type])))
+    elif types.is_integer(array.type):
+        array = array.cast(pa.decimal128(20, 0))
+    elif types.is_float32(array.type):
+        array = array.cast(pa.float64())
+    elif types.is_date(array.type):
+        array = array.cast(pa.timestamp("s"))
+    if types.is_nested(array.type) or isinstance(array, pa.ExtensionArray) or types.is_float16(array.type):
+        return array
+    if types.is_string(array.type) or types.is_integer(array.type):
+        return array.dictionary_encode() if data.draw(st.booleans()) else array
+    return array
 
 
 def test_an_overflow_names_the_first_row_and_its_value():

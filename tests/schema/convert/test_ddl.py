@@ -34,6 +34,11 @@ def test_a_schema_comes_back_from_its_ddl(schema: TableSchema):
         ("double precision", "float64"),
         ("text", "string"),
         ("varchar", "string"),
+        ("varchar(20)", "string"),
+        ("char(3)", "string"),
+        ("character varying(20)", "string"),
+        ("json", "string"),
+        ("varchar(20)[]", "list<string>"),
         ("STRING", "string"),
         ("blob", "binary"),
         ("binary", "binary"),
@@ -134,7 +139,9 @@ def test_an_error_names_the_line_and_what_was_expected():
         parse_ddl("id bigint\nname string")
 
 
-@pytest.mark.parametrize("text", ["a hugeint", "a interval", "a varchar(10)", "s struct<a: uhugeint>"])
+@pytest.mark.parametrize(
+    "text", ["a hugeint", "a interval", "a interval day to second, b int", "a enum('x', 'y')", "s struct<a: uhugeint>"]
+)
 def test_a_type_that_tables_do_not_have_is_refused_with_a_hint(text):
     with pytest.raises(Unsupported) as caught:
         parse_ddl(text)

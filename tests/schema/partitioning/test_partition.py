@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.gate import costly
 from tests.schema.examples import schema_of, values
 from underlay.prune import Operand
-from underlay.schema.cast.widen import widen
+from underlay.schema.cast.exact import cast_exactly
 from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.convert.stored_values import stored_array
 from underlay.schema.partitioning.partition import apply_transform, bucket_of_literal, source_bounds
@@ -211,7 +211,7 @@ def test_a_value_keeps_its_bucket_when_its_type_is_widened(narrow, wide, data):
     before, after = bound("bucket(1000, c)", narrow), bound("bucket(1000, c)", wide)
     field = schema_of(c=before.source).fields[0]
     array = pa.array(data.draw(st.lists(values(field), max_size=8)), to_arrow_type(before.source))
-    widened = widen(array, after.source, ("c",))
+    widened = cast_exactly(array, after.source, ("c",))
     assert apply_transform(before, array).to_pylist() == apply_transform(after, widened).to_pylist()
 
 

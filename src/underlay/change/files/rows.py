@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from underlay.errors import InvalidRequest
+from underlay.errors import InvalidRequest, Unsupported
 
 RUN_BYTES = 256 << 20
 """Bytes of Arrow memory that are sorted and written together."""
@@ -30,11 +30,18 @@ def read_rows(data: object) -> Rows:
 def _reader(data: object) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
-    if hasattr(data, "__arrow_c_array__"):
-        batch = pa.record_batch(data)
-        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        if hasattr(data, "__arrow_c_array__"):
+            batch = pa.record_batch(data)
+            return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Unsupported(
+            "the rows have a column of a type that Arrow does not have",
+            found=str(error).strip(),
+            hint="Cast it first: 128-bit integers of Polars to pl.Int64 or pl.Decimal(38, 0).",
+        ) from None
     if hasattr(data, "fetch_record_batch"):  # a DuckDB relation
         return _checked(data.fetch_record_batch())
     if hasattr(data, "to_reader"):  # an Arrow scanner

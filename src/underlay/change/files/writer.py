@@ -150,13 +150,19 @@ class FileWriter:
     def write(self, runs: Iterable[pa.Table]) -> Iterator[NewFile]:
         """The files of these rows, of which each run is sorted and split by itself; without order and partitions files
         go on from one run to the next. Raises SchemaMismatch when rows do not fit the table."""
-        fitting = (conform(run, self.schema) for run in runs)
+        fitting = self._conform(runs)
         if self._sort or self._partitions:
             for run in fitting:
                 yield from self._write_run(run)
         else:
             for written in write_files(fitting, self._arrow, self._options):
                 yield self._finish(written, ())
+
+    def _conform(self, runs: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        row = 0
+        for run in runs:
+            yield conform(run, self.schema, first_row=row)
+            row += run.num_rows
 
     def _write_run(self, run: pa.Table) -> Iterator[NewFile]:
         for part in split(run, self._partitions, self.schema):

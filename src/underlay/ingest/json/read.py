@@ -104,8 +104,8 @@ class _Lines:
     def _refuse_new_column(self, problem: str, line: int) -> None:
         unknown = _UNKNOWN.fullmatch(problem)
         if unknown is not None:
-            name = f"{unknown[2]}.{unknown[1]}" if unknown[2] else unknown[1]
-            raise new_column(name, self.reading.schema.names, f"{self.source}, line {line}")
+            above = tuple((unknown[2] or "").replace("[...]", ".element").split(".")) if unknown[2] else ()
+            raise new_column((*above, unknown[1]), self.reading.schema.names, f"{self.source}, line {line}")
 
     def _arrays(self, columns: list[Values]) -> tuple[list[AnyArray], dict[int, str]]:
         """The columns; and why rows do not fit, by position, when their values do not convert."""

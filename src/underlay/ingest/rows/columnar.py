@@ -1,8 +1,9 @@
-"""Parquet and Arrow IPC as rows of a table: columns by name, widened exactly, some rows at a time.
+"""Parquet and Arrow IPC as rows of a table: columns by name, cast exactly by value, some rows at a time.
 
-A row is rejected for a null where the table requires a value, and for a value that does not fit when it is widened. A
-column whose type does not widen to that of the table fails the source. Times of the deprecated Parquet type INT96 are
-read as microseconds, since nanoseconds would end in 2262; a row with a finer one is rejected.
+A row is rejected for a null where the table requires a value, and for a value that the table's type does not have. A
+column of whose type no value is one of the table's fails the source. A name that differs only in case is the table's,
+where that is clear. Times of the deprecated Parquet type INT96 are read as microseconds, since nanoseconds would end in
+2262; a row with a finer one is rejected.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from underlay.errors import SourceUnreadable, UnderlayError, from_os_error
 from underlay.ingest.rows.misfits import drop_rows, fit
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
-from underlay.ingest.rows.schema_drift import check_names
+from underlay.ingest.rows.schema_drift import check_names, new_column, with_table_names
 from underlay.schema.arrow_aliases import AnyChunks
 from underlay.schema.cast.conform import conform
+from underlay.schema.convert.new_fields import lacking, lacking_names
 
 FILE_MAGIC = b"ARROW1"
 """How an Arrow IPC file begins; a stream begins otherwise."""
@@ -51,7 +53,7 @@ def _read(
     row = 1
     total = max(parquet.metadata.num_rows, 1)
     for batch, finer in _batches(parquet, columns, exact):
-        rows = with_source(pa.Table.from_batches([batch]), reading, name)
+        rows = with_source(_renamed(pa.Table.from_batches([batch]), columns), reading, name)
         fitting, reasons = _fit(rows, reading, finer)
         rejected = tuple(reject_row(rows, at, row, reason) for at, reason in reasons.items())
         row += batch.num_rows
@@ -60,7 +62,7 @@ def _read(
 
 def _fit(rows: pa.Table, reading: RowRules, finer: dict[int, str]) -> tuple[pa.Table, dict[int, str]]:
     """The rows that fit, and why the others do not, by their place."""
-    fitting, reasons = fit(drop_rows(rows, finer), reading.schema)
+    fitting, reasons = fit(drop_rows(rows, finer), reading.schema, ignore_surplus=reading.new_columns == "ignore")
     if not finer:
         return fitting, reasons
     places = [at for at in range(rows.num_rows) if at not in finer]
@@ -68,7 +70,7 @@ def _fit(rows: pa.Table, reading: RowRules, finer: dict[int, str]) -> tuple[pa.T
 
 
 def _batches(
-    parquet: pq.ParquetFile, columns: list[str], exact: pq.ParquetFile
+    parquet: pq.ParquetFile, columns: dict[str, str], exact: pq.ParquetFile
 ) -> Iterator[tuple[pa.RecordBatch, dict[int, str]]]:
     """The rows in their order, with those that have a time finer than it is read. Row groups are asked for one by one,
     since Arrow fetches all that it is asked for."""
@@ -77,7 +79,7 @@ def _batches(
     for group in range(parquet.num_row_groups):
         begin = 0
         finer = _finer_rows(*(one.read_row_group(group, old) for one in (parquet, exact))) if old else {}
-        for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False):
+        for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(columns), use_threads=False):
             end = begin + batch.num_rows
             yield batch, {at - begin: reason for at, reason in finer.items() if begin <= at < end}
             begin = end
@@ -106,20 +108,29 @@ def with_source(rows: pa.Table, reading: RowRules, name: str) -> pa.Table:
     return rows.append_column(reading.source_column, pa.repeat(name, rows.num_rows))
 
 
-def check_columns(found: pa.Schema, reading: RowRules, name: str) -> list[str]:
-    """The columns of a source that the table takes. Raises SchemaMismatch."""
-    own = [column for column in found.names if column != reading.source_column]
-    check_names(reading, own, name)
-    columns = [column for column in own if column in reading.schema.names]
-    check_types(found, columns, reading, name)
-    return columns
+def check_columns(found: pa.Schema, reading: RowRules, name: str) -> dict[str, str]:
+    """The columns of a source that the table takes, with the table's names. Raises SchemaMismatch."""
+    own = pa.schema([field for field in found if field.name != reading.source_column])
+    named = with_table_names(own, [known for known in reading.schema.names if known != reading.source_column])
+    check_names(reading, named.names, name)
+    columns = [column for column in named.names if column in reading.schema.names]
+    check_types(named, columns, reading, name)
+    return {given: known for given, known in zip(own.names, named.names, strict=True) if known in columns}
+
+
+def _renamed(rows: pa.Table, columns: dict[str, str]) -> pa.Table:
+    return rows.rename_columns([columns[column] for column in rows.column_names])
 
 
 def check_types(found: pa.Schema, columns: list[str], reading: RowRules, name: str) -> None:
-    """Raise SchemaMismatch when one of these columns has a type that does not widen to the table's."""
-    empty = pa.schema([found.field(column) for column in columns]).empty_table()
+    """Raise SchemaMismatch when one of these columns has a type without a value of the table's, and NewColumn when it
+    has fields inside that the table lacks, unless those are ignored."""
+    shared = pa.schema([found.field(column) for column in columns])
+    new = lacking(shared, reading.schema)
+    if len(new) and reading.new_columns != "ignore":
+        raise new_column(lacking_names(new, reading.schema)[0], reading.schema.names, name)
     try:
-        conform(with_source(empty, reading, name), reading.schema)
+        conform(with_source(shared.empty_table(), reading, name), reading.schema, ignore_surplus=True)
     except UnderlayError as error:
         raise error.at(name) from None
 
@@ -140,8 +151,9 @@ def read_arrow(file: pa.NativeFile, reading: RowRules, name: str, read_bytes: Ca
         row = 1
         for batch in batches:
             batch.validate(full=True)  # Arrow trusts the offsets in a file; a damaged one would crash the process
-            rows = with_source(pa.Table.from_batches([batch]).select(columns), reading, name)
-            fitting, reasons = fit(rows, reading.schema)
+            taken = _renamed(pa.Table.from_batches([batch]).select(list(columns)), columns)
+            rows = with_source(taken, reading, name)
+            fitting, reasons = fit(rows, reading.schema, ignore_surplus=reading.new_columns == "ignore")
             rejected = tuple(reject_row(rows, at, row, reason) for at, reason in reasons.items())
             row += batch.num_rows
             yield TakenRows(rows=fitting, rejected=rejected, read_bytes=read_bytes())

@@ -9,7 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.errors import SchemaMismatch
-from underlay.schema.cast.conform import conform
+from underlay.schema.cast.conform import conform, unfit_rows
+from underlay.schema.cast.find_bad import find_bad as find_places
+from underlay.schema.cast.plain import takeable
 from underlay.schema.table_schema import TableSchema
 
 UNFIT = (pa.ArrowInvalid, ValueError, SchemaMismatch, OverflowError)
@@ -18,26 +20,7 @@ UNFIT = (pa.ArrowInvalid, ValueError, SchemaMismatch, OverflowError)
 
 def find_bad(count: int, convert: Callable[[slice], object]) -> NDArray[np.int64]:
     """The places of the values, of `count`, that `convert` refuses, ascending: O(bad · log(count / bad)) calls."""
-    bad: list[int] = []
-    parts = [(0, count)]
-    while parts:
-        begin, end = parts.pop()
-        if begin == end or _converts(slice(begin, end), convert):
-            continue
-        if end - begin == 1:
-            bad.append(begin)
-            continue
-        middle = (begin + end) // 2
-        parts += [(middle, end), (begin, middle)]
-    return np.array(bad, np.int64)
-
-
-def _converts(part: slice, convert: Callable[[slice], object]) -> bool:
-    try:
-        convert(part)
-    except UNFIT:
-        return False
-    return True
+    return find_places(count, convert, UNFIT)
 
 
 def null_rows(rows: pa.Table, schema: TableSchema) -> dict[int, str]:
@@ -60,30 +43,25 @@ def drop_rows(rows: pa.Table, places: dict[int, str]) -> pa.Table:
         return rows
     keep = np.ones(rows.num_rows, np.bool_)
     keep[list(places)] = False
-    return rows.filter(pa.array(keep))
+    columns = [
+        pa.chunked_array([takeable(chunk) for chunk in column.chunks]) if column.num_chunks else column
+        for column in rows.columns
+    ]
+    return pa.Table.from_arrays(columns, names=rows.column_names).filter(pa.array(keep))
 
 
-def fit(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, dict[int, str]]:
+def fit(rows: pa.Table, schema: TableSchema, *, ignore_surplus: bool = False) -> tuple[pa.Table, dict[int, str]]:
     """The rows that conform to the schema, and why the others do not, by their place.
 
-    The types of the columns are known to widen to the table's.
+    The types of the columns are known to be castable to the table's.
     """
     nulls = null_rows(rows, schema)
     filled = drop_rows(rows, nulls)
     try:
-        return conform(filled, schema), nulls
+        return conform(filled, schema, ignore_surplus=ignore_surplus), nulls
     except SchemaMismatch:
-        bad = find_bad(filled.num_rows, lambda part: conform(filled[part], schema))
-    misfits = {at: _reason(filled.slice(at, 1), schema) for at in bad.tolist()}
+        misfits = unfit_rows(filled, schema, ignore_surplus=ignore_surplus)
     places = [at for at in range(rows.num_rows) if at not in nulls] if nulls else range(rows.num_rows)
     reasons = nulls | {places[at]: reason for at, reason in misfits.items()}
-    return conform(drop_rows(filled, misfits), schema), dict(sorted(reasons.items()))
-
-
-def _reason(row: pa.Table, schema: TableSchema) -> str:
-    try:
-        conform(row, schema)
-    except SchemaMismatch as error:
-        found = "" if error.found is None else f": {error.found}"
-        return f"column {error.place}: {error.problem.removesuffix(' in row 0')}{found}"
-    return "does not fit the table"
+    fitting = conform(drop_rows(filled, misfits), schema, ignore_surplus=ignore_surplus)
+    return fitting, dict(sorted(reasons.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyField
 from underlay.schema.cast.conform import conform
 from underlay.schema.convert.arrow import to_arrow_type
+from underlay.schema.convert.new_fields import lacking
 from underlay.schema.table_schema import TableSchema
 
 
@@ -21,8 +23,9 @@ class Drift:
     """The columns of a source that a table does not take as they are."""
 
     new: tuple[AnyField, ...]
+    """Columns, and known ones with nothing in them but fields that are new (see `lacking`)."""
     refused: tuple[str, ...]
-    """Columns whose type does not widen to that of the table."""
+    """Columns of whose type no value is one of the table's."""
 
 
 def drift(schema: TableSchema, found: pa.Schema) -> Drift:
@@ -30,11 +33,24 @@ def drift(schema: TableSchema, found: pa.Schema) -> Drift:
     known = {field.name: field for field in schema.fields}
     shared = [field for field in found if field.name in known]
     other = [field for field in shared if field.type != to_arrow_type(known[field.name].type)]
-    refused = [field.name for field in other if not _widens(field, schema)]
-    return Drift(
-        new=tuple(field for field in found if field.name not in known),
-        refused=tuple(refused),
-    )
+    refused = [field.name for field in other if not _is_taken(field, schema)]
+    return Drift(new=tuple(lacking(found, schema)), refused=tuple(refused))
+
+
+def with_table_names(found: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """The columns of a source that declares its types, by the table's names: a name that differs only in case from one
+    that the source lacks is that one, unless two of them could be meant."""
+    given = Counter(name.casefold() for name in found.names if name not in names)
+    free: dict[str, list[str]] = {}
+    for name in names:
+        if name not in found.names:
+            free.setdefault(name.casefold(), []).append(name)
+    fields = []
+    for field in found:
+        meant = free.get(field.name.casefold(), []) if field.name not in names else []
+        is_clear = len(meant) == 1 and given[field.name.casefold()] == 1
+        fields.append(field.with_name(meant[0]) if is_clear else field)
+    return pa.schema(fields)
 
 
 def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
@@ -45,12 +61,11 @@ def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
         raise SchemaMismatch(f"the column {format_column((twice[0],))} occurs twice", place=place)
     new = [name for name in found if name not in known]
     if new and reading.new_columns != "ignore":
-        raise new_column(new[0], known, place)
+        raise new_column((new[0],), known, place)
     missing = {name.casefold(): name for name in known if name not in found}
     if other := next((name for name in new if name.casefold() in missing), None):
-        raise new_column(
-            other, known, place
-        )  # ignoring it would fill a column with nulls that the source has under another case
+        # ignoring it would fill a column with nulls that the source has under another case
+        raise new_column((other,), known, place)
     if len(new) == len(found):
         raise SchemaMismatch("none of its columns is in the table", place=place, found=", ".join(found[:20]))
     for field in reading.schema.fields:
@@ -65,19 +80,19 @@ def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
             )
 
 
-def new_column(name: str, known: Sequence[str], place: str) -> NewColumn:
-    """The error for a column that the table does not have."""
-    alike = [other for other in known if other.lower() == name.strip().lower()]
+def new_column(path: tuple[str, ...], known: Sequence[str], place: str) -> NewColumn:
+    """The error for a column, or a field inside one, that the table does not have."""
+    alike = [other for other in known if len(path) == 1 and other.lower() == path[0].strip().lower()]
     hint = f"Did you mean {alike[0]}?" if alike else None  # what else can be done depends on the caller
-    return NewColumn(f"the table has no column {format_column((name,))}", place=place, hint=hint)
+    return NewColumn(f"the table has no column {format_column(path)}", place=place, hint=hint)
 
 
-def _widens(field: AnyField, schema: TableSchema) -> bool:
+def _is_taken(field: AnyField, schema: TableSchema) -> bool:
     """Whether an empty column of this type is taken."""
     wanted = schema.column(field.name)
     alone = TableSchema(fields=(wanted,), last_id=schema.last_id)
     try:
-        conform(pa.schema([field]).empty_table(), alone)
+        conform(pa.schema([field]).empty_table(), alone, ignore_surplus=True)
     except SchemaMismatch:
         return False
     return True

@@ -31,6 +31,7 @@ from underlay.ingest.work.settings import Settings
 from underlay.ingest.work.work_unit import WorkDone, WorkUnit
 from underlay.ingest.work.workers import Workers
 from underlay.scan.read.file_stores import FileStores
+from underlay.schema.convert.new_fields import lacking_names
 from underlay.schema.record import from_record
 from underlay.table.commit.conflicts import is_stricter
 
@@ -169,13 +170,14 @@ class Batch:
         """Add the columns that the table lacks. Sources whose columns cannot be added fail; others are read again."""
         found = sorted((one.uri, one.new_columns or b"") for one in lacking)
         wanted = [(uri, pa.ipc.read_schema(pa.py_buffer(columns))) for uri, columns in found]
-        columns, refused = join_columns(wanted, from_record(self._claims.head.root.definition.schema))
+        schema = from_record(self._claims.head.root.definition.schema)
+        columns, refused = join_columns(wanted, schema)
         self._column_rounds += 1
         if self._column_rounds > _COLUMN_ROUNDS:
             refused = {uri: "its columns keep changing while it is read" for uri, _ in wanted}
         elif len(columns):
             add_columns(self._claims.run.table, columns)
-            self._context.tally.add_columns(columns.names)
+            self._context.tally.add_columns(".".join(path) for path in lacking_names(columns, schema))
         self._results.fail(refused.items())
         self._look_again()
 

@@ -12,7 +12,7 @@ from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, classify, s
 from underlay.ingest.exactly_once.replaced import source_column
 from underlay.ingest.rows.columnar import check_types
 from underlay.ingest.rows.reading import RowRules
-from underlay.ingest.rows.schema_drift import check_names, drift, new_column
+from underlay.ingest.rows.schema_drift import check_names, drift, new_column, with_table_names
 from underlay.ingest.run.new_table import SAMPLES, columns_for, exists, look_into, spread
 from underlay.ingest.run.summary import SourceFailure
 from underlay.ingest.source.file_format import FileFormat, kind_of
@@ -22,6 +22,7 @@ from underlay.ingest.work.execute import FAULTS, reason_of
 from underlay.ingest.work.new_columns import join_columns
 from underlay.ingest.work.settings import Settings
 from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.convert.new_fields import lacking_names
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 from underlay.table.catalog.lake import LakeCatalog
@@ -99,6 +100,8 @@ def _look_into(
             if kind in (FileFormat.CSV, FileFormat.TSV) and not settings.dialect.has_header:
                 continue  # its columns are the table's
             _, _, columns = look_into(one, settings)
+            if kind in (FileFormat.PARQUET, FileFormat.ARROW):
+                columns = with_table_names(columns, schema.names)
             new = pa.schema(list(drift(schema, columns).new))
             seen.append((one.uri, new))
             _check(columns, new, kind, reading, settings, one.uri)
@@ -118,9 +121,9 @@ def _check(
     """Raise SchemaMismatch for a source that fails by its columns, once those are added that are to be added."""
     if kind is FileFormat.JSON:  # what a line lacks is told line by line
         if len(new) and settings.new_columns == "error":
-            raise new_column(new.names[0], reading.schema.names, uri)
+            raise new_column(lacking_names(new, reading.schema)[0], reading.schema.names, uri)
         return
-    added = new.names if settings.new_columns == "add" else []
+    added = [name for name in new.names if name not in reading.schema.names] if settings.new_columns == "add" else []
     own = [name for name in columns.names if name != reading.source_column and name not in added]
     if own or not added:
         check_names(reading, own, uri)

@@ -38,8 +38,8 @@ FAULTS = (Damaged, InvalidRequest, NotFound, Unsupported)
 """What reading a source raises when the source is at fault. Anything else, such as Unavailable, ends the work."""
 _NEW_COLUMN_HINTS: dict[NewColumnsPolicy, str] = {
     "error": 'Retry it with --retry-failed and --new-columns add or ignore (in Python new_columns="add").',
-    "add": "Only whole columns are added, not fields inside one. To leave the field out, retry it with --retry-failed"
-    " and --new-columns ignore.",
+    "add": "It cannot be added: fields are added to structs, also in lists, and not to maps of JSON. To leave it out,"
+    " retry it with --retry-failed and --new-columns ignore.",
 }
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -131,7 +131,7 @@ class _Worker:
                 columns = find_new_columns(found, self._work, self._reading)
             except FAULTS as other:
                 return SourceOutcome(uri=found.uri, error=reason_of(other, found.uri, self._work.new_columns))
-            if len(columns):  # none: it is a field inside a column, which is not added
+            if len(columns):  # none: it is inside a map of JSON, which does not tell keys from fields
                 return SourceOutcome(uri=found.uri, new_columns=columns.serialize().to_pybytes())
         count = len(source.rejected) if source.has_too_many_rejected else 0
         return SourceOutcome(

@@ -22,11 +22,11 @@ from underlay.ingest.json.read import check_lines
 from underlay.ingest.rows.columnar import arrow_schema, open_parquet
 from underlay.ingest.rows.misfits import find_bad
 from underlay.ingest.rows.reading import RECORD_BYTES, Dialect
-from underlay.ingest.rows.schema_drift import drift
+from underlay.ingest.rows.schema_drift import drift, with_table_names
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat
 from underlay.schema.arrow_aliases import AnyArray, AnyField, AnyType
-from underlay.schema.convert.arrow import from_arrow
+from underlay.schema.convert.arrow import from_arrow, scalar_of, to_arrow_type
 
 SAMPLE_BYTES = 1 << 20
 
@@ -44,6 +44,7 @@ def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:
         raise SchemaMismatch(
             "there is no source to infer the columns from", hint="Name one, or give the columns (--schema)."
         )
+    found = _alike(found)
     texts = _only_text(found)
     first, together = found[0][0], pa.schema([])
     for name, _, own in found:
@@ -53,6 +54,25 @@ def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:
         if kind in (FileFormat.PARQUET, FileFormat.ARROW):
             _check_declared(schema, own, name)
     return schema
+
+
+def _alike(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> list[tuple[str, FileFormat, pa.Schema]]:
+    """The sources with one name for columns of Parquet and Arrow that differ only in case, and one type of Arrow for
+    those that mean the same."""
+    names: dict[str, None] = {}
+    every = []
+    for name, kind, own in found:
+        if kind in (FileFormat.PARQUET, FileFormat.ARROW):
+            own = with_table_names(own, list(names))
+            own = pa.schema([field.with_type(_plainest(field.type)) for field in own])
+        names |= dict.fromkeys(own.names)
+        every.append((name, kind, own))
+    return every
+
+
+def _plainest(type_: AnyType) -> AnyType:
+    scalar = scalar_of(type_)
+    return type_ if scalar is None else to_arrow_type(scalar)
 
 
 def _only_text(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> set[str]:
@@ -178,7 +198,7 @@ def common(one: pa.Schema, other: pa.Schema, first: str, name: str) -> pa.Schema
 
 
 def _check_declared(schema: pa.Schema, own: pa.Schema, name: str) -> None:
-    """Raises SchemaMismatch for a type that Parquet says itself and that does not widen to the common one."""
+    """Raises SchemaMismatch for a type that Parquet says itself and of which no value is one of the common one."""
     refused = drift(from_arrow(schema), own).refused
     if refused:
         raise SchemaMismatch(

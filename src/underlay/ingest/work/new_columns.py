@@ -1,4 +1,5 @@
-"""New columns: those of a source that the table lacks, found by a worker and added before the source is read again."""
+"""New columns and new fields inside columns: what a source has and the table lacks, found by a worker and added before
+the source is read again."""
 
 from __future__ import annotations
 
@@ -11,19 +12,20 @@ from underlay.ingest.csv.blocks import Blocks
 from underlay.ingest.csv.records import LINES
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
 from underlay.ingest.rows.reading import RowRules
+from underlay.ingest.rows.schema_drift import with_table_names
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat, kind_of
 from underlay.ingest.source.pinned import open_pinned
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.infer_schema import common, decode_line, infer_one, without_nulls, written_type
 from underlay.ingest.work.work_unit import WorkUnit
-from underlay.prune.predicates.operand import format_column
-from underlay.schema.convert.arrow import from_arrow
+from underlay.schema.convert.new_fields import lacking, with_new_fields
 from underlay.schema.table_schema import TableSchema
+from underlay.schema.types import ListOf, StructOf, Type
 
 
 def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Schema:
-    """The columns of a source that the table does not have, with types; null is the type of those without a value.
+    """What a source has and the table lacks (see `lacking`), with types; null is the type of what has no value.
 
     Of CSV the types are guessed from its beginning; of JSON from every line, since a key may come late.
     """
@@ -32,11 +34,13 @@ def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
         if kind is FileFormat.JSON:
             return _from_lines(Plain(file, found.uri), reading)
         every = infer_one(found.uri, kind, file, work.dialect)
-    return pa.schema([field for field in every if field.name not in reading.schema.names])
+    if kind in (FileFormat.PARQUET, FileFormat.ARROW):
+        every = with_table_names(every, reading.schema.names)
+    return lacking(every, reading.schema)
 
 
 def join_columns(found: Sequence[tuple[str, pa.Schema]], schema: TableSchema) -> tuple[pa.Schema, dict[str, str]]:
-    """The columns that sources want to have added, which may be null, each with a type that holds what all have in it.
+    """The columns and fields that sources want to have added, which may be null, with types that hold what all have.
 
     Also why the table cannot have those of some sources, by uri: there is no such type or name, or the type is another
     than that of sources before it.
@@ -44,7 +48,7 @@ def join_columns(found: Sequence[tuple[str, pa.Schema]], schema: TableSchema) ->
     columns = pa.schema([])
     refused: dict[str, str] = {}
     for uri, own in found:
-        wanted = pa.schema([field.with_nullable(True) for field in own if field.name not in schema.names])
+        wanted = pa.schema([field.with_nullable(True) for field in lacking(own, schema)])
         try:
             together = common(columns, wanted, "other sources", "this one")
             _check_new(together, schema)
@@ -56,29 +60,37 @@ def join_columns(found: Sequence[tuple[str, pa.Schema]], schema: TableSchema) ->
 
 
 def _check_new(columns: pa.Schema, schema: TableSchema) -> None:
-    from_arrow(without_nulls(columns))
+    with_new_fields(schema, without_nulls(columns))
     if SOURCE_COLUMN in columns.names:
         raise SchemaMismatch(
             f"the column {SOURCE_COLUMN} cannot be added: rows that exist would have no source",
             hint="Create the table with it, rename it in the source, or use --new-columns ignore.",
         )
-    taken = {name.casefold(): name for name in schema.names}
-    for name in columns.names:
-        other = taken.setdefault(name.casefold(), name)
-        if other != name:
-            raise SchemaMismatch(
-                f"the column {format_column((name,))} cannot be added beside {format_column((other,))}",
-                hint="Names that differ only in case are the same to Spark and others. Rename it in the source.",
-            )
 
 
 def _from_lines(plain: Plain, reading: RowRules) -> pa.Schema:
     columns = pa.schema([])
+    known = StructOf(reading.schema.fields)
     for objects in _objects(plain, reading):
-        names = list(dict.fromkeys(name for found in objects for name in found if name not in reading.schema.names))
-        own = pa.schema([(name, _type_of([found.get(name) for found in objects], plain.name)) for name in names])
+        new = [found for one in objects if isinstance(found := _only_new(one, known), dict)]
+        names = list(dict.fromkeys(name for found in new for name in found))
+        own = pa.schema([(name, _type_of([found.get(name) for found in new], plain.name)) for name in names])
         columns = common(columns, own, plain.name, plain.name)
     return columns
+
+
+def _only_new(value: object, known: Type) -> object:
+    """What a decoded value has and its type lacks, within the objects and lists around it; None for nothing."""
+    match known, value:
+        case StructOf(fields), dict():
+            types = {field.name: field.type for field in fields}
+            found = {name: _only_new(part, types[name]) if name in types else part for name, part in value.items()}
+            new = {name: part for name, part in found.items() if name not in types or part is not None}
+            return new or None
+        case ListOf(element), list():
+            items = [item for item in (_only_new(item, element.type) for item in value) if item is not None]
+            return items or None
+    return None
 
 
 def _objects(plain: Plain, reading: RowRules) -> Iterator[list[dict[str, object]]]:

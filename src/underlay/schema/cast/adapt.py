@@ -1,6 +1,6 @@
 """Columns of a file with an older or foreign layout, as columns of the table.
 
-The parts of a file's column are matched with the table's fields by id: renamed, put in order, widened exactly, filled
+The parts of a file's column are matched with the table's fields by id: renamed, put in order, cast exactly, filled
 with the default where the file has none, and left out where the table has none.
 """
 
@@ -16,11 +16,16 @@ from numpy.typing import NDArray
 from underlay.errors import SchemaMismatch
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyType
+from underlay.schema.cast.exact import cast_exactly
 from underlay.schema.cast.list_items import list_entries, map_entries
-from underlay.schema.cast.widen import widen
+from underlay.schema.cast.plain import plain
 from underlay.schema.convert.arrow import is_list, to_arrow_field, to_arrow_type
 from underlay.schema.convert.default import default_scalar
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
+
+_PIECE_BYTES = 1 << 30
+_PIECE_ROWS = 1 << 20
+"""Of a column with a dictionary or runs, whose bytes say nothing of those of its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +59,24 @@ def parts_of(field: Field) -> tuple[Field, ...]:
 def adapt_column(array: AnyChunks | None, source: SourceField | None, field: Field, row_count: int) -> AnyChunks:
     """One column of a file as the table's column; without `array` and `source` the default, or nulls.
 
-    Raises SchemaMismatch for a column that does not widen to the table's type, and for a required one that is missing.
+    Raises SchemaMismatch for a value that the table's type does not have, and for a required column that is missing.
     """
     type_ = to_arrow_type(field.type)
     if array is None or source is None:
         return pa.chunked_array([_missing(field, row_count, (field.name,))], type_)
     if array.type == type_ and _is_same(source, field):
         return array
-    return pa.chunked_array([_adapt(chunk, source, field, (field.name,)) for chunk in array.chunks], type_)
+    pieces = [piece for chunk in array.chunks for piece in _pieces(chunk)]
+    return pa.chunked_array([_adapt(piece, source, field, (field.name,)) for piece in pieces], type_)
+
+
+def _pieces(chunk: AnyArray) -> list[AnyArray]:
+    """The rows in pieces whose text has offsets of four bytes, which Arrow's plain types have, as far as is known."""
+    count = 1 + chunk.nbytes // _PIECE_BYTES
+    if isinstance(chunk, pa.DictionaryArray | pa.RunEndEncodedArray):
+        count = max(count, 1 + len(chunk) // _PIECE_ROWS)
+    rows = max(1, -(-len(chunk) // count))
+    return [chunk] if count == 1 else [chunk.slice(begin, rows) for begin in range(0, len(chunk), rows)]
 
 
 def _is_same(source: SourceField, field: Field) -> bool:
@@ -87,11 +102,12 @@ def _missing(field: Field, length: int, path: tuple[str, ...]) -> AnyArray:
 def _adapt(array: AnyArray, source: SourceField, field: Field, path: tuple[str, ...]) -> AnyArray:
     if array.type == to_arrow_type(field.type) and _is_same(source, field):
         return array
+    array = plain(array)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), to_arrow_type(field.type))
     match field.type:
         case Scalar():
-            return widen(array, field.type, path)
+            return cast_exactly(array, field.type, path)
         case StructOf(fields) if isinstance(array, pa.StructArray):
             return _adapt_struct(array, source, fields, path)
         case ListOf(element) if is_list(array.type) and len(source.children) == 1:
@@ -103,12 +119,13 @@ def _adapt(array: AnyArray, source: SourceField, field: Field, path: tuple[str, 
         place=format_column(path),
         expected=field.type,
         found=array.type,
-        hint="Write the file again with the table's type.",
+        hint="Convert it before: a list, a map or a struct is not made of anything else.",
     )
 
 
 def _adapt_struct(array: AnyArray, source: SourceField, fields: Sequence[Field], path: tuple[str, ...]) -> AnyArray:
     places = {child.id: at for at, child in enumerate(source.children) if child.id is not None}
+    parts = array.flatten()  # what lies under a null struct is no value
     columns = []
     for field in fields:
         inner = (*path, field.name)
@@ -116,7 +133,7 @@ def _adapt_struct(array: AnyArray, source: SourceField, fields: Sequence[Field],
         if at is None:
             columns.append(_missing(field, len(array), inner))
         else:
-            columns.append(_adapt(array.field(at), source.children[at], field, inner))
+            columns.append(_adapt(parts[at], source.children[at], field, inner))
     return pa.StructArray.from_arrays(columns, fields=[to_arrow_field(field) for field in fields], mask=_mask(array))
 
 

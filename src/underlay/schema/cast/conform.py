@@ -1,30 +1,42 @@
 """What a user appends, as rows of the table, or an error that names the column, the row and the value.
 
-Columns and fields of structs are matched by name in any order. Types must be equal or widen exactly; nothing is
+Columns and fields of structs are matched by name in any order. Values are cast exactly (see `exact`): nothing is
 rounded, cut or parsed. Arrays that fit are passed on as they are.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from underlay.errors import SchemaMismatch, UnderlayError
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyType
 from underlay.schema.cast.adapt import SourceField, adapt_column, source_of
+from underlay.schema.cast.exact import UNFIT, unfit_values
+from underlay.schema.cast.find_bad import find_bad
 from underlay.schema.cast.hidden_nulls import without_hidden_nulls
 from underlay.schema.cast.list_items import list_entries, map_entries
+from underlay.schema.cast.plain import plain_type
 from underlay.schema.convert.arrow import is_list, to_arrow
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 
 _SHOWN_CHARS = 80
+_COUNTED = 1000
+"""How many rows that do not fit are counted, where each must be looked for."""
 _CHECKED = (TypeKind.STRING, TypeKind.DECIMAL)
 """Kinds of which an Arrow array may hold what is no value: bytes that are no UTF-8, more digits than declared."""
 
 
-def conform(data: pa.Table | pa.RecordBatch, schema: TableSchema) -> pa.Table:
-    """The rows with exactly the schema of `to_arrow`. Raises SchemaMismatch."""
+def conform(
+    data: pa.Table | pa.RecordBatch, schema: TableSchema, *, first_row: int = 0, ignore_surplus: bool = False
+) -> pa.Table:
+    """The rows with exactly the schema of `to_arrow`. Raises SchemaMismatch, which counts rows from `first_row`.
+
+    `ignore_surplus`: fields inside of columns that the table does not have are left out.
+    """
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     names = table.schema.names
     positions = {name: at for at, name in enumerate(names)}
@@ -32,18 +44,38 @@ def conform(data: pa.Table | pa.RecordBatch, schema: TableSchema) -> pa.Table:
     columns = []
     for field in schema.fields:
         at = positions.get(field.name)
-        columns.append(_conform_column(None if at is None else table.column(at), field, table.num_rows))
+        column = None if at is None else table.column(at)
+        columns.append(_conform_column(column, field, table.num_rows, first_row, ignore_surplus))
     return pa.Table.from_arrays(columns, schema=to_arrow(schema))
 
 
-def _conform_column(column: AnyChunks | None, field: Field, row_count: int) -> AnyChunks:
+def unfit_rows(rows: pa.Table, schema: TableSchema, *, ignore_surplus: bool = False) -> dict[int, str]:
+    """Rows with a value that does not fit, by position, and why. Names and types of columns are known to fit."""
+    reasons: dict[int, str] = {}
+    for field in schema.fields:
+        if field.name not in rows.schema.names:
+            continue
+        column = rows.column(field.name)
+        source = _match(column.type, field, (field.name,), ignore_surplus)
+        try:
+            _strict(column, source, field)
+        except SchemaMismatch:
+            for row in _unfit_in(column, source, field, None).tolist():
+                if row not in reasons:
+                    reasons[row] = _reason(column.slice(row, 1), source, field)
+    return reasons
+
+
+def _conform_column(
+    column: AnyChunks | None, field: Field, row_count: int, first_row: int, ignore_surplus: bool
+) -> AnyChunks:
     if column is None:
         return _without_hidden_nulls(adapt_column(None, None, field, row_count), field)
-    source = _match(column.type, field, (field.name,))
+    source = _match(column.type, field, (field.name,), ignore_surplus)
     try:
         return _strict(column, source, field)
     except SchemaMismatch as error:
-        raise _located(error, column, source, field) from None
+        raise _located(error, column, source, field, first_row) from None
 
 
 def _strict(column: AnyChunks, source: SourceField, field: Field) -> AnyChunks:
@@ -59,19 +91,30 @@ def _without_hidden_nulls(column: AnyChunks, field: Field) -> AnyChunks:
     return pa.chunked_array([without_hidden_nulls(chunk, field) for chunk in column.chunks], column.type)
 
 
-def _match(type_: AnyType, field: Field, path: tuple[str, ...]) -> SourceField:
+def _match(type_: AnyType, field: Field, path: tuple[str, ...], ignore_surplus: bool) -> SourceField:
     """The parts of an Arrow type as the table's fields, by name. A type of another shape is left to `adapt`."""
+    type_ = plain_type(type_)
     match field.type:
         case StructOf(fields) if isinstance(type_, pa.StructType):
             parts = [type_.field(at) for at in range(type_.num_fields)]
             by_name = {inner.name: inner for inner in fields}
-            _refuse_names([part.name for part in parts], tuple(by_name), path)
-            children = [_match(part.type, by_name[part.name], (*path, part.name)) for part in parts]
+            names = [part.name for part in parts if not ignore_surplus or part.name in by_name]
+            _refuse_names(names, tuple(by_name), path)
+            children = [
+                _match(part.type, by_name[part.name], (*path, part.name), ignore_surplus)
+                if part.name in by_name
+                else SourceField(id=None)
+                for part in parts
+            ]
             return SourceField(id=field.id, children=tuple(children))
         case ListOf(element) if is_list(type_):
-            return SourceField(id=field.id, children=(_match(type_.value_type, element, (*path, "element")),))
+            item = _match(type_.value_type, element, (*path, "element"), ignore_surplus)
+            return SourceField(id=field.id, children=(item,))
         case MapOf(key, value) if isinstance(type_, pa.MapType):
-            sides = (_match(type_.key_type, key, (*path, "key")), _match(type_.item_type, value, (*path, "value")))
+            sides = (
+                _match(type_.key_type, key, (*path, "key"), ignore_surplus),
+                _match(type_.item_type, value, (*path, "value"), ignore_surplus),
+            )
             return SourceField(id=field.id, children=sides)
     return source_of(field)
 
@@ -86,7 +129,7 @@ def _refuse_names(names: list[str], known: tuple[str, ...], above: tuple[str, ..
                 f"the table has no column {format_column((*above, name))}",
                 hint=f"Did you mean {listed}?"
                 if alike
-                else f"Leave it out, or add it to the table. Columns: {listed}.",
+                else f'Leave it out, or ingest the rows with new_columns="add". Columns: {listed}.',
             )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -125,26 +168,59 @@ def _check_values(array: AnyArray, type_: Scalar, path: tuple[str, ...]) -> None
         raise SchemaMismatch(problem, place=format_column(path), expected=type_, hint="Correct the value.") from None
 
 
-def _located(error: SchemaMismatch, column: AnyChunks, source: SourceField, field: Field) -> UnderlayError:
-    """The error with the first row that causes it; as it is when no row does."""
-    good, bad = -1, len(column)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        try:
-            _strict(column.slice(0, middle), source, field)
-            good = middle
-        except SchemaMismatch:
-            bad = middle
-    if bad == 0:
+def _located(
+    error: SchemaMismatch, column: AnyChunks, source: SourceField, field: Field, first_row: int
+) -> UnderlayError:
+    """The error with the first row that causes it, and how many do; as it is when no row does."""
+    try:
+        _strict(column.slice(0, 0), source, field)
+    except SchemaMismatch:
         return error
-    shown = _show(column.slice(bad - 1, 1))
+    bad = _unfit_in(column, source, field, _COUNTED)
+    first, others = int(bad[0]), len(bad) - 1
+    try:
+        _strict(column.slice(first, 1), source, field)
+    except SchemaMismatch as own:
+        error = own
+    also = f", and in {'at least ' if others + 1 == _COUNTED else ''}{others} more" if others else ""
     return SchemaMismatch(
-        f"{error.problem} in row {bad - 1}",
+        f"{error.problem} in row {first_row + first}{also}",
         place=error.place,
         expected=error.expected,
-        found=shown,
-        hint=error.hint or "Correct the value, or widen the column's type.",
+        found=_show(column.slice(first, 1)),
+        hint=error.hint,
     )
+
+
+def _unfit_in(column: AnyChunks, source: SourceField, field: Field, most: int | None) -> NDArray[np.int64]:
+    """The rows of a column that do not fit; the first `most` of those that must be looked for."""
+    if isinstance(field.type, Scalar):
+        masks = [_unfit_mask(chunk, field.type, is_required=field.is_required) for chunk in column.chunks]
+        if all(mask is not None for mask in masks):
+            return np.flatnonzero(np.concatenate([mask for mask in masks if mask is not None]))
+    count = len(column)
+
+    def convert(part: slice) -> object:
+        return _strict(column.slice(part.start, part.stop - part.start), source, field)
+
+    return find_bad(count, convert, SchemaMismatch, most)
+
+
+def _unfit_mask(chunk: AnyArray, type_: Scalar, *, is_required: bool) -> NDArray[np.bool_] | None:
+    mask = unfit_values(chunk, type_)
+    if mask is None or not (is_required and chunk.null_count):
+        return mask
+    return mask | np.asarray(chunk.is_null().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _reason(value: AnyChunks, source: SourceField, field: Field) -> str:
+    if isinstance(field.type, Scalar) and field.type.kind not in _CHECKED and not value.null_count:
+        return f"column {format_column((field.name,))}: {UNFIT}: {_show(value)}"  # there may be many such rows
+    try:
+        _strict(value, source, field)
+    except SchemaMismatch as error:
+        return f"column {error.place}: {error.problem}: {_show(value)}"
+    return f"column {field.name}: the value does not fit: {_show(value)}"
 
 
 def _show(value: AnyChunks) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.schema.arrow_aliases import AnyArray
+from underlay.schema.cast.plain import takeable
 
 Integers = NDArray[np.int64]
 
@@ -55,4 +56,4 @@ def _gather(values: AnyArray, begins: Integers, lengths: Integers) -> AnyArray:
     if (ends[:-1] == begins[1:]).all():
         return values.slice(int(begins[0]), int(ends[-1] - begins[0]))
     places = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
-    return values.take(pa.array(places))
+    return takeable(values).take(pa.array(places))

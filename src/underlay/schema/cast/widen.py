@@ -1,4 +1,4 @@
-"""Which types widen to which without losing a value, and Arrow arrays widened so.
+"""Which types widen to which: those of whose values every one is a value of the other.
 
 | from | to |
 |---|---|
@@ -13,13 +13,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from underlay.errors import SchemaMismatch
-from underlay.prune.predicates.operand import format_column
-from underlay.schema.arrow_aliases import AnyArray
-from underlay.schema.convert.arrow import scalar_of, to_arrow_type
 from underlay.schema.types import UNITS, Scalar, TypeKind
 
 _SIGNED = {TypeKind.INT8: 8, TypeKind.INT16: 16, TypeKind.INT32: 32, TypeKind.INT64: 64}
@@ -46,31 +39,6 @@ def is_widening(source: Scalar, target: Scalar) -> bool:
     return _is_wider_number(source.kind, target.kind)
 
 
-def widen(array: AnyArray, target: Scalar, path: tuple[str, ...]) -> AnyArray:
-    """The array in the target's Arrow type. Raises SchemaMismatch when that would change a value."""
-    plain = _decoded(array)
-    arrow = to_arrow_type(target)
-    if plain.type == arrow:
-        return plain
-    if pa.types.is_null(plain.type):
-        return pa.nulls(len(plain), arrow)
-    source = scalar_of(plain.type)
-    if source is None or not is_widening(source, target):
-        raise SchemaMismatch(
-            "the column has another type",
-            place=format_column(path),
-            expected=target,
-            found=source if source is not None else plain.type,
-            hint="Cast it first, or change the column's type.",
-        )
-    try:
-        return plain.cast(arrow)
-    except pa.ArrowInvalid as error:
-        raise SchemaMismatch(
-            "a value does not fit the column's type", place=format_column(path), expected=target, found=error
-        ) from None
-
-
 def _is_wider_number(source: TypeKind, target: TypeKind) -> bool:
     value_bits = _SIGNED[source] - 1 if source in _SIGNED else _UNSIGNED.get(source)
     if target in _FLOAT_DIGITS:
@@ -82,12 +50,3 @@ def _is_wider_number(source: TypeKind, target: TypeKind) -> bool:
     if target in _SIGNED:
         return value_bits <= _SIGNED[target] - 1
     return source in _UNSIGNED and target in _UNSIGNED and value_bits <= _UNSIGNED[target]
-
-
-def _decoded(array: AnyArray) -> AnyArray:
-    """Without dictionary or runs."""
-    if isinstance(array, pa.DictionaryArray):
-        return _decoded(array.dictionary_decode())
-    if isinstance(array, pa.RunEndEncodedArray):
-        return _decoded(pc.call_function("run_end_decode", [array]))
-    return array

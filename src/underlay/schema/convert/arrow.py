@@ -114,7 +114,7 @@ def scalar_of(type_: AnyType) -> Scalar | None:
         return Scalar(TypeKind.TIME, unit=type_.unit)
     if isinstance(type_, pa.TimestampType):
         return Scalar(TypeKind.TIMESTAMP, unit=type_.unit, zone=type_.tz)
-    return None
+    return Scalar(TypeKind.STRING) if isinstance(type_, pa.JsonType) else None
 
 
 def is_list(type_: pa.DataType) -> bool:

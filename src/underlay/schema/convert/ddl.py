@@ -3,7 +3,8 @@
     id bigint not null comment 'the key', tags array<string>, pos struct<x: double, y: double>, price decimal(10, 2)
 
 Types may have the names of Spark, of DuckDB, or our own. A timestamp without a zone is `timestamp(us)`; `timestamptz`
-is `timestamp(us, UTC)`. Ids are given depth first from 1.
+is `timestamp(us, UTC)`. `varchar(20)` and `json` are strings: neither a length nor the form of JSON is checked. Ids are
+given depth first from 1.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, 
 
 # Names of scalar types in Spark SQL, DuckDB and Underlay.
 
+_TEXT = ("varchar", "char", "character", "character varying", "string", "text", "nvarchar", "bpchar")
+_DECIMALS = ("decimal", "numeric", "dec")
 _NAMES: dict[str, str] = {
     **dict.fromkeys(("bool", "logical"), "boolean"),
     **dict.fromkeys(("tinyint", "int1", "byte"), "int8"),
@@ -35,7 +38,7 @@ _NAMES: dict[str, str] = {
     "ubigint": "uint64",
     **dict.fromkeys(("real", "float", "float4"), "float32"),
     **dict.fromkeys(("double", "float8", "double precision"), "float64"),
-    **dict.fromkeys(("text", "varchar", "char", "bpchar", "nvarchar"), "string"),
+    **dict.fromkeys((*_TEXT, "json", "jsonb"), "string"),
     **dict.fromkeys(("blob", "bytea", "varbinary"), "binary"),
     **dict.fromkeys(("time", "time without time zone"), "time(us)"),
     "time_ns": "time(ns)",
@@ -49,17 +52,16 @@ _NAMES: dict[str, str] = {
 }
 """What a name without parameters means; other names are our own. A bare decimal is DuckDB's."""
 
-_TEXT = ("varchar", "char", "string", "text", "nvarchar", "bpchar")
-_DECIMALS = ("decimal", "numeric", "dec")
 _HINTS = {
-    "hugeint": "Use decimal(38, 0).",
-    "uhugeint": "Use decimal(38, 0).",
-    "int128": "Use decimal(38, 0).",
-    "interval": "Use bigint and put the unit in the name.",
-    "json": "Use string.",
-    "variant": "Use string or a struct.",
-    "timetz": "Use time.",
-    "time with time zone": "Use time.",
+    **dict.fromkeys(("hugeint", "uhugeint", "int128", "uint128", "bignum", "varint"), "Use decimal(38, 0)."),
+    **dict.fromkeys(("interval", "duration"), "Use bigint and put the unit in the name, such as wait_us."),
+    **dict.fromkeys(("variant", "object"), "Use string or a struct."),
+    **dict.fromkeys(("timetz", "time with time zone"), "Use time, and a column for the zone."),
+    "enum": "Use string.",
+    "union": "Use a struct with one field for each type.",
+    **dict.fromkeys(("bit", "bitstring"), "Use binary or string."),
+    **dict.fromkeys(("geometry", "geography"), "Use binary, with well-known binary (WKB) inside."),
+    **dict.fromkeys(("void", "null"), "Use the type that values will have."),
 }
 
 
@@ -75,8 +77,8 @@ def read_type_name(name: str, inside: str | None) -> Scalar:
 
 def _with_parameters(name: str, given: list[str], written: str) -> Scalar:
     match name, given:
-        case _, [digits] if name in _TEXT and digits.isdecimal():
-            raise Unsupported("text has no maximum length here", found=written, hint="Write varchar without a number.")
+        case _, [digits] if name in _TEXT and digits.isdecimal() and int(digits):
+            return Scalar(TypeKind.STRING)
         case (("binary" | "fixed" | "varbinary"), [digits]):
             return parse_scalar(f"fixed({digits})")
         case _, [precision] if name in _DECIMALS:
@@ -98,6 +100,7 @@ def _with_digits(name: str, digits: str, written: str) -> Scalar:
 
 
 MAX_TEXT_CHARS = 1_000_000
+_UNITS_OF_INTERVALS = ("year", "month", "day", "hour", "minute", "second", "to")
 _MAX_DEPTH = 64
 _CLOSING = {"<": ">", "(": ")"}
 _HINT = "Write columns as in: id bigint not null comment 'the key', tags array<string>."
@@ -247,8 +250,11 @@ class _Reader:
 
     def _read_scalar(self, path: tuple[str, ...]) -> Scalar:
         name = self._read_name()
-        if name.lower() == "double" and self._take_word("precision"):
-            name = "double precision"
+        for first, second in (("double", "precision"), ("character", "varying")):
+            if name.lower() == first and self._take_word(second):
+                name = f"{first} {second}"
+        if name.lower() == "interval":
+            self._skip_units()
         inside = self._read_parameters() if self._next_text() == "(" else None
         for word in ("with", "without"):
             if self._take_word(word):
@@ -259,6 +265,11 @@ class _Reader:
             return read_type_name(name, inside)
         except (InvalidRequest, Unsupported) as error:
             raise error.at(format_column(path)) from None
+
+    def _skip_units(self) -> None:
+        """Past `day to second`, so that the type is refused and not what follows it."""
+        while self._next_text().lower() in _UNITS_OF_INTERVALS:
+            self._at += 1
 
     def _read_parameters(self) -> str:
         """The text between parentheses, as it is: a zone is no SQL."""
