@@ -1,26 +1,31 @@
-"""What one process has open of a lake, in one value that its tables share."""
+"""What one process has open of a lake, in one value that its tables share.
+
+What reads tables is imported when a table is first opened: a listing takes a tenth of the modules.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from math import inf
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from underlay.cache.objects import DecodedCache
-from underlay.cache.settings import disk_cache, memory_cache
 from underlay.index.catalog import Catalog, find_table
-from underlay.index.keys import RevisionKeys
-from underlay.index.root import SegmentRef
-from underlay.index.segment.segment import Segment
-from underlay.registry.registry import Registry
-from underlay.scan.read.file_stores import FileStores
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
-from underlay.table.catalog.open_by_registry import open_catalog, open_revision
-from underlay.table.open_table import OpenTable
 from underlay.table.versions.environment import Surroundings
-from underlay.table.versions.revision import Revision
+
+if TYPE_CHECKING:
+    from underlay.cache.objects import DecodedCache
+    from underlay.index.keys import RevisionKeys
+    from underlay.index.root import SegmentRef
+    from underlay.index.segment.segment import Segment
+    from underlay.registry.registry import Registry
+    from underlay.scan.read.file_stores import FileStores
+    from underlay.table.open_table import OpenTable
+    from underlay.table.versions.revision import Revision
 
 
 class LakeContext:
@@ -40,19 +45,36 @@ class LakeContext:
     ) -> None:
         self.registry = registry
         self.catalog = LakeCatalog(store, replace(surroundings or Surroundings(), registry=registry))
-        self.stores = FileStores(store, options)
-        self.cache = DecodedCache(
-            memory=memory_cache(), disk=disk_cache(), shared=registry.pieces if registry is not None else None
-        )
+        self.options: Mapping[str, str] = dict(options or {})
+        """What the store was opened with, credentials included."""
         self.max_staleness_seconds = max_staleness_seconds
         self._lock = Lock()
         self._opened: dict[str, tuple[str, OpenTable]] = {}
+
+    @cached_property
+    def stores(self) -> FileStores:
+        """The stores of the files of tables, which may lie outside the lake."""
+        from underlay.scan.read.file_stores import FileStores
+
+        return FileStores(self.catalog.store, self.options)
+
+    @cached_property
+    def cache(self) -> DecodedCache:
+        """What was read and decoded."""
+        from underlay.cache.objects import DecodedCache
+        from underlay.cache.settings import disk_cache, memory_cache
+
+        shared = self.registry.pieces if self.registry is not None else None
+        return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=shared)
 
     def newest_catalog(self) -> Catalog:
         """The newest entry of the catalog, within the staleness. Raises NotFound without a lake."""
         if self.catalog.is_open:
             return self.catalog.catalog(self.max_staleness_seconds)
-        open_catalog(self.catalog)
+        if self.registry is not None and self.catalog.store.is_remote:
+            from underlay.table.catalog.open_by_registry import open_catalog
+
+            open_catalog(self.catalog)
         return self.catalog.catalog(inf)  # it was looked for just now, or nothing is known
 
     def open_table(self, name: str) -> OpenTable:
@@ -60,6 +82,10 @@ class LakeContext:
 
         Raises TableNotFound.
         """
+        from underlay.table.catalog.open_by_registry import open_revision
+        from underlay.table.open_table import OpenTable
+        from underlay.table.versions.revision import Revision
+
         with self._lock:
             known = self._opened.get(name)
         staleness = self.max_staleness_seconds if self.catalog.is_open else inf
@@ -74,6 +100,8 @@ class LakeContext:
 
     def open_new_table(self, name: str, revision: Revision) -> OpenTable:
         """A table that was just created with this revision. Makes no request: it must not fail, the table is there."""
+        from underlay.table.open_table import OpenTable
+
         return self._keep(revision, OpenTable(self.catalog, name, self._load_segment, revision))
 
     def _keep(self, revision: Revision, opened: OpenTable) -> OpenTable:

@@ -11,7 +11,6 @@ from typing import TypeVar
 from underlay.api.moment import show_moment
 from underlay.index.catalog import TableRecord, find_table
 from underlay.index.root import Root
-from underlay.ingest.exactly_once.commit_claimed import run_of
 from underlay.runtime.threads import side_by_side
 from underlay.table.catalog.lake import LakeCatalog
 
@@ -55,6 +54,8 @@ class Version:
 
 def describe(root: Root) -> Version:
     """The version of a root."""
+    from underlay.ingest.exactly_once.commit_claimed import run_of  # loads what writes tables
+
     return Version(
         version=root.version,
         committed=show_moment(root.committed_us),

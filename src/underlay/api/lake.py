@@ -1,4 +1,7 @@
-"""A lake: tables by name, and SQL over them."""
+"""A lake: tables by name, and SQL over them.
+
+What works on tables is imported by the methods that need it: a listing takes a tenth of the modules.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,18 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from underlay.api.context import LakeContext
 from underlay.api.info import RevisionInfo, TableInfo
-from underlay.api.jobs_and_leases import JobInfo, LeaseInfo, list_jobs, list_leases
 from underlay.api.moment import show_moment
-from underlay.api.run_info import RunInfo, list_runs
-from underlay.api.table import Table
-from underlay.change.define.define import define
 from underlay.errors import InvalidRequest, NotFound
 from underlay.index.catalog import find_table
-from underlay.registry.registry import Registry, open_registry
 from underlay.store import Store, open_store
-from underlay.table.catalog import lifecycle as succession
 from underlay.table.catalog.changes import rename_table
 from underlay.table.versions.environment import Surroundings
 
 if TYPE_CHECKING:
     from underlay.api.ingest import Ingests
+    from underlay.api.jobs_and_leases import JobInfo, LeaseInfo
+    from underlay.api.run_info import RunInfo
+    from underlay.api.table import Table
     from underlay.ingest.run.dry_run import DryRun
     from underlay.ingest.run.record import Keep
     from underlay.ingest.run.summary import Summary
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from underlay.ingest.work.workers import MakeWorkers
     from underlay.local.dataset.dataset import TableDataset
     from underlay.local.sql.result import SqlResult
+    from underlay.registry.registry import Registry
 
 
 def connect(
@@ -57,8 +58,14 @@ def connect(
             "a lake must be given as a path or URL", found=repr(url), hint="Write data/lake or s3://bucket/lake."
         )
     store = url if isinstance(url, Store) else open_store(url, options)
-    known = open_registry(registry, store)
+    known = None if registry == "none" else _open_registry(registry, store)
     return Lake(store, options=options, max_staleness_seconds=max_staleness_seconds, registry=known)
+
+
+def _open_registry(url: str | None, store: Store) -> Registry | None:
+    from underlay.registry.registry import open_registry
+
+    return open_registry(url, store)
 
 
 class Lake:
@@ -101,7 +108,7 @@ class Lake:
     @property
     def options(self) -> Mapping[str, str]:
         """What the store was opened with, credentials included."""
-        return self._context.stores.options
+        return self._context.options
 
     def exists(self) -> bool:
         """Whether the lake exists. One request."""
@@ -132,11 +139,15 @@ class Lake:
         filters; rows of a file are sorted by `sort_by` (`["pickup", "-fare"]`); `partition_by` keeps files apart
         (`["month(pickup)", "bucket(16, id)"]`). Raises TableExists.
         """
+        from underlay.api.table import Table
+        from underlay.change.define.define import define
+        from underlay.table.catalog.lifecycle import create
+
         definition = define(
             schema, key=key, sort_by=sort_by, partition_by=partition_by, comment=comment, properties=properties
         )
         self.initialise()
-        revision = succession.create(self._lake, name, definition)
+        revision = create(self._lake, name, definition)
         # From here on nothing may fail: the table is there.
         return Table(self._context.open_new_table(name, revision), self._context)
 
@@ -149,6 +160,8 @@ class Lake:
         tag: str | None = None,
     ) -> Table:
         """The table of this name, newest or at one version. Raises TableNotFound, VersionNotFound."""
+        from underlay.api.table import Table
+
         table = Table(self._context.open_table(name), self._context)
         if version is None and as_of is None and tag is None:
             return table
@@ -179,7 +192,9 @@ class Lake:
 
     def drop_table(self, name: str) -> None:
         """Drop a table. Its files stay until they are swept. Raises TableNotFound."""
-        succession.drop(self._lake, name)
+        from underlay.table.catalog.lifecycle import drop
+
+        drop(self._lake, name)
 
     def ingest(
         self,
@@ -229,14 +244,20 @@ class Lake:
 
     def jobs(self, name: str | None = None) -> list[JobInfo]:
         """Jobs that write, of a table or of all."""
+        from underlay.api.jobs_and_leases import list_jobs
+
         return list_jobs(self._lake, name)
 
     def runs(self, name: str | None = None, *, most: int = 50) -> list[RunInfo]:
         """The newest runs that ended, and those that are watching, of a table or of all; newest first."""
+        from underlay.api.run_info import list_runs
+
         return list_runs(self._lake, name, most)
 
     def leases(self, name: str | None = None) -> list[LeaseInfo]:
         """Leases of readers, of a table or of all."""
+        from underlay.api.jobs_and_leases import list_leases
+
         return list_leases(self._lake, name)
 
     def sql(self, text: str, parameters: Sequence[object] | Mapping[str, object] | None = None) -> SqlResult:

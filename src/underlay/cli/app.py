@@ -1,19 +1,16 @@
-"""The commands together, and the only place where errors become messages and exit codes."""
+"""The commands together."""
 
 from __future__ import annotations
 
-import logging
 import sys
 import traceback
-from contextlib import suppress
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from underlay import __version__
-from underlay.cli.common.lake_choice import finish_registries
-from underlay.cli.common.output import say
+from underlay.cli.ending import run_to_its_end
 from underlay.cli.ingest import commands as ingest
 from underlay.cli.main import drop_output
 from underlay.cli.maintenance import commands as maintenance
@@ -22,21 +19,9 @@ from underlay.cli.registry.commands import app as registry
 from underlay.cli.rows import commands as rows
 from underlay.cli.tables import lake_commands as lake
 from underlay.cli.tables import table_commands as table
-from underlay.errors import Unavailable, UnderlayError, exit_code
 
 _REGISTRY_SECONDS = 5.0
 """How long a command that wrote waits at its end for the registry to catch up."""
-
-
-class _Notes(logging.Handler):
-    """Prints the library's warnings about the registry as notes on stderr."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print one."""
-        say(f"note: {record.getMessage()}")
-
-
-_NOTES = _Notes()
 
 
 class _Commands(TyperGroup):
@@ -147,26 +132,4 @@ def main(
 def run_command() -> None:
     """Run the command that the arguments name. Exit codes are those of `errors.EXIT_CODES`, 1 for a check that found
     something, and 130 after Ctrl-C."""
-    logging.getLogger("underlay.registry").addHandler(_NOTES)
-    try:
-        try:
-            app(prog_name="underlay")
-        finally:
-            with suppress(KeyboardInterrupt):
-                finish_registries(_REGISTRY_SECONDS)
-    except UnderlayError as error:
-        _fail(str(error), exit_code(error))
-    except OSError as error:
-        drop_output()
-        _fail(str(Unavailable(error.strerror or str(error), place=error.filename)), exit_code(Unavailable("")))
-    except Exception as error:  # noqa: BLE001  # the last resort: anything that gets here is our bug
-        _fail(
-            f"this is a bug in Underlay: {type(error).__name__}: {error}\n"
-            'Please report it with what "underlay --debug …" prints.',
-            exit_code(UnderlayError("")),
-        )
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    print(f"error: {message.rstrip()}", file=sys.stderr)
-    sys.exit(code)
+    run_to_its_end(lambda: app(prog_name="underlay"), _REGISTRY_SECONDS)

@@ -1,6 +1,7 @@
 """The `underlay` command. Help comes from a file, since importing Typer takes ten times as long as printing it.
 
-Imports nothing but `os` and `sys`. Everything else is imported with `underlay.cli.app`, when a command runs.
+Imports nothing but `os` and `sys`. Everything else is imported when a command runs: with `underlay.cli.app`, or, for
+the short commands that are run most, with `underlay.cli.quick`, which does without Typer.
 """
 
 from __future__ import annotations
@@ -26,9 +27,31 @@ def run() -> None:
     if answer is not None:
         _print(answer)
         sys.exit(0)
+    _leave_pandas_out()
+    if sys.argv[1:2] in (["tables"], ["sql"]) and not os.environ.get("UNDERLAY_DEBUG"):
+        from underlay.cli.quick import run_quickly
+
+        run_quickly(sys.argv[1], sys.argv[2:])
     from underlay.cli.app import run_command
 
     run_command()
+
+
+class _NoPandas:
+    """Finds no pandas, which no command uses. Arrow imports it with the first value that it converts, and that takes
+    longer than all else that a query takes."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Nothing, for any module; an error for pandas."""
+        if name == "pandas":
+            raise ModuleNotFoundError("underlay's commands do without pandas", name=name)
+
+
+def _leave_pandas_out() -> None:
+    """Only in a process of our own: in one that uses Arrow already, it may need pandas later."""
+    if "pandas" not in sys.modules and "pyarrow" not in sys.modules:
+        sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]  # a class has what is asked for
 
 
 def help_heading(command: str) -> str:

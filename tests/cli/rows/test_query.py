@@ -42,7 +42,8 @@ def test_scan_as_json_lines(taxi: Table):
     run = underlay("scan", "taxi.trips", "--json", "--limit", 1)
     assert run.objects == [{"id": 1, "pickup": "2024-01-01T00:10:00.000000", "zone": "JFK", "fare": 52.5, "note": None}]
     assert run.words == ""
-    assert underlay("scan", "taxi.trips", "--format", "json", "--limit", 1).objects == run.objects
+    assert underlay("scan", "taxi.trips", "--format", "ndjson", "--limit", 1).objects == run.objects
+    assert json.loads(underlay("scan", "taxi.trips", "--format", "json", "--limit", 1).output) == run.objects
 
 
 def test_values_of_every_kind_in_json(lake: Lake):

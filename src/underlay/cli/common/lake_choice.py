@@ -12,14 +12,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from underlay.errors import InvalidRequest, NotFound, from_os_error
-from underlay.registry.database.location import ACCEPTED
-from underlay.registry.database.location import VARIABLE as REGISTRY_VARIABLE
 
 if TYPE_CHECKING:
     from underlay.api.lake import Lake
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = "underlay.toml"
 VARIABLE = "UNDERLAY_LAKE"
+REGISTRY_VARIABLE = "UNDERLAY_REGISTRY"
 _KNOWN = ("lake", "registry", "options")
 _SQLITE = "sqlite:///"
 _opened: list[Registry] = []
@@ -84,7 +83,18 @@ def finish_registries(timeout_seconds: float) -> None:
 
 def open_existing_lake(url: str | None, options: Sequence[str] | None) -> Lake:
     """The same, for commands that would not notice a missing lake. One request. Raises NotFound."""
-    lake = open_lake(url, options)
+    return _existing(connect_chosen(choose_lake(url, options)))
+
+
+def open_to_read(url: str | None, options: Sequence[str] | None, *, is_listing: bool = False) -> Lake:
+    """The same, for commands that only read. The registry is left out where it does not save a request: for a listing,
+    and for a lake on a local disk."""
+    choice = choose_lake(url, options)
+    is_local = "://" not in choice.url or choice.url.startswith("file:")
+    return _existing(connect_chosen(replace(choice, registry="none") if is_listing or is_local else choice))
+
+
+def _existing(lake: Lake) -> Lake:
     if not lake.exists():
         raise NotFound("there is no lake here", place=show_place(lake.url), hint='Create one with "underlay init".')
     return lake
@@ -110,6 +120,8 @@ def read_config(path: Path) -> LakeChoice:
     if not isinstance(url, str) or not url:
         raise InvalidRequest("the file does not name a lake", place=str(path), hint='Write lake = "data/lake".')
     if registry is not None and (not isinstance(registry, str) or not registry):
+        from underlay.registry.database.location import ACCEPTED
+
         raise InvalidRequest("registry must be a string", place=str(path), expected=ACCEPTED)
     if not isinstance(options, dict) or not all(isinstance(value, str | int | bool) for value in options.values()):
         raise InvalidRequest("an option must be a single value", place=str(path), hint='Write endpoint = "http://…".')

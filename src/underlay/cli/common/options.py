@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-
-class RowsAs(StrEnum):
-    """How rows are written."""
-
-    TABLE = "table"
-    VERTICAL = "vertical"
-    CSV = "csv"
-    JSON = "json"
-    ARROW = "arrow"
-
+from underlay.cli.common.formats import RowsAs
 
 # Arguments are hidden from the list of options: the usage line names them, the text above the list explains them.
 TableName = Annotated[str, typer.Argument(metavar="DATASET.TABLE", hidden=True, show_default=False)]
@@ -79,7 +69,17 @@ Format = Annotated[
     typer.Option(
         "--format",
         show_default=False,
-        help="A table for people, one line per value (vertical), CSV (bytes in hexadecimal, nested values in JSON),"
-        " JSON lines, or an Arrow IPC stream. Default: table.",
+        help="A table for people, one line per value (vertical), Markdown, CSV (bytes in hexadecimal, nested values in"
+        " JSON), a JSON array, JSON lines (ndjson), Parquet, or Arrow IPC. Default: by the name of --output, else"
+        " table.",
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file, which appears when it is complete and replaces an older one. Default: stdout.",
     ),
 ]

@@ -1,6 +1,6 @@
 """How commands speak: data on stdout, messages on stderr, one JSON object per line on request.
 
-Rich is imported where it is used: most output needs none of it, and it takes long to load.
+Rich and Typer are imported where they are used: most output needs neither, and they take long to load.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from shutil import get_terminal_size
 from typing import BinaryIO, NoReturn, Protocol, TypeVar
 from unicodedata import combining, east_asian_width
-
-import typer
 
 from underlay.errors import InvalidRequest, UnderlayError, exit_code
 
@@ -220,6 +218,8 @@ def try_each(items: Sequence[T], act: Callable[[T], None], what: str) -> Underla
 def end_with(failure: UnderlayError | None) -> None:
     """End the command with the exit code of a failure that was printed; do nothing for None."""
     if failure is not None:
+        import typer
+
         raise typer.Exit(exit_code(failure))
 
 
@@ -260,5 +260,7 @@ def progress_bar(what: str) -> Iterator[Tell]:
 
 def need_yes(what: str) -> NoReturn:
     """Print what would be done, and end the command without doing it."""
+    import typer
+
     say(f"{what}.\nNothing was changed; add --yes to do it.")
     raise typer.Exit(exit_code(InvalidRequest("")))

@@ -13,17 +13,16 @@ from underlay.cli.common.options import (
     Json,
     LakeUrl,
     NullTexts,
-    RowsAs,
+    Output,
     StoreOptions,
     TableName,
     Tag,
     VersionNumber,
     Where,
 )
-from underlay.errors import InvalidRequest
 from underlay.ingest.source.file_format import FileFormat
 
-JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format json. Default: a table.")]
+JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format ndjson. Default: a table.")]
 Limit = Annotated[
     int | None,
     typer.Option(metavar="N", min=0, help="At most N rows. Default: 50 for table and vertical, else all."),
@@ -108,6 +107,7 @@ def scan(
     as_of: AsOf = None,
     tag: Tag = None,
     format: Format = None,
+    output: Output = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: JsonRows = False,
@@ -119,46 +119,61 @@ def scan(
     \b
     Examples:
       underlay scan taxi.trips --columns pickup,fare --where "zone = 'JFK' and fare > 100"
-      underlay scan taxi.trips --as-of 2026-01-31 --format csv > trips.csv
+      underlay scan taxi.trips --as-of 2026-01-31 --output trips.parquet
     """
     from underlay.cli.common.table_choice import chosen_table
     from underlay.cli.rows.query import scan_table
 
     table = chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag)
-    scan_table(table, columns=columns, where=where, limit=limit, format=_format(format, json), count=count)
+    scan_table(table, columns=columns, where=where, limit=limit, format=format, json=json, output=output, count=count)
 
 
 def sql(
-    text: Annotated[str, typer.Argument(metavar="SQL", hidden=True, show_default=False)],
+    text: Annotated[str | None, typer.Argument(metavar="[SQL]", hidden=True, show_default=False)] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Read the SQL from a file; - is stdin. Default: none."),
+    ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
             metavar="VALUE",
-            help="A value for ?, or NAME=VALUE for $NAME; numbers, true, false, null and texts; repeatable."
-            " Default: none.",
+            help="A value for ?, or NAME=VALUE for $NAME; numbers, true, false, null, and texts, which are cast to what"
+            " they are compared with; repeatable. Default: none.",
         ),
     ] = None,
     limit: Limit = None,
     format: Format = None,
+    output: Output = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: JsonRows = False,
 ) -> None:
-    """Run an SQL query over the lake's tables, with DuckDB.
+    """Run SQL over the lake's tables, or a shell for it.
 
-    Tables are named dataset.table; for an older version write FROM taxi.trips VERSION AS OF 7 or TIMESTAMP AS OF
-    '2026-01-31'.
-    "-" reads the query from stdin.
+    DuckDB runs it. Tables are named dataset.table; for an older version write FROM taxi.trips VERSION AS OF 7 or
+    TIMESTAMP AS OF '2026-01-31'. Several statements, separated by semicolons, run in turn. "-" reads the SQL from
+    stdin; without SQL, a shell reads it from the terminal. EXPLAIN shows DuckDB's plan, and for each table what is
+    read and what is skipped.
 
     \b
     Examples:
       underlay sql "select zone, avg(fare) from taxi.trips group by zone order by zone"
-      underlay sql "select * from taxi.trips where fare > ?" --param 100 --format csv
+      underlay sql "select * from taxi.trips where fare > ?" --param 100 --output fares.csv
     """
-    from underlay.cli.common.lake_choice import open_existing_lake
-    from underlay.cli.rows.query import run_query
+    from underlay.cli.rows.query import sql_command
 
-    run_query(open_existing_lake(lake, option), text, parameters=param or (), format=_format(format, json), limit=limit)
+    sql_command(
+        text=text,
+        file=file,
+        param=param,
+        limit=limit,
+        format=format,
+        output=output,
+        lake=lake,
+        option=option,
+        json=json,
+    )
 
 
 def plan(
@@ -186,9 +201,3 @@ def plan(
 
     table = chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag)
     show_plan(table, columns=columns, where=where, json=json)
-
-
-def _format(format: RowsAs | None, json: bool) -> str:
-    if json and format not in (None, RowsAs.JSON):
-        raise InvalidRequest("--json and --format disagree", found=f"--format {format}", hint="Leave one of them out.")
-    return RowsAs.JSON.value if json else (format or RowsAs.TABLE).value

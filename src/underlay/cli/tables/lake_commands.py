@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from underlay.cli.common.lake_choice import open_existing_lake, open_lake, show_place
+from underlay.cli.common.lake_choice import open_lake
 from underlay.cli.common.options import Json, LakeUrl, StoreOptions, TableName, Yes
 from underlay.cli.common.output import need_yes, print_json, print_table, say, show_bytes
-from underlay.errors import Damaged, TableNotFound
-
-if TYPE_CHECKING:
-    from underlay.api.info import TableInfo
-    from underlay.api.lake import Lake
+from underlay.errors import TableNotFound
 
 
 def init(
@@ -68,17 +63,9 @@ def tables(
       underlay tables
       underlay tables --long --lake s3://bucket/lake
     """
-    opened = open_existing_lake(lake, option)
-    found = opened.tables()
-    if not found and not json:
-        say(f'{show_place(opened.url)}: no tables yet. Create one with "underlay create".')
-    elif long:
-        _list_long(opened, found, json=json)
-    elif json:
-        for table in found:
-            print_json({"name": table.name, "folder": table.folder, "revision": table.revision})
-    else:
-        print_table(("table",), [(table.name,) for table in found])
+    from underlay.cli.tables.listing import list_tables
+
+    list_tables(lake=lake, option=option, json=json, long=long)
 
 
 def rename(
@@ -167,31 +154,3 @@ def revisions(name: TableName, lake: LakeUrl = None, option: StoreOptions = None
         ("revision", "created (UTC)", "active"),
         [(one.id, f"{one.created:%Y-%m-%d %H:%M:%S}", "yes" if one.is_active else "no") for one in found],
     )
-
-
-def _list_long(lake: Lake, found: Sequence[TableInfo], *, json: bool) -> None:
-    """Open each table. One that is damaged does not keep the others from being listed."""
-    from underlay.cli.tables.description import newest_of, version_json
-
-    damages: list[Damaged] = []
-    rows: list[tuple[object, ...]] = []
-    for table in found:
-        known = {"name": table.name, "folder": table.folder, "revision": table.revision}
-        try:
-            newest = newest_of(lake.table(table.name))
-        except Damaged as damage:
-            damages.append(damage)
-            rows.append((table.name, "damaged", "", "", "", ""))
-            facts: dict[str, object] = {"damage": str(damage)}
-        else:
-            committed, size = f"{newest.committed:%Y-%m-%d %H:%M:%S}", show_bytes(newest.data_bytes)
-            rows.append((table.name, newest.version, committed, newest.row_count, newest.file_count, size))
-            facts = version_json(newest)
-        if json:
-            print_json({**known, **facts})
-    if not json:
-        print_table(("table", "version", "committed", "rows", "files", "size"), rows)
-    for other in damages[1:]:
-        say(f"note: {other}")
-    if damages:
-        raise damages[0]

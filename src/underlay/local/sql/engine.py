@@ -10,6 +10,8 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
+from contextlib import suppress
+from functools import cached_property
 from threading import RLock
 from uuid import uuid4
 
@@ -20,32 +22,34 @@ from underlay.local.sql.statement import HARMLESS_FUNCTIONS, WRITING_FUNCTIONS
 
 MAX_IDLE = 4
 _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions() where function_type = 'table'"
-_HAS_TIME_ZONE = "select count(*) from duckdb_settings() where name = 'TimeZone'"
 
 
 class Engine:
-    """A database for one query at a time. With `is_pushing` it hands filters to scans.
-
-    `refused_functions` are table functions that reach out of the lake.
-    """
+    """A database for one query at a time. With `is_pushing` it hands filters to scans."""
 
     def __init__(self, *, is_open: bool, is_pushing: bool, threads: int | None = None) -> None:
         self.is_open = is_open
         self.is_pushing = is_pushing
         self.worker = Worker()
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open, threads=threads))
-        if self._database.execute(_HAS_TIME_ZONE).fetchall() == [(1,)]:  # without ICU there is no zone but UTC
+        with suppress(duckdb.CatalogException):  # without ICU there is no zone but UTC, and no such setting
             self._database.execute("SET GLOBAL TimeZone = 'UTC'")
         if not is_pushing:
             # the second one hands a join's least and greatest keys to the other side's scan
             self._database.execute("SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown'")
-        self.refused_functions: frozenset[str] = frozenset()
         if not is_open:
-            named = frozenset(name for (name,) in self._database.execute(_TABLE_FUNCTIONS).fetchall())
-            self.refused_functions = (named - HARMLESS_FUNCTIONS) | WRITING_FUNCTIONS
             # after the folder to spill to is set, which it forbids to set
-            self._database.execute("SET enable_external_access = false")
-            self._database.execute("SET lock_configuration = true")
+            self._database.execute("SET enable_external_access = false; SET lock_configuration = true")
+
+    @cached_property
+    def refused_functions(self) -> frozenset[str]:
+        """Table functions that reach out of the lake. DuckDB takes longer to list them than to answer a question."""
+        if self.is_open:
+            return frozenset()
+        cursor = self._database.cursor()
+        named = frozenset(name for (name,) in cursor.execute(_TABLE_FUNCTIONS).fetchall())
+        cursor.close()
+        return (named - HARMLESS_FUNCTIONS) | WRITING_FUNCTIONS
 
     def begin(self) -> duckdb.DuckDBPyConnection:
         """A connection in a transaction of its own."""

@@ -44,6 +44,11 @@ class SqlResult:
         self._is_taken = False
         self._closing = weakref.finalize(self, close)
 
+    @property
+    def is_explanation(self) -> bool:
+        """Whether this is the answer of EXPLAIN: a drawing of many lines, not cells."""
+        return list(self.schema.names) == _EXPLAINED
+
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, as they come."""
         if self._is_taken:
@@ -100,7 +105,7 @@ class SqlResult:
                 break
             self._peeked.append(batch)
         table = pa.Table.from_batches(self._peeked, self.schema)
-        if self.schema.names == _EXPLAINED:  # a drawing of many lines, not a cell
+        if self.is_explanation:
             return "\n".join(str(text).rstrip("\n") for text in table.column(1).to_pylist())
         return _draw(table.slice(0, _SHOWN_ROWS), has_more=table.num_rows > _SHOWN_ROWS)
 

@@ -106,7 +106,7 @@ class _Query:
 
     def run(self, parameters: Parameters | None) -> SqlResult:
         """Begin the query."""
-        check_statement(self._text, self._tokens, self._connection, self._engine.refused_functions)
+        check_statement(self._text, self._tokens, self._connection, lambda: self._engine.refused_functions)
         shown = self._shown_tables()
         if shown is not None:
             self._connection.register("shown tables", shown)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 
 import duckdb
-from sqlglot.tokenizer_core import Token, TokenType
 
 from underlay.errors import InvalidRequest
-from underlay.local.sql.time_travel import is_name
+from underlay.local.sql.time_travel import Token, is_name
+from underlay.local.sql.words import Word, WordType
 
 _MAX_INT64 = 2**63 - 1
 _READ_TYPES = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
@@ -35,17 +35,24 @@ WRITING_FUNCTIONS = frozenset(("write_log",))
 
 
 def check_statement(
-    text: str, words: Sequence[Token], connection: duckdb.DuckDBPyConnection, refused_functions: Collection[str]
+    text: str,
+    words: Sequence[Word],
+    connection: duckdb.DuckDBPyConnection,
+    refused_functions: Callable[[], Collection[str]],
 ) -> None:
-    """Raise InvalidRequest unless the text is one statement that reads. Raises duckdb.Error for bad syntax."""
+    """Raise InvalidRequest unless the text is one statement that reads. Raises duckdb.Error for bad syntax.
+
+    Which functions are refused is asked only when the text calls one.
+    """
     tokens = list(words)
-    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+    while tokens and tokens[-1].token_type == WordType.SEMICOLON:
         tokens.pop()
     if not tokens:
         raise InvalidRequest("the text has no statement", hint=_READ_HINT)
-    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+    if any(token.token_type == WordType.SEMICOLON for token in tokens):
         raise InvalidRequest("more than one statement", hint="Run one statement at a time.")
-    check_functions(tokens, refused_functions)
+    if any(following.token_type is WordType.L_PAREN and is_name(token) for token, following in pairwise(tokens)):
+        check_functions(tokens, refused_functions())
     first = _check_first(tokens)
     _check_inner(tokens)
     _check_type(tokens, text, connection)
@@ -57,11 +64,11 @@ def check_functions(tokens: Sequence[Token], refused: Collection[str]) -> None:
     """Raise InvalidRequest when one of these functions is called."""
     for token, following in pairwise(tokens):
         name = token.text.lower()
-        if following.token_type == TokenType.L_PAREN and name in refused and is_name(token):
+        if following.token_type.name == "L_PAREN" and name in refused and is_name(token):
             raise InvalidRequest(f"the function {name} is not available: SQL reaches the lake's tables only")
 
 
-def _check_first(tokens: Sequence[Token]) -> str:
+def _check_first(tokens: Sequence[Word]) -> str:
     first = tokens[0].text.upper()
     if first not in _READ_WORDS:
         hint = _CHANGE_HINT if first in _CHANGES else _READ_HINT
@@ -69,21 +76,21 @@ def _check_first(tokens: Sequence[Token]) -> str:
     return first
 
 
-def _check_inner(tokens: Sequence[Token]) -> None:
+def _check_inner(tokens: Sequence[Word]) -> None:
     """Raise InvalidRequest for a change before or after the queries of WITH, which DuckDB 2 calls a SELECT or MULTI."""
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         word = token.text.upper()
         if (
-            before.token_type in (TokenType.L_PAREN, TokenType.R_PAREN)
-            and token.token_type != TokenType.IDENTIFIER
+            before.token_type in (WordType.L_PAREN, WordType.R_PAREN)
+            and token.token_type != WordType.IDENTIFIER
             and word in _INNER_CHANGES
-            and (is_name(after) or after.token_type == TokenType.L_PAREN)
+            and (is_name(after) or after.token_type == WordType.L_PAREN)
         ):
             hint = f'{_CHANGE_HINT} A column of this name is written as "{token.text}".'
             raise InvalidRequest("not a statement that reads", found=word, hint=hint)
 
 
-def _check_type(tokens: Sequence[Token], text: str, connection: duckdb.DuckDBPyConnection) -> None:
+def _check_type(tokens: Sequence[Word], text: str, connection: duckdb.DuckDBPyConnection) -> None:
     """DuckDB makes a type of the values that a pivot finds, then the query: two statements, or one of type MULTI."""
     statements = connection.extract_statements(text)
     kind = statements[-1].type
@@ -93,13 +100,13 @@ def _check_type(tokens: Sequence[Token], text: str, connection: duckdb.DuckDBPyC
         raise InvalidRequest("not a statement that reads", found=kind.name, hint=_CHANGE_HINT)
 
 
-def _check_explained(tokens: Sequence[Token], text: str, connection: duckdb.DuckDBPyConnection) -> None:
+def _check_explained(tokens: Sequence[Word], text: str, connection: duckdb.DuckDBPyConnection) -> None:
     """EXPLAIN ANALYZE runs what it explains."""
     at = 1
     while at < len(tokens) and tokens[at].text.upper() in ("ANALYZE", "VERBOSE"):
         at += 1
-    if at < len(tokens) and tokens[at].token_type == TokenType.L_PAREN:
-        at = next((n for n in range(at, len(tokens)) if tokens[n].token_type == TokenType.R_PAREN), at) + 1
+    if at < len(tokens) and tokens[at].token_type == WordType.L_PAREN:
+        at = next((n for n in range(at, len(tokens)) if tokens[n].token_type == WordType.R_PAREN), at) + 1
     if at < len(tokens) and _check_first(tokens[at:]) != "EXPLAIN":
         _check_type(tokens[at:], text[tokens[at].start :], connection)
 
@@ -109,7 +116,7 @@ def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bo
 
     It hands over `x <= 'nan'` as true, also for nulls, and fails for a list with numbers above 2^63.
     """
-    texts = (token.text for token in tokens if token.token_type in (TokenType.STRING, TokenType.NUMBER))
+    texts = (token.text for token in tokens if token.token_type.name in ("STRING", "NUMBER"))
     return not any(map(_is_misread, (*texts, *parameters)))
 
 

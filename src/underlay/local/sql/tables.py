@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from underlay.errors import Unsupported
 from underlay.index.catalog import split_name
-from underlay.local.dataset.dataset import TableDataset
 from underlay.local.sql.duckdb_errors import no_table
 from underlay.local.sql.time_travel import Rewritten, Travel, dotted_names
 
-Resolve = Callable[[str, int | None, datetime | None], TableDataset | None]
+if TYPE_CHECKING:
+    from underlay.local.dataset.dataset import TableDataset  # half of the package, which `select 1` does not need
+
+Resolve: TypeAlias = "Callable[[str, int | None, datetime | None], TableDataset | None]"
 """A table's snapshot by its name: the newest, or a version, or as of a moment. None when there is no such table."""
 
 _CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_columns", "pg_catalog", "duckdb_schemas")

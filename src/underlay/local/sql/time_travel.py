@@ -14,31 +14,38 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar
-
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import TokenError
-from sqlglot.tokenizer_core import Token, TokenType
+from typing import Protocol
 
 from underlay.errors import InvalidRequest
+from underlay.local.sql.words import Word, WordType, words_of
 
-_TEXT = (TokenType.STRING, TokenType.NATIONAL_STRING)
-_NOT_NAMES = frozenset(
-    (*_TEXT, TokenType.NUMBER, TokenType.HEREDOC_STRING, TokenType.BYTE_STRING, TokenType.RAW_STRING)
-)
-_NOT_WORDS = _NOT_NAMES | {TokenType.IDENTIFIER}
+_TEXT = (WordType.STRING, WordType.NATIONAL_STRING)
+_NOT_NAMES = frozenset(("STRING", "NATIONAL_STRING", "NUMBER", "HEREDOC_STRING", "BYTE_STRING", "RAW_STRING"))
+_NOT_WORDS = frozenset((*_TEXT, WordType.NUMBER, WordType.HEREDOC_STRING, WordType.BYTE_STRING, WordType.IDENTIFIER))
 _OPENINGS = (("FOR", "{}", "AS", "OF"), ("{}", "AS", "OF"), ("AT", "(", "{}", "=>"))
 _FIRST_WORDS = ("FOR", "VERSION", "TIMESTAMP", "AT")
 _TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE")
 _HINT = "Write dataset.table VERSION AS OF 7, or dataset.table TIMESTAMP AS OF '2026-01-01 12:00'."
 
 
-class _Sql(DuckDB):
-    """DuckDB's words. sqlglot itself takes all that follows EXPLAIN as one word, and {# as a comment."""
+class Named(Protocol):
+    """A type of a word, by its name."""
 
-    class Tokenizer(DuckDB.Tokenizer):
-        COMMANDS: ClassVar[set[TokenType]] = set()
-        COMMENTS: ClassVar[list[str | tuple[str, str]]] = ["--", ("/*", "*/")]
+    @property
+    def name(self) -> str:
+        """Such as STRING."""
+
+
+class Token(Protocol):
+    """A word: ours of a query, or sqlglot's of a condition."""
+
+    @property
+    def token_type(self) -> Named:
+        """What it is."""
+
+    @property
+    def text(self) -> str:
+        """What it says, without quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +64,7 @@ class Rewritten:
     """The text for the engine, its words, and the versions it names, each once."""
 
     text: str
-    tokens: tuple[Token, ...]
+    tokens: tuple[Word, ...]
     travels: tuple[Travel, ...]
 
 
@@ -70,17 +77,9 @@ class _Clause:
     as_of: datetime | None
 
 
-def tokenize(text: str) -> list[Token]:
-    """The words of the text, without comments. Raises InvalidRequest."""
-    try:
-        return _Sql().tokenize(text)
-    except TokenError as error:
-        raise InvalidRequest(f"not SQL: {error}") from error
-
-
 def rewrite_time_travel(text: str) -> Rewritten:
     """The text without clauses of versions. Raises InvalidRequest for a clause that cannot be read."""
-    tokens = tokenize(text)
+    tokens = words_of(text)
     words = [_word(token) for token in tokens]
     travels: dict[Travel, None] = {}
     pieces: list[str] = []
@@ -103,23 +102,22 @@ def rewrite_time_travel(text: str) -> Rewritten:
     if not travels:
         return Rewritten(text=text, tokens=tuple(tokens), travels=())
     changed = "".join([*pieces, text[done:]])
-    return Rewritten(text=changed, tokens=tuple(tokenize(changed)), travels=tuple(travels))
+    return Rewritten(text=changed, tokens=tuple(words_of(changed)), travels=tuple(travels))
 
 
-def dotted_names(tokens: Sequence[Token]) -> list[tuple[str, str]]:
+def dotted_names(tokens: Sequence[Word]) -> list[tuple[str, str]]:
     """Every `a.b` in the text: tables, and columns of tables."""
     return [
         (tokens[at - 1].text, tokens[at + 1].text)
         for at in range(1, len(tokens) - 1)
-        if tokens[at].token_type == TokenType.DOT and is_name(tokens[at - 1]) and is_name(tokens[at + 1])
+        if tokens[at].token_type == WordType.DOT and is_name(tokens[at - 1]) and is_name(tokens[at + 1])
     ]
 
 
 def is_name(token: Token) -> bool:
     """Whether a token may be a name: quoted, plain, or a keyword that DuckDB takes as one."""
-    return token.token_type == TokenType.IDENTIFIER or (
-        token.token_type not in _NOT_NAMES and (token.text[:1].isalnum() or token.text[:1] == "_")
-    )
+    kind = token.token_type.name
+    return kind == "IDENTIFIER" or (kind not in _NOT_NAMES and (token.text[:1].isalnum() or token.text[:1] == "_"))
 
 
 def quoted(name: str) -> str:
@@ -127,12 +125,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _word(token: Token) -> str:
+def _word(token: Word) -> str:
     """A keyword or sign; nothing for text and quoted names."""
     return "" if token.token_type in _NOT_WORDS else token.text.upper()
 
 
-def _clause(tokens: Sequence[Token], words: Sequence[str], at: int) -> _Clause | None:
+def _clause(tokens: Sequence[Word], words: Sequence[str], at: int) -> _Clause | None:
     for opening in _OPENINGS:
         for kind in ("VERSION", "TIMESTAMP"):
             begin = at + len(opening)
@@ -148,7 +146,7 @@ def _clause(tokens: Sequence[Token], words: Sequence[str], at: int) -> _Clause |
 
 
 def _operand(
-    tokens: Sequence[Token], words: Sequence[str], at: int, kind: str
+    tokens: Sequence[Word], words: Sequence[str], at: int, kind: str
 ) -> tuple[int | None, datetime | None, int]:
     if kind == "TIMESTAMP" and at < len(words) and words[at] in _TYPES:
         at += 1
@@ -170,9 +168,9 @@ def _moment(text: str) -> datetime:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def _named(tokens: Sequence[Token], at: int) -> tuple[Token, Token]:
+def _named(tokens: Sequence[Word], at: int) -> tuple[Word, Word]:
     """The name before a clause."""
-    if at >= 3 and tokens[at - 2].token_type == TokenType.DOT and is_name(tokens[at - 3]) and is_name(tokens[at - 1]):
+    if at >= 3 and tokens[at - 2].token_type == WordType.DOT and is_name(tokens[at - 3]) and is_name(tokens[at - 1]):
         return tokens[at - 3], tokens[at - 1]
     found = tokens[at - 1].text if at else None
     raise InvalidRequest("a version is of a table, named with its dataset", found=found, hint=_HINT)

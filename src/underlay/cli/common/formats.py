@@ -1,0 +1,64 @@
+"""The formats that rows are written in, and which of them a file's name tells."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+
+from underlay.errors import InvalidRequest
+
+
+class RowsAs(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    VERTICAL = "vertical"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    JSON = "json"
+    NDJSON = "ndjson"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+FOR_PEOPLE = (RowsAs.TABLE, RowsAs.VERTICAL)
+"""They show the first rows unless a limit is given."""
+BINARY = (RowsAs.PARQUET, RowsAs.ARROW)
+_ENDINGS = {
+    ".csv": RowsAs.CSV,
+    ".json": RowsAs.JSON,
+    ".ndjson": RowsAs.NDJSON,
+    ".jsonl": RowsAs.NDJSON,
+    ".parquet": RowsAs.PARQUET,
+    ".pq": RowsAs.PARQUET,
+    ".arrow": RowsAs.ARROW,
+    ".arrows": RowsAs.ARROW,
+    ".feather": RowsAs.ARROW,
+    ".ipc": RowsAs.ARROW,
+    ".md": RowsAs.MARKDOWN,
+    ".txt": RowsAs.TABLE,
+}
+
+
+def choose_format(format: RowsAs | None, json: bool, output: str | None = None) -> RowsAs:
+    """What `--format` and `--json` say, else what the file's name says, else a table. Raises InvalidRequest."""
+    if json and format not in (None, RowsAs.NDJSON, RowsAs.JSON):
+        raise InvalidRequest("--json and --format disagree", found=f"--format {format}", hint="Leave one of them out.")
+    if format is not None:
+        return format
+    if json:
+        return RowsAs.NDJSON
+    return RowsAs.TABLE if output in (None, "-") else format_of_name(output or "")
+
+
+def format_of_name(name: str) -> RowsAs:
+    """The format that the ending of a file's name tells. Raises InvalidRequest."""
+    ending = os.path.splitext(name)[1].lower()
+    if ending not in _ENDINGS:
+        raise InvalidRequest(
+            "the name does not tell the format",
+            place=name,
+            expected=f"a name that ends in {', '.join(_ENDINGS)}",
+            hint="Name the format with --format.",
+        )
+    return _ENDINGS[ending]

@@ -1,0 +1,173 @@
+"""The words of SQL text as DuckDB's lexer finds them: names, texts, numbers and signs, without comments.
+
+Written here since a parser of SQL takes longer to import than DuckDB itself takes to start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from underlay.errors import InvalidRequest
+
+
+class WordType(Enum):
+    """What a word is. The names are those of sqlglot's tokens, so that functions may take either."""
+
+    VAR = "a name or keyword"
+    IDENTIFIER = "a name in double quotes"
+    STRING = "a text"
+    NATIONAL_STRING = "a text N'…'"
+    BYTE_STRING = "a text with escapes or of bytes: E'…', X'…', B'…', U&'…'"
+    HEREDOC_STRING = "a text between $$"
+    NUMBER = "a number"
+    PARAMETER = "?, $1 or $name"
+    DOT = "."
+    SEMICOLON = ";"
+    L_PAREN = "("
+    R_PAREN = ")"
+    HASH = "#"
+    SIGN = "any other sign"
+
+
+class Word(NamedTuple):
+    """A word, what it says, and where its first and its last character are."""
+
+    token_type: WordType
+    text: str
+    start: int
+    end: int
+
+
+class OpenText(InvalidRequest):
+    """A text, a quoted name or a comment is not closed: more may follow."""
+
+
+_FIRST = r"[^\s\x00-@\[-^`{-\x7f]"
+"""A letter, an underscore, or anything beyond ASCII that is not a blank. As what it is not: so it compiles fast."""
+_NEXT = r"[^\s\x00-#%-/:-@\[-^`{-\x7f]"
+_NAME = f"{_FIRST}{_NEXT}*"
+_TAG = rf"\$(?:{_FIRST}[^\s\x00-/:-@\[-^`{{-\x7f]*)?\$"
+_WORD = re.compile(
+    rf"""
+    (?P<blank>\s+|--[^\n\r]*)
+    |(?P<comment>/\*)
+    |(?P<prefix>[eE]|[xXbBnN]|[uU]&)?(?P<quote>')
+    |(?P<name>")
+    |(?P<heredoc>{_TAG})
+    |(?P<parameter>\$(?:[0-9]+|{_NAME})|\?[0-9]*)
+    |(?P<word>{_NAME})
+    |(?P<number>0[xX][0-9a-fA-F_]+|0[bB][01_]+|(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?)
+    |(?P<sign>=>|->>?|::|:=|<=|>=|<>|!=|==|\|\||.)
+    """,
+    re.VERBOSE,
+)
+_COMMENT_MARK = re.compile(r"/\*|\*/")
+_ESCAPED_END = re.compile(r"(?:[^'\\]|\\.|'')*'", re.DOTALL)
+_SIGNS = {one.value: one for one in (WordType.DOT, WordType.SEMICOLON, WordType.L_PAREN, WordType.R_PAREN)} | {
+    "#": WordType.HASH
+}
+
+
+def words_of(text: str) -> list[Word]:
+    """The words of the text. Raises OpenText."""
+    return list(_words(text))
+
+
+def _words(text: str) -> Iterator[Word]:
+    at = 0
+    while at < len(text):
+        found = _WORD.match(text, at)
+        assert found is not None, "a sign is any character"
+        begin, at = at, found.end()
+        kind = found.lastgroup
+        if kind == "comment":
+            at = _after_comment(text, begin)
+        elif kind == "quote":
+            yield (word := _quoted_text(text, begin, found))
+            at = word.end + 1
+        elif kind == "name":
+            at = _after_quotes(text, found.end(), '"')
+            yield Word(WordType.IDENTIFIER, text[begin + 1 : at - 1].replace('""', '"'), begin, at - 1)
+        elif kind == "heredoc":
+            end = text.find(found[0], found.end())
+            if end < 0:
+                raise _not_closed(f"a text that begins with {found[0]}", text, begin)
+            at = end + len(found[0])
+            yield Word(WordType.HEREDOC_STRING, text[found.end() : end], begin, at - 1)
+        elif kind != "blank":
+            yield _plain(kind, found[0], begin, at - 1)
+
+
+def _plain(kind: str | None, text: str, begin: int, end: int) -> Word:
+    if kind == "word":
+        return Word(WordType.VAR, text, begin, end)
+    if kind == "parameter":
+        return Word(WordType.PARAMETER, text, begin, end)
+    if kind == "number":
+        bare = text.replace("_", "")
+        is_based = bare[:2].lower() in ("0x", "0b") and len(bare) > 2
+        return Word(WordType.NUMBER, str(int(bare, 0)) if is_based else bare, begin, end)
+    return Word(_SIGNS.get(text, WordType.SIGN), text, begin, end)
+
+
+def _quoted_text(text: str, begin: int, found: re.Match[str]) -> Word:
+    prefix = (found["prefix"] or "").lower()
+    if prefix == "e":
+        end = _ESCAPED_END.match(text, found.end())
+        if end is None:
+            raise _not_closed("a text", text, begin)
+        return Word(WordType.BYTE_STRING, end[0][:-1], begin, end.end() - 1)
+    after = _after_quotes(text, found.end(), "'")
+    kinds = {"": WordType.STRING, "n": WordType.NATIONAL_STRING}
+    content = text[found.end() : after - 1].replace("''", "'")
+    return Word(kinds.get(prefix, WordType.BYTE_STRING), content, begin, after - 1)
+
+
+def _after_quotes(text: str, at: int, quote: str) -> int:
+    """The position after the quote that closes; two of them are one inside."""
+    begin = at - 1
+    while (at := text.find(quote, at)) >= 0:
+        if text[at + 1 : at + 2] != quote:
+            return at + 1
+        at += 2
+    raise _not_closed("a text" if quote == "'" else "a name in quotes", text, begin)
+
+
+def _after_comment(text: str, begin: int) -> int:
+    """The position after a comment. Comments may hold others."""
+    depth = 0
+    for mark in _COMMENT_MARK.finditer(text, begin):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    raise _not_closed("a comment", text, begin)
+
+
+def _not_closed(what: str, text: str, begin: int) -> OpenText:
+    line = text.count("\n", 0, begin) + 1
+    return OpenText(f"not SQL: {what} is not closed", found=f"{text[begin : begin + 20]!r} in line {line}")
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements that semicolons separate, without them; those of nothing but comments are left out."""
+    statements, begin, has_words = [], 0, False
+    for word in words_of(text):
+        if word.token_type is not WordType.SEMICOLON:
+            has_words = True
+            continue
+        if has_words:
+            statements.append(text[begin : word.start].strip())
+        begin, has_words = word.end + 1, False
+    return [*statements, text[begin:].strip()] if has_words else statements
+
+
+def ends_statement(text: str) -> bool:
+    """Whether a person who typed this has come to the end of a statement, and not of a text or comment in it."""
+    try:
+        words = words_of(text)
+    except OpenText:
+        return False
+    return bool(words) and words[-1].token_type is WordType.SEMICOLON
