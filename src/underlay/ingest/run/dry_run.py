@@ -55,7 +55,7 @@ class DryRun:
 def dry_run(lake: LakeCatalog, name: str, settings: Settings) -> DryRun:
     """What `ingest` would do with these settings. Changes nothing; looks into the beginnings of at most 20 sources.
 
-    Raises what `ingest` would raise before it reads: for patterns, rows that cannot be replaced, columns of a new table.
+    Raises what `ingest` would raise before it reads: for patterns, rows that cannot be replaced, a new table's columns.
     """
     found, again = find_wanted(settings)
     if not exists(lake, name):
@@ -98,7 +98,8 @@ def _look_into(
     for one in spread(found, SAMPLES):
         try:
             kind = settings.kind or kind_of(one.uri)
-            if kind in (FileFormat.CSV, FileFormat.TSV) and not settings.dialect.has_header:
+            is_named = settings.dialect.is_headed or settings.dialect.columns
+            if kind in (FileFormat.CSV, FileFormat.TSV) and not is_named:
                 continue  # its columns are the table's
             _, _, columns = look_into(one, settings)
             new = pa.schema(list(drift(schema, columns).new))

@@ -47,10 +47,10 @@ def ingest(
     it. `found` are the sources, where somebody has looked for them already. `keep` is told how it ended, before
     the run is released; by default it leaves a record, also when there was nothing to do.
 
-    Raises NotFound for a pattern without a match, InvalidRequest for a folder, SchemaMismatch when a new table's columns
-    cannot be told, TooManyRejected, what a worker raises, Unavailable, RevisionClosed and CommitUnknown; and
-    SourceChanged by the policy, once all other sources are ingested, unless `found` was given. Whatever it raises, it may be called again: what was committed is known then, and
-    what was not is free.
+    Raises NotFound for a pattern without a match, InvalidRequest for a folder, SchemaMismatch when a new table's
+    columns cannot be told, TooManyRejected, what a worker raises, Unavailable, RevisionClosed and CommitUnknown; and
+    SourceChanged by the policy, once all other sources are ingested, unless `found` was given. Whatever it raises, it
+    may be called again: what was committed is known then, and what was not is free.
     """
     tally = IngestTally(name, asked_for(settings), lake.surroundings, settings.changed)
     is_once = found is None

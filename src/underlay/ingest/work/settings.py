@@ -161,8 +161,9 @@ def _dialect(given: object) -> Dialect:
         expected = f"a Dialect, or a mapping with some of {', '.join(known)}"
         raise InvalidRequest("not a dialect of CSV", found=repr(given), expected=expected)
     words = dict(given)
-    if "nulls" in words:
-        words["nulls"] = (words["nulls"],) if isinstance(words["nulls"], str) else tuple(words["nulls"])
+    for name in ("nulls", "columns"):
+        if name in words:
+            words[name] = (words[name],) if isinstance(words[name], str) else tuple(words[name])
     return Dialect(**words)
 
 
