@@ -204,3 +204,13 @@ def test_columns_are_inferred_by_how_the_dialect_writes_them():
 def test_what_makes_no_dialect_is_refused(given: dict[str, object], problem: str):
     with pytest.raises(InvalidRequest, match=problem):
         Dialect(**given)
+
+
+@pytest.mark.parametrize("block_bytes", [4, 64, 1 << 20])
+def test_a_record_that_is_too_long_is_rejected_wherever_it_stands(block_bytes: int):
+    lines = ["id,note", "1,a", f"2,{'x' * 19}", f'3,"{"y" * 10}\n{"y" * 10}"', "4,b", f"5,{'z' * 18}"]
+    how = reading(ID, NOTE, block_bytes=block_bytes, record_bytes=20)
+    rows, rejected = take("\n".join(lines).encode(), how)
+    assert [row["id"] for row in rows] == [1, 4, 5]
+    assert [one.line for one in rejected] == [3, 4]
+    assert all("longer than 20 bytes" in one.reason for one in rejected)

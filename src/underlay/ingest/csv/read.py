@@ -11,7 +11,7 @@ from underlay.ingest.csv.blocks import Blocks, CsvBlock
 from underlay.ingest.csv.columns import CsvColumns, csv_columns
 from underlay.ingest.csv.header import read_header
 from underlay.ingest.csv.records import CsvRecords, content_ends, find_records
-from underlay.ingest.csv.salvage import Mended, bytes_of, mend
+from underlay.ingest.csv.salvage import Mended, bytes_of, mend, too_long
 from underlay.ingest.rows.misfits import UNFIT, drop_rows, null_rows
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
 from underlay.ingest.source.decompressed import Plain
@@ -33,11 +33,13 @@ def read_csv(plain: Plain, kind: FileFormat, reading: RowRules) -> Iterator[Take
 def _read_block(columns: CsvColumns, block: CsvBlock) -> tuple[pa.Table, tuple[Rejected, ...]]:
     if block.rejected is not None:
         return pa.schema(list(columns.taken())).empty_table(), (block.rejected,)
-    comment = columns.marks.comment
+    comment, most = columns.marks.comment, columns.reading.record_bytes
     has_comments = comment is not None and comment.encode() in block.data
-    records = find_records(block.data, columns.marks) if has_comments else None
-    data = block.data if records is None else bytes_of(block.data, records)
-    rows = _read_at_once(columns, data)
+    may_be_long = len(block.data) > most
+    records = find_records(block.data, columns.marks) if has_comments or may_be_long else None
+    is_long = may_be_long and records is not None and len(too_long(block.data, records, most)) > 0
+    data = bytes_of(block.data, records) if has_comments and records is not None else block.data
+    rows = None if is_long else _read_at_once(columns, data)
     if rows is not None and not null_rows(rows, columns.reading.schema):
         return rows, ()
     records = find_records(block.data, columns.marks) if records is None else records

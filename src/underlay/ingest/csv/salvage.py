@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from underlay.errors import SchemaMismatch
 from underlay.ingest.csv.columns import CsvColumns
-from underlay.ingest.csv.records import CsvRecords
+from underlay.ingest.csv.records import CsvRecords, content_ends
 from underlay.ingest.rows.misfits import UNFIT, find_bad
 from underlay.ingest.rows.reading import Dialect, shown, shown_encoding
 from underlay.ingest.rows.text_values import converter, is_csv_type
@@ -125,6 +125,11 @@ def bytes_of(data: bytes, records: CsvRecords, wanted: Integers | None = None) -
     return b"".join(data[begin:end] for begin, end in pairs)
 
 
+def too_long(data: bytes, records: CsvRecords, most: int) -> Integers:
+    """Which records are longer than they may be."""
+    return np.flatnonzero(content_ends(data, records.begins, records.ends) - records.begins > most)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
     """The columns that the table takes, of the records `kept`; why the others are no rows, by their place."""
@@ -138,6 +143,7 @@ def mend(columns: CsvColumns, data: bytes, records: CsvRecords) -> Mended:
     """Part the records of a block into rows and reasons."""
     work = _Work(columns=columns, data=data, records=records)
     left = np.arange(len(records.begins))
+    left = work.without(left, work.too_long())
     left = work.without(left, work.not_text())
     left = work.without(left, work.unfit(left))
     tables: list[pa.Table] = []
@@ -156,6 +162,11 @@ class _Work:
     def without(self, left: Integers, reasons: dict[int, str]) -> Integers:
         self.reasons.update(reasons)
         return left[~np.isin(left, list(reasons))] if reasons else left
+
+    def too_long(self) -> dict[int, str]:
+        most = self.columns.reading.record_bytes
+        found = too_long(self.data, self.records, most).tolist() if len(self.data) > most else []
+        return dict.fromkeys(found, f"the record is longer than {most} bytes")
 
     def not_text(self) -> dict[int, str]:
         """Records that are not UTF-8."""
