@@ -67,6 +67,18 @@ class Blocks:
         self._held += self._plain.read(self._block_bytes)
         return self._held
 
+    @property
+    def offset(self) -> int:
+        """The byte at which what is held begins."""
+        return self._offset
+
+    def pieces(self) -> Iterator[bytes]:
+        """What is left, as it comes, for one who finds records in it himself."""
+        piece, self._held = self._held, b""
+        while piece:
+            yield piece
+            piece = self._plain.read(self._block_bytes)
+
     def line_at(self, size: int) -> int:
         """The line at which the bytes after so many of those that are held begin."""
         return self._line + count_lines(self._held[:size], self._marks)

@@ -17,9 +17,9 @@ import pyarrow.csv
 from underlay.errors import SchemaMismatch, SourceUnreadable, from_os_error
 from underlay.ingest.csv.blocks import Blocks
 from underlay.ingest.csv.header import read_header
-from underlay.ingest.csv.records import LINES, Marks, find_records, last_end
+from underlay.ingest.csv.records import Marks, find_records, last_end
 from underlay.ingest.csv.salvage import bytes_of
-from underlay.ingest.json.read import check_lines
+from underlay.ingest.json.records import json_batches
 from underlay.ingest.rows.columnar import arrow_schema, open_parquet
 from underlay.ingest.rows.misfits import find_bad
 from underlay.ingest.rows.reading import RECORD_BYTES, Dialect
@@ -165,12 +165,15 @@ def _own_type(texts: pa.Table, field: AnyField, dialect: Dialect) -> AnyType:
 
 
 def _guess_json(plain: Plain) -> pa.Schema:
-    held = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES).begin()
-    check_lines(held, plain.name)
-    lines = held[: last_end(held, LINES) or len(held)].split(b"\n")
-    objects = [found for line in lines if isinstance(found := decode_line(line), dict)]
+    objects: list[dict[str, object]] = []
+    first = b""
+    for batch in json_batches(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES):
+        objects += [found for text in batch.texts if isinstance(found := decode_line(text), dict)]
+        first = first or next(iter(batch.texts), b"")
+        if objects or plain.offset > RECORD_BYTES:
+            break
     if not objects:
-        raise SourceUnreadable("there is no JSON object to infer columns from", place=plain.name, found=held[:40])
+        raise SourceUnreadable("there is no JSON object to infer columns from", place=plain.name, found=first[:40])
     names = list(dict.fromkeys(name for found in objects for name in found))
     return pa.schema([(name, written_type([found.get(name) for found in objects])) for name in names])
 
