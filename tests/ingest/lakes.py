@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
-from tests.ingest.worlds import rows_in
+from tests.ingest.worlds import raw_of, rows_in
 from tests.table.entries import surroundings
 from underlay.index.root import SourceRecord
 from underlay.index.sources.tree import scan_all
@@ -69,7 +69,9 @@ def rejected(lake: LakeCatalog) -> list[tuple[str, object, object]]:
     """File name, line and bytes of every rejected row."""
     if f"{NAME}_rejected" not in lake_at(lake.store).catalog().tables:
         return []
-    found = [(str(row["source"]).rpartition("/")[2], row["line"], row["raw"]) for row in rows(lake, f"{NAME}_rejected")]
+    found = [
+        (str(row["source"]).rpartition("/")[2], row["line"], raw_of(row)) for row in rows(lake, f"{NAME}_rejected")
+    ]
     return sorted(found, key=str)
 
 

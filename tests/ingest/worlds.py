@@ -19,6 +19,7 @@ from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged, stage, staging_for
 from underlay.ingest.exactly_once.claim import Claims, claim
 from underlay.ingest.exactly_once.commit_claimed import SourceOutcome, commit_claimed
+from underlay.ingest.exactly_once.ledger import Selection
 from underlay.ingest.exactly_once.rejected_table import reject, rejected_rows
 from underlay.ingest.exactly_once.run import Run, begin_run
 from underlay.ingest.rows.reading import ChangedPolicy, Rejected
@@ -107,7 +108,7 @@ def ingest(
     run = begin(table)
     done = []
     while True:
-        claims = claim(run, found, policy=policy, most=most)
+        claims = claim(run, found, Selection(policy=policy), most=most)
         if not claims.entries:
             break
         staged, outcomes = work(claims, options)
@@ -122,6 +123,12 @@ def rows_in(table: OpenTable) -> list[dict[str, object]]:
     names = tuple(field.name for field in snapshot.schema.fields)
     query = Query(snapshot=snapshot, columns=names, stores=FileStores(table.lake.store), predicate=TRUE)
     return query.table().to_pylist()
+
+
+def raw_of(row: Mapping[str, object]) -> bytes:
+    """The bytes of a rejected row: those of its text, unless they are none."""
+    raw = row["raw_bytes"]
+    return raw if isinstance(raw, bytes) else str(row["raw"]).encode()
 
 
 def ids_in(table: OpenTable) -> list[int]:

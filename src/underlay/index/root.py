@@ -88,6 +88,10 @@ class SourceRecord(msgspec.Struct, frozen=True, array_like=True):
     row_count: int = 0
     """Rows of it that are in the table, whatever its status."""
     error: str | None = None
+    content: str | None = None
+    """Size and hash of the bytes that these rows came from, where they are known."""
+    options: str | None = None
+    """Of a failed source: a fingerprint of the options and columns that it was read with."""
 
 
 class PageRef(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,72 @@ def test_the_first_signal_unwinds_and_the_second_would_end_the_process(capfd: py
         assert signal.getsignal(signal.SIGINT) is signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is before
     assert capfd.readouterr().err == "\nstopping\n"
+
+
+def test_csv_from_elsewhere_is_read_as_the_options_say(lake: Lake, place: Path):
+    text = "Bericht\n# Stand\n1;1.234,50;31.12.2024;Köln\n2;0,25;01.01.2025;Ä\n"
+    (place / "trips.csv").write_bytes(text.encode("latin-1"))
+    options = ("--columns", "id,fare,day,zone", "--encoding", "latin-1", "--decimal", ",", "--thousands", ".")
+    more = ("--date-format", "%d.%m.%Y", "--skip-lines", "1", "--comment-mark", "#", "--delimiter", ";")
+    assert underlay("ingest", "a.ingested", "trips.csv", *options, *more).code == 0
+    assert underlay("create", "a.appended", "--from", "trips.csv", *options, *more).code == 0
+    assert underlay("append", "a.appended", "trips.csv", *options, *more).code == 0
+    for name in ("a.ingested", "a.appended"):
+        rows = lake.table(name).to_arrow().sort_by("id").to_pylist()
+        assert rows == [
+            {"id": 1, "fare": 1234.5, "day": date(2024, 12, 31), "zone": "Köln"},
+            {"id": 2, "fare": 0.25, "day": date(2025, 1, 1), "zone": "Ä"},
+        ]
+    wrong = underlay("append", "a.appended", "trips.csv", *options, *more[:2], "--delimiter", ";")
+    assert (wrong.code != 0, "line 1" in wrong.words) == (True, True)
+
+
+def test_a_failed_source_is_retried_with_other_options_and_a_known_one_again_when_asked_for(lake: Lake, place: Path):
+    (place / "a.csv").write_text("1;2\n")
+    first = underlay("ingest", "a.b", "a.csv", "--schema", "id bigint, n bigint", "--columns", "id", "--source-column")
+    assert (first.code, "its only row was rejected" in first.words) == (4, True)
+    assert underlay("ingest", "a.b", "a.csv", "--columns", "id,n").code == 0
+    again = underlay("ingest", "a.b", "--again", "a.csv", "--columns", "n,id")
+    assert (again.code, lake.table("a.b").scan(["id", "n"]).to_arrow().to_pylist()) == (0, [{"id": 2, "n": 1}])
+    assert underlay("ingest", "a.b", "--again", "a.csv", "--watch").code == 2
+    assert underlay("ingest", "a.b").code == 2
+
+
+def test_stdin_is_no_source_and_the_error_says_what_to_do(lake: Lake):
+    run = underlay("ingest", "a.b", "-", stdin=b"id\n1\n")
+    assert (run.code, "underlay append" in run.words) == (2, True)
+
+
+def test_columns_come_from_stdin_too(lake: Lake):
+    run = underlay("create", "a.b", "--from", "-", "--format", "csv", "--delimiter", "|", stdin=b"id|x;y\n1|a\n")
+    assert (run.code, lake.table("a.b").schema.names) == (0, ["id", "x;y"])
+    assert underlay("append", "a.b", "-", "--delimiter", "|", stdin=b"id|x;y\n1|a\n").code == 0
+    assert underlay("create", "a.c", "--schema", "id bigint", "--delimiter", "|").code == 2
+
+
+def test_a_changed_source_fails_the_command_and_the_others_are_ingested(lake: Lake, inbox: Path):
+    underlay("ingest", "taxi.trips", "in/", "--schema", SCHEMA)
+    first = sorted(inbox.iterdir())[0]
+    first.write_text(first.read_text() + first.read_text().splitlines()[1] + "\n")
+    (inbox / "new.csv").write_text(sorted(inbox.iterdir())[1].read_text())
+    before = lake.table("taxi.trips").count()
+    run = underlay("ingest", "taxi.trips", "in/")
+    assert run.code == 2
+    assert "1 source ingested" in run.words
+    assert "--changed replace" in run.words
+    assert lake.table("taxi.trips").count() > before
+
+
+def test_reasons_that_are_not_shown_are_counted(lake: Lake, place: Path):
+    (place / "a.csv").write_text("id\n1\n" + "".join(f"x{number}\n" for number in range(7)))
+    run = underlay("ingest", "a.b", "a.csv", "--schema", "id bigint")
+    assert "rejected: 7 rows of 1 source" in run.words
+    assert "and 2 more reasons" in run.words
+
+
+def test_a_record_may_be_longer_when_the_options_say_so(lake: Lake, place: Path):
+    (place / "a.csv").write_text(f"note\nshort\n{'x' * 3000}\n")
+    run = underlay("ingest", "a.b", "a.csv", "--schema", "note string", "--max-record", "1KiB")
+    assert "the record is longer than 1024 bytes" in run.words
+    assert underlay("append", "a.b", "a.csv", "--max-record", "1000000").code == 0
+    assert underlay("append", "a.b", "a.csv", "--max-record", "much").code == 2

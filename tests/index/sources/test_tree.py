@@ -307,3 +307,22 @@ class TreeAgainstDict(RuleBasedStateMachine):
 
 TestTreeAgainstDict = TreeAgainstDict.TestCase
 TestTreeAgainstDict.settings = settings(costly, stateful_step_count=15)
+
+
+def test_a_leaf_of_older_software_is_read_and_written_anew_with_all_columns() -> None:
+    shelf = Shelf()
+    tree = shelf.replace(Sources(), source_page.leaf_rows([record(1), record(2)]), 0)
+    assert list(sources.scan_all(tree, shelf.fetch)) == [record(1), record(2)]
+    newer = SourceRecord(uri=record(2).uri, identity="f", version=3, content="xxh3:1-2", options="o")
+    full = [newer, *(record(number) for number in range(10, 10 + sources.JOURNAL_RECORDS))]
+    tree, _ = shelf.insert(tree, full)
+    found = sources.lookup(tree, [record(1).uri, record(2).uri], shelf.fetch)
+    assert (tree.journal, found) == ((), {record(1).uri: record(1), record(2).uri: newer})
+
+
+def test_a_leaf_without_hashes_is_one_that_older_software_reads() -> None:
+    shelf = Shelf()
+    tree, _ = shelf.insert(Sources(), [record(number) for number in range(sources.JOURNAL_RECORDS + 1)])
+    assert tree.tree is not None
+    stored = pa.ipc.open_file(shelf.pages[tree.tree.id]).read_all()
+    assert stored.column_names == ["uri", "identity", "version", "status", "owner", "row_count", "error"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from tests.ingest.source_reading import reading, take
 from underlay.errors import SchemaMismatch, SourceUnreadable
-from underlay.ingest.rows.reading import Dialect, RowRules
+from underlay.ingest.json.records import json_batches
+from underlay.ingest.rows.reading import RowRules
+from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat
-from underlay.ingest.work.infer_schema import infer_one
 from underlay.schema.table_schema import TableSchema
 
 ID = pa.field("id", pa.int8(), nullable=False)
@@ -103,16 +105,78 @@ def test_a_line_that_is_too_long_is_passed_over_and_an_empty_source_has_no_rows(
     assert take(b"", how, FileFormat.JSON) == ([], [])
 
 
+VALUES = st.recursive(
+    st.none() | st.integers(-9, 9) | st.text('a"\\\\]}[{,:\n é', max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a"]', max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries({"id": st.integers(0, 9) | st.just("bad"), "note": st.text('x"\\\\]}é')}), max_size=6
+    ),
+    st.sampled_from([None, 0, 2]),
+    st.sampled_from(["array", "objects"]),
+    st.booleans(),
+    st.sampled_from([1, 7, 64, 1 << 20]),
+)
+def test_arrays_and_printed_objects_have_the_rows_of_the_same_lines(
+    found: list[dict[str, object]], indent: int | None, shape: str, is_ascii: bool, block_bytes: int
+):
+    if shape == "array":
+        text = "\n " + json.dumps(found, indent=indent, ensure_ascii=is_ascii) + "\n\n"
+    else:
+        text = "\n".join(json.dumps(one, indent=2, ensure_ascii=is_ascii) for one in found)
+    lines = "\n".join(json.dumps(one) for one in found)
+    how = reading(("id", pa.int64()), ("note", pa.string()), block_bytes=block_bytes)
+    rows, rejected = take(text.encode(), how, FileFormat.JSON)
+    expected, bad = take(lines.encode(), how, FileFormat.JSON)
+    assert (rows, [one.reason for one in rejected]) == (expected, [one.reason for one in bad])
+    for one in rejected:
+        begin = one.offset or 0
+        assert text.encode()[begin : begin + len(one.raw)] == one.raw
+        assert text.encode()[:begin].count(b"\n") == one.line - 1
+
+
+@given(st.lists(VALUES, max_size=5), st.sampled_from([None, 1]), st.integers(1, 40))
+def test_the_elements_of_an_array_are_found_whatever_they_hold(values: list[object], indent: int | None, size: int):
+    plain = Plain(io.BytesIO(json.dumps(values, indent=indent).encode()), "a")
+    batches = json_batches(plain, block_bytes=size, record_bytes=1 << 20)
+    assert [json.loads(text) for batch in batches for text in batch.texts] == values
+
+
+@pytest.mark.parametrize("block_bytes", [3, 1 << 20])
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (b'[{"id":1},{"id":2}]', r"a JSON array; .*jq -c '\.\[\]'"),
-        (b'\n  [\n  {"id": 1}\n]\n', "a JSON array"),
-        (b'{\n  "id": 1\n}\n', r"a JSON object over several lines; .*jq -c '\.'"),
+        (b'[{"id":1},\n{"id":2}', "line 2: the JSON array does not end"),
+        (b'[{"id":1}', "does not end"),
+        (b"[", "does not end"),
+        (b'{\n  "id": 1\n}\n{\n', "line 5: a JSON object does not end"),
+        (b'[{"id":1}]\n[{"id":2}]', "line 1: text follows the JSON array"),
+        (b'[{"id":1}}', "a bracket is closed that was not opened"),
+        (b'{\n"id":1}}', "a bracket is closed that was not opened"),
     ],
 )
-def test_json_that_is_not_lines_is_refused_with_what_to_do(text: bytes, problem: str):
-    with pytest.raises(SourceUnreadable, match=f"trips: this is {problem}"):
-        take(text, reading(ID), FileFormat.JSON)
-    with pytest.raises(SourceUnreadable, match=f"trips: this is {problem}"):
-        infer_one("trips", FileFormat.JSON, io.BytesIO(text), Dialect())
+def test_json_that_does_not_end_as_it_began_is_unreadable(text: bytes, problem: str, block_bytes: int):
+    with pytest.raises(SourceUnreadable, match=problem):
+        take(text, reading(("id", pa.int64()), block_bytes=block_bytes), FileFormat.JSON)
+
+
+@pytest.mark.parametrize("block_bytes", [3, 1 << 20])
+def test_what_is_no_object_in_an_array_is_rejected_where_it_stands(block_bytes: int):
+    text = b'[{"id":1}, 5,\n "x", , {"id": 2} {"id": 3},\n {"id":"y", "note":"long, long, long"}, {"id":4},]'
+    how = reading(("id", pa.int64()), ("note", pa.string()), block_bytes=block_bytes, record_bytes=30)
+    rows, rejected = take(text, how, FileFormat.JSON)
+    assert [row["id"] for row in rows] == [1, 4]
+    assert [one.line for one in rejected] == [1, 2, 2, 2, 3, 3]
+    assert ["missing" in one.reason for one in rejected] == [False, False, True, False, False, True]
+    assert "longer than 30 bytes" in rejected[4].reason
+    assert take(b" [ ] ", how, FileFormat.JSON) == ([], [])
+
+
+def test_a_line_that_is_too_long_is_rejected():
+    how = reading(("id", pa.int64()), record_bytes=19)
+    rows, rejected = take(b'{"id":1}\n{"id":      2      }\n{"id":3}\n', how, FileFormat.JSON)
+    assert ([row["id"] for row in rows], [(one.line, one.offset) for one in rejected]) == ([1, 3], [(2, 9)])

@@ -364,6 +364,31 @@ def test_rejected_rows_are_those_of_the_last_run_that_met_them(lake: LakeCatalog
     assert done.rejected_count == 1
 
 
+OLD_REJECTED = (
+    "source string not null, identity string not null, line bigint, byte_offset bigint, reason string not null, "
+    "raw binary, run string not null, at timestamptz not null"
+)
+
+
+def test_rejected_rows_are_text_and_bytes_only_where_they_are_none(lake: LakeCatalog, tmp_path: Path):
+    (tmp_path / "a.csv").write_bytes(b"id,note\n1,n\nx,\xc3\xa4\ny,\xff\n")
+    run(lake, tmp_path / "a.csv")
+    found = sorted(rows(lake, f"{NAME}_rejected"), key=lambda row: str(row["line"]))
+    assert [(row["raw"], row["raw_bytes"]) for row in found] == [("x,ä", None), ("y,\ufffd", b"y,\xff")]
+    assert all(row["rejected_at"] is not None for row in found)
+
+
+def test_a_table_of_rejected_rows_that_older_software_made_keeps_its_columns(lake: LakeCatalog, tmp_path: Path):
+    lake.initialise()
+    create(lake, f"{NAME}_rejected", define(OLD_REJECTED))
+    (tmp_path / "a.csv").write_bytes(b"id,note\n1,n\nx,\xc3\xa4\ny,\xff\n")
+    run(lake, tmp_path / "a.csv")
+    found = sorted(rows(lake, f"{NAME}_rejected"), key=lambda row: str(row["line"]))
+    assert [row["raw"] for row in found] == ["x,ä".encode(), b"y,\xff"]
+    assert all(row["at"] is not None for row in found)
+    assert "rejected_at" not in found[0]
+
+
 def test_a_table_of_another_kind_in_the_place_of_the_rejected_rows_is_named(lake: LakeCatalog, tmp_path: Path):
     lake.initialise()
     create(lake, f"{NAME}_rejected", define("note string"))

@@ -13,7 +13,7 @@ from tests.ingest.run.test_record import write
 from tests.ingest.worlds import NAME, memory
 from tests.table.entries import surroundings
 from underlay.api.lake import Lake
-from underlay.errors import NotFound, SourceChanged, UnderlayError
+from underlay.errors import NotFound, TooManyRejected, UnderlayError
 from underlay.ingest.exactly_once.claim import claim
 from underlay.ingest.exactly_once.run import begin_run
 from underlay.ingest.run.summary import Summary
@@ -141,15 +141,30 @@ def test_a_source_that_fails_is_reported_once(tmp_path: Path):
     assert [len(one.failures) for one in looks] == [1, 0]
 
 
+def test_a_changed_source_is_reported_once_and_the_watch_goes_on(tmp_path: Path):
+    lake = a_lake(memory())
+    write(tmp_path, "1.csv", 1)
+    steps = [
+        lambda: (write(tmp_path, "1.csv", 1, 2), write(tmp_path, "2.csv", 2)),
+        lambda: None,
+        lambda: write(tmp_path, "3.csv", 3),
+    ]
+    watch = lake.watch(NAME, f"{tmp_path}/", pace=a_pace(steps, []))
+    looks = list(watch)
+    assert [(one.ingested, one.changed) for one in looks] == [(1, 0), (1, 1), (1, 0)]
+    assert [Path(one.uri).name for one in watch.total.failures] == ["1.csv"]
+    assert lake.table(NAME).count() == 3
+
+
 def test_what_does_not_pass_ends_the_watch_with_its_reason(tmp_path: Path):
     lake = a_lake(memory())
     write(tmp_path, "1.csv", 1)
-    steps = [lambda: write(tmp_path, "1.csv", 1, 2)]
-    with pytest.raises(SourceChanged):
-        list(lake.watch(NAME, f"{tmp_path}/", pace=a_pace(steps, [])))
+    steps = [lambda: write(tmp_path, "2.csv", "x", "y")]
+    with pytest.raises(TooManyRejected):
+        list(lake.watch(NAME, f"{tmp_path}/", pace=a_pace(steps, []), max_rejected=1))
     [run] = lake.runs()
     assert (run.state, run.sources) == ("failed", 1)
-    assert "changed since" in str(run.reason)
+    assert "do not fit the table" in str(run.reason)
     with pytest.raises(NotFound):
         list(lake.watch(NAME, str(tmp_path / "nowhere" / ""), pace=a_pace([], [])))
 

@@ -9,38 +9,51 @@ from typing import Annotated
 import typer
 
 from underlay.cli.common.options import Json, LakeUrl, NullTexts, StoreOptions, TableName
+from underlay.cli.common.text_options import (
+    CommentMark,
+    DateFormat,
+    DecimalMark,
+    Delimiter,
+    Encoding,
+    HeaderColumns,
+    MaxRecordBytes,
+    NoHeader,
+    Quote,
+    SkipLines,
+    Thousands,
+    TimestampFormat,
+    check_format,
+    make_dialect,
+    read_size,
+)
 from underlay.errors import InvalidRequest
-from underlay.ingest.rows.reading import ChangedPolicy, Dialect, NewColumnsPolicy
+from underlay.ingest.rows.reading import ChangedPolicy, NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
 
-_QUOTE = Dialect().quote
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
-_TAB = {"\\t": "\t", "tab": "\t"}
 
 
 def ingest(
     name: TableName,
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE", hidden=True, show_default=False)],
+    sources: Annotated[list[str] | None, typer.Argument(metavar="SOURCE", hidden=True, show_default=False)] = None,
     format: Annotated[
         FileFormat | None,
         typer.Option("--format", show_default=False, help="The format of the sources. Default: by their endings."),
     ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(metavar="CHAR", help="The delimiter of CSV. Default: the one of , ; | and tab that fits."),
-    ] = None,
-    quote: Annotated[
-        str | None, typer.Option(metavar="CHAR", help="The quote of CSV; '' for none. Default: \".")
-    ] = None,
-    no_header: Annotated[
-        bool,
-        typer.Option(
-            "--no-header",
-            help="CSV without a header: its columns are those of the table, in order. Default: it has one.",
-        ),
-    ] = False,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    no_header: NoHeader = False,
+    columns: HeaderColumns = None,
     null: NullTexts = None,
+    encoding: Encoding = None,
+    decimal: DecimalMark = None,
+    thousands: Thousands = None,
+    date_format: DateFormat = None,
+    timestamp_format: TimestampFormat = None,
+    skip_lines: SkipLines = 0,
+    comment_mark: CommentMark = None,
+    max_record: MaxRecordBytes = None,
     schema: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Columns of a table that is created. Default: inferred from the sources."),
@@ -76,8 +89,20 @@ def ingest(
         typer.Option(metavar="N|N%", help="Fail when more rows are rejected. Default: no limit."),
     ] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Retry sources that failed before. Default: leave them out.")
+        bool,
+        typer.Option(
+            "--retry-failed",
+            help="Retry sources that failed before. Default: those that changed, or that failed with other options.",
+        ),
     ] = False,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Read this source once more, in place of its rows, which takes a table with the column _source unless"
+            " it has none; repeatable. Default: known sources are left out.",
+        ),
+    ] = None,
     no_wait: Annotated[
         bool,
         typer.Option("--no-wait", help="Leave out sources that another run has claimed. Default: wait for them."),
@@ -138,32 +163,42 @@ def ingest(
     from underlay.ingest.run.watch import INTERVAL_SECONDS
     from underlay.ingest.work.settings import make_settings
 
-    is_csv = delimiter is not None or quote is not None or no_header or bool(null)
+    dialect = make_dialect(
+        delimiter=delimiter,
+        quote=quote,
+        no_header=no_header,
+        columns=columns,
+        null=null,
+        encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
+        date_format=date_format,
+        timestamp_format=timestamp_format,
+        skip_lines=skip_lines,
+        comment_mark=comment_mark,
+    )
+    check_format(dialect, format)
     _refuse_together(
         (in_process and master, "--in-process and --master"),
         (in_process and conf, "--in-process and --conf"),
         (watch and dry_run, "--watch and --dry-run"),
         (interval is not None and not watch, "--interval without --watch"),
         (schema is not None and schema_file is not None, "--schema and --schema-file"),
-        (is_csv and format not in (None, FileFormat.CSV, FileFormat.TSV), f"options of CSV and --format {format}"),
-        (format is FileFormat.TSV and delimiter is not None, "--delimiter and --format tsv"),
+        (watch and again, "--watch and --again"),
     )
     settings = make_settings(
-        sources,
+        sources or (),
         store_options=split_pairs(source_option or (), "--source-option"),
         kind=format,
-        dialect=Dialect(
-            delimiter=None if delimiter is None else _TAB.get(delimiter, delimiter),
-            quote=_QUOTE if quote is None else quote or None,
-            has_header=not no_header,
-            nulls=tuple(null or ()),
-        ),
+        dialect=dialect,
         columns=read_columns(schema, schema_file),
         changed=changed,
         new_columns=new_columns,
         has_source_column=source_column,
         max_rejected=max_rejected,
         retry_failed=retry_failed,
+        again=again or (),
+        record_bytes=read_size(max_record),
         waits=not no_wait,
     )
     spark = SparkChoice(master=master, conf=split_pairs(conf or (), "--conf"), is_refused=in_process)

@@ -13,7 +13,7 @@ from underlay.api.lake import Lake
 from underlay.cli.common.output import print_json, print_table, printable, say, show_bytes, show_count
 from underlay.errors import UnderlayError
 from underlay.ingest.exactly_once.ledger import LedgerEntry
-from underlay.ingest.exactly_once.rejected_table import SUFFIX
+from underlay.ingest.exactly_once.rejected_table import SUFFIX, time_column
 from underlay.ingest.rows.reading import NewColumnsPolicy
 from underlay.ingest.run.dry_run import DryRun
 from underlay.ingest.run.summary import SourceFailure, Summary
@@ -34,7 +34,8 @@ _WORKERS = {"local": "in this process", "spark": "on Spark"}
 _REJECTED = """
 with mine as (select source, line, reason from {table} where {is_mine})
 select reason, count(*) as count, min(source) as source, arg_min(line, source) as line,
-    (select count(distinct source) from mine) as all_sources
+    (select count(distinct source) from mine) as all_sources,
+    (select count(distinct reason) from mine) as all_reasons
 from mine group by reason order by count desc, reason limit {most}
 """
 
@@ -63,6 +64,7 @@ def report_look(summary: Summary, *, json: bool) -> None:
         (summary.ingested, "ingested"),
         (summary.known, "known"),
         (summary.skipped, "changed and skipped"),
+        (summary.changed, "changed"),
         (summary.failed + summary.failed_before, "failed"),
     )
     words = ", ".join(f"{number:,} {word}" for number, word in counts if number)
@@ -102,8 +104,10 @@ def rejected_lines(lake: Lake, summary: Summary, *, watched: bool = False) -> li
     if not summary.rejected_count or summary.run is None:
         return []
     since = datetime.fromtimestamp(summary.started_us // 1_000_000, UTC).isoformat()
-    is_mine = f"at >= '{since}'" if watched else f"run = '{summary.run}'"
     dataset, _, table = f"{summary.table}{SUFFIX}".partition(".")
+    is_mine = f"run = '{summary.run}'"
+    if watched:
+        is_mine = f"\"{time_column(lake.table(f'{dataset}.{table}').snapshot().schema)}\" >= '{since}'"
     query = _REJECTED.format(table=f'"{dataset}"."{table}"', is_mine=is_mine, most=_SHOWN_REASONS)
     try:
         reasons = lake.sql(query).to_arrow().to_pylist()
@@ -114,6 +118,8 @@ def rejected_lines(lake: Lake, summary: Summary, *, watched: bool = False) -> li
     for one in reasons:
         where = f"{one['source']}, line {one['line']}" if one["line"] is not None else one["source"]
         lines.append(f"  {one['count']:,} × {_cut(one['reason'])} (first in {where})")
+    if reasons and (more := reasons[0]["all_reasons"] - len(reasons)) > 0:
+        lines.append(f"  and {show_count(more, 'more reason')}")
     lines.append(f'  see them: underlay sql "select * from {summary.table}{SUFFIX} where {is_mine}"')
     return lines
 
@@ -156,6 +162,7 @@ def _rest(summary: Summary) -> list[str]:
         (summary.replaced, "replaced"),
         (summary.known, "known already"),
         (summary.skipped, "changed and skipped"),
+        (summary.changed, "changed since they were ingested"),
         (summary.claimed, "left to another run"),
         (summary.failed, "failed"),
         (summary.failed_before, "failed before (--retry-failed retries them)"),

@@ -18,7 +18,7 @@ from underlay.cli.common.output import say, show_bytes, show_count
 from underlay.cli.common.stopping import INTERRUPTED, stoppable
 from underlay.cli.ingest.progress import ProgressBar, ingest_progress
 from underlay.cli.ingest.report import report, report_look, show_dry_run
-from underlay.errors import InvalidRequest, NotFound, SourceUnreadable, UnderlayError, exit_code
+from underlay.errors import InvalidRequest, NotFound, SourceChanged, SourceUnreadable, UnderlayError, exit_code
 from underlay.ingest.run.record import keep_record
 from underlay.ingest.run.summary import Summary
 from underlay.ingest.run.watch import Pace
@@ -103,6 +103,9 @@ def _run_once(
     except KeyboardInterrupt:
         say(f"{name}: stopped; {_committed(done)}")
         raise typer.Exit(INTERRUPTED) from None
+    except SourceChanged:
+        report(lake, done[-1], json=json)
+        raise
     except UnderlayError:
         say(f"{name}: failed; {_committed(done)}")
         raise

@@ -20,6 +20,24 @@ from underlay.cli.common.options import (
     VersionNumber,
     Where,
 )
+from underlay.cli.common.text_options import (
+    CommentMark,
+    DateFormat,
+    DecimalMark,
+    Delimiter,
+    Encoding,
+    HeaderColumns,
+    MaxRecordBytes,
+    NoHeader,
+    Quote,
+    SkipLines,
+    Thousands,
+    TimestampFormat,
+    check_format,
+    make_dialect,
+    read_size,
+)
+from underlay.errors import InvalidRequest
 from underlay.ingest.source.file_format import FileFormat
 
 JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format ndjson. Default: a table.")]
@@ -46,7 +64,19 @@ def append(
             help="The format of the files. Default: by the ending of their names; of stdin, by its first bytes.",
         ),
     ] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    no_header: NoHeader = False,
+    columns: HeaderColumns = None,
     null: NullTexts = None,
+    encoding: Encoding = None,
+    decimal: DecimalMark = None,
+    thousands: Thousands = None,
+    date_format: DateFormat = None,
+    timestamp_format: TimestampFormat = None,
+    skip_lines: SkipLines = 0,
+    comment_mark: CommentMark = None,
+    max_record: MaxRecordBytes = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
@@ -64,10 +94,26 @@ def append(
       underlay scan old.trips --format arrow | underlay append taxi.trips - --token copy-1
     """
     from underlay.cli.common.table_choice import newest_table
+    from underlay.cli.rows.data_file import FileReading
     from underlay.cli.rows.write import append_files
 
-    table = newest_table(lake, option, name)
-    append_files(table, files, format=format, token=token, nulls=null or (), json=json)
+    dialect = make_dialect(
+        delimiter=delimiter,
+        quote=quote,
+        no_header=no_header,
+        columns=columns,
+        null=null,
+        encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
+        date_format=date_format,
+        timestamp_format=timestamp_format,
+        skip_lines=skip_lines,
+        comment_mark=comment_mark,
+    )
+    check_format(dialect, format)
+    reading = FileReading(kind=format, dialect=dialect, record_bytes=read_size(max_record))
+    append_files(newest_table(lake, option, name), files, reading, token=token, json=json)
 
 
 def register(

@@ -10,16 +10,16 @@ import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from underlay.errors import InvalidRequest, NewColumn, SchemaMismatch, Unsupported
 from underlay.ingest.rows.columnar import FILE_MAGIC
-from underlay.ingest.rows.reading import Dialect, Rejected, RowRules
+from underlay.ingest.rows.reading import RECORD_BYTES, Dialect, Rejected, RowRules
 from underlay.ingest.source.file_format import MAGIC_BYTES, FileFormat, codec_of, kind_of
-from underlay.ingest.source.find import find_sources
+from underlay.ingest.source.find import STDIN, find_sources
 from underlay.ingest.source.pinned import open_pinned
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.infer_schema import combine, infer_one
@@ -27,11 +27,20 @@ from underlay.ingest.work.read_source import read_source
 from underlay.schema.table_schema import TableSchema
 from underlay.store.open import Option
 
-STDIN = "-"
 _HEAD_BYTES = 1 << 10
 _SHOWN_BYTES = 20
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 _PARQUET = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReading:
+    """How files are read, as the options say."""
+
+    kind: FileFormat | None = None
+    """None for files whose names tell the format, and for stdin whose format is to be detected."""
+    dialect: Dialect = field(default_factory=Dialect)
+    record_bytes: int = RECORD_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +53,7 @@ class DataFile:
     kind: FileFormat | None
     """None for stdin whose format is to be detected."""
     options: Mapping[str, Option]
+    reading: FileReading
 
     @property
     def size_bytes(self) -> int:
@@ -51,7 +61,7 @@ class DataFile:
         return self.source.size_bytes if self.source is not None else 0
 
 
-def find_data(names: Sequence[str], format: FileFormat | None, options: Mapping[str, Option]) -> list[DataFile]:
+def find_data(names: Sequence[str], reading: FileReading, options: Mapping[str, Option]) -> list[DataFile]:
     """The files that names and patterns stand for, in the order of the names. Reads none of them.
 
     Raises NotFound, and InvalidRequest for a folder or a name that does not tell the format.
@@ -61,30 +71,32 @@ def find_data(names: Sequence[str], format: FileFormat | None, options: Mapping[
     found: list[DataFile] = []
     for name in names:
         if name == STDIN:
-            found.append(DataFile(name="stdin", source=None, kind=format, options=options))
+            found.append(DataFile(name="stdin", source=None, kind=reading.kind, options=options, reading=reading))
             continue
         sources = find_sources([name], options)
         for one in sources:
             shown = name if len(sources) == 1 else one.uri
-            found.append(DataFile(name=shown, source=one, kind=format or kind_of(shown), options=options))
+            kind = reading.kind or kind_of(shown)
+            found.append(DataFile(name=shown, source=one, kind=kind, options=options, reading=reading))
     return found
 
 
-def infer_columns(name: str, options: Mapping[str, Option]) -> pa.Schema:
+def infer_columns(name: str, reading: FileReading, options: Mapping[str, Option]) -> pa.Schema:
     """The columns of the files that a name or pattern stands for, those of CSV and JSON from their beginnings."""
     seen = []
-    for data in find_data([name], None, options):
+    for data in find_data([name], reading, options):
         with _open(data) as (kind, file):
-            seen.append((data.name, kind, infer_one(data.name, kind, file, Dialect())))
+            seen.append((data.name, kind, infer_one(data.name, kind, file, reading.dialect)))
     return combine(seen)
 
 
-def read_data(data: DataFile, schema: TableSchema, nulls: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
+def read_data(data: DataFile, schema: TableSchema) -> Iterator[tuple[pa.Table, int]]:
     """The rows of a file, and how many of its bytes are read by then.
 
     Raises SchemaMismatch for a row that does not fit, with its line, and what `read_source` raises.
     """
-    rules = RowRules(schema=schema, dialect=Dialect(nulls=tuple(nulls)))
+    reading = data.reading
+    rules = RowRules(schema=schema, dialect=reading.dialect, record_bytes=reading.record_bytes)
     with _open(data) as (kind, file):
         try:
             for taken in read_source(file, kind, rules, name=data.name):

@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from underlay.api.table import Table
 from underlay.cli.common.output import print_json, progress_bar, say, show_count
-from underlay.cli.rows.data_file import DataFile, find_data, read_data
-from underlay.ingest.source.file_format import FileFormat
+from underlay.cli.rows.data_file import DataFile, FileReading, find_data, read_data
 from underlay.ingest.source.find import source_options
 
 Told = Callable[[int, int], None]
@@ -18,17 +17,16 @@ Told = Callable[[int, int], None]
 def append_files(
     table: Table,
     names: Sequence[str],
+    reading: FileReading,
     *,
-    format: FileFormat | None,
     token: str | None,
-    nulls: Sequence[str],
     json: bool,
 ) -> None:
     """Append the rows of all files in one version, or none of them."""
     stores = table.stores
-    files = find_data(names, format, source_options(names, {}, stores.lake.url, stores.options))
+    files = find_data(names, reading, source_options(names, {}, stores.lake.url, stores.options))
     with progress_bar(f"appending to {table.name}") as tell:
-        reader = pa.RecordBatchReader.from_batches(table.schema, _rows(table, files, nulls, tell))
+        reader = pa.RecordBatchReader.from_batches(table.schema, _rows(table, files, tell))
         done = table.append(reader, token=token)
     if json:
         print_json(
@@ -60,13 +58,13 @@ def register_files(table: Table, patterns: Sequence[str], *, ignore_surplus: boo
         say(f"{table.name}: version {done.version}, {files} with {rows} registered")
 
 
-def _rows(table: Table, files: Sequence[DataFile], nulls: Sequence[str], tell: Told) -> Iterator[pa.RecordBatch]:
+def _rows(table: Table, files: Sequence[DataFile], tell: Told) -> Iterator[pa.RecordBatch]:
     """The rows of one file after another, with the columns of the table."""
     schema = table.snapshot().schema
     total = max(sum(data.size_bytes for data in files), 1)
     before = 0
     for data in files:
-        for rows, read_bytes in read_data(data, schema, nulls):
+        for rows, read_bytes in read_data(data, schema):
             yield from rows.to_batches()
             tell(min(before + read_bytes, total), total)
         before += data.size_bytes

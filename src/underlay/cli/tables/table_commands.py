@@ -7,9 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underlay.cli.common.options import AsOf, Json, LakeUrl, StoreOptions, TableName, Tag, VersionNumber, Yes
+from underlay.cli.common.options import AsOf, Json, LakeUrl, NullTexts, StoreOptions, TableName, Tag, VersionNumber, Yes
 from underlay.cli.common.output import need_yes, print_json, print_table, say, show_bytes, show_count
+from underlay.cli.common.text_options import (
+    CommentMark,
+    DateFormat,
+    DecimalMark,
+    Delimiter,
+    Encoding,
+    HeaderColumns,
+    NoHeader,
+    Quote,
+    SkipLines,
+    Thousands,
+    TimestampFormat,
+    check_format,
+    make_dialect,
+)
 from underlay.errors import InvalidRequest, VersionNotFound
+from underlay.ingest.source.file_format import FileFormat
 
 if TYPE_CHECKING:
     from underlay.api.info import Version
@@ -36,9 +52,30 @@ def create(
         typer.Option(
             "--from",
             metavar="DATA",
-            help="Columns of this Parquet, CSV, JSON lines or Arrow file; its rows are not added. Default: none.",
+            help="Columns of this Parquet, CSV, JSON or Arrow file, or of stdin (-); its rows are not added."
+            " Default: none.",
         ),
     ] = None,
+    format: Annotated[
+        FileFormat | None,
+        typer.Option(
+            "--format",
+            show_default=False,
+            help="The format of --from. Default: by the ending of its name; of stdin, by its first bytes.",
+        ),
+    ] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    no_header: NoHeader = False,
+    columns: HeaderColumns = None,
+    null: NullTexts = None,
+    encoding: Encoding = None,
+    decimal: DecimalMark = None,
+    thousands: Thousands = None,
+    date_format: DateFormat = None,
+    timestamp_format: TimestampFormat = None,
+    skip_lines: SkipLines = 0,
+    comment_mark: CommentMark = None,
     key: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A column of the key, with bloom filters; repeatable. Default: no key."),
@@ -83,14 +120,31 @@ def create(
       underlay create taxi.trips --from trips.csv --partition-by "month(pickup)"
     """
     from underlay.cli.common.lake_choice import open_existing_lake
+    from underlay.cli.rows.data_file import FileReading
     from underlay.cli.tables.table_create import create_table
 
+    dialect = make_dialect(
+        delimiter=delimiter,
+        quote=quote,
+        no_header=no_header,
+        columns=columns,
+        null=null,
+        encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
+        date_format=date_format,
+        timestamp_format=timestamp_format,
+        skip_lines=skip_lines,
+        comment_mark=comment_mark,
+    )
+    check_format(dialect, format)
     create_table(
         open_existing_lake(lake, option),
         name,
         schema=schema,
         schema_file=schema_file,
         data=data,
+        reading=FileReading(kind=format, dialect=dialect),
         key=key or (),
         sort_by=sort_by or (),
         partition_by=partition_by or (),

@@ -1,11 +1,12 @@
 """Pages of the source tree: small Arrow IPC files, compressed with zstd.
 
-    leaf    uri, identity, version, status, owner, row_count, error      one row for each source
-    inner   low, id, size_bytes, crc, entry_count                        one row for each child page
+    leaf    uri, identity, version, status, owner, row_count, error, content, options      one row for each source
+    inner   low, id, size_bytes, crc, entry_count                                          one row for each child page
 
 Rows ascend strictly by `uri` or `low`, compared as UTF-8 bytes. `low` is the least uri below a child. A page's height
 is in its schema's metadata; the children of a page are one lower, and leaves have height 0. A page is only ever read
-by its PageRef, whose size and CRC-32 it must have.
+by its PageRef, whose size and CRC-32 it must have. A leaf may lack `content` and `options`, as older ones do: they are
+null then, and a leaf in which all are null is written without them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _HEIGHT = b"underlay.height"
 _FORMAT = {b"underlay.page": b"1"}
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
-_OPTIONAL = ("owner", "error")
+_OPTIONAL = ("owner", "error", "content", "options")
+_LATER = ("content", "options")
+"""Columns of a leaf that the first pages did not have."""
 
 
 def _schema(**columns: pa.DataType) -> pa.Schema:
@@ -44,7 +47,10 @@ _LEAF = _schema(
     owner=pa.string(),
     row_count=pa.int64(),
     error=pa.string(),
+    content=pa.string(),
+    options=pa.string(),
 )
+_FIRST_LEAF = pa.schema([field for field in _LEAF if field.name not in _LATER])
 _INNER = _schema(low=pa.string(), id=pa.string(), size_bytes=pa.int64(), crc=pa.uint32(), entry_count=pa.int64())
 
 
@@ -106,6 +112,7 @@ def encode_page(rows: pa.Table, height: int, page_id: str) -> tuple[Child, bytes
     if height > MAX_HEIGHT:
         raise Unsupported("the source tree would get too high", expected=f"at most {MAX_HEIGHT}", found=height)
     sink = pa.BufferOutputStream()
+    rows = rows if height else _without_nulls(rows)
     schema = rows.schema.with_metadata({**_FORMAT, _HEIGHT: b"%d" % height})
     with pa.ipc.new_file(sink, schema, options=_OPTIONS) as writer:
         writer.write_table(rows.combine_chunks())
@@ -135,13 +142,29 @@ def _checked_rows(data: bytes | memoryview, node: Child) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         raise Malformed(f"not an Arrow file: {error}") from error
     _check_structure(rows, node)
-    return rows.combine_chunks().replace_schema_metadata(None)
+    plain = rows.combine_chunks().replace_schema_metadata(None)
+    return plain if node.ref.height else _with_nulls(plain)
+
+
+def _without_nulls(leaf: pa.Table) -> pa.Table:
+    """As the first pages were, when nothing else is to be said: older software reads these, too."""
+    is_first = all(leaf[name].null_count == len(leaf) for name in _LATER)
+    return leaf.select(_FIRST_LEAF.names) if is_first else leaf
+
+
+def _with_nulls(leaf: pa.Table) -> pa.Table:
+    """With all columns of today."""
+    if leaf.schema.equals(_LEAF):
+        return leaf
+    nulls = [pa.nulls(len(leaf), pa.string()) for _ in _LATER]
+    return pa.Table.from_arrays([*leaf.columns, *nulls], schema=_LEAF)
 
 
 def _check_structure(rows: pa.Table, node: Child) -> None:
     height = node.ref.height
-    expected = (_INNER if height else _LEAF).with_metadata({**_FORMAT, _HEIGHT: b"%d" % height})
-    if not rows.schema.equals(expected, check_metadata=True):
+    metadata = {**_FORMAT, _HEIGHT: b"%d" % height}
+    expected = [one.with_metadata(metadata) for one in ((_INNER,) if height else (_LEAF, _FIRST_LEAF))]
+    if not any(rows.schema.equals(one, check_metadata=True) for one in expected):
         raise Malformed("another schema", expected=f"a page of height {height}")
     if any(c.null_count for c, f in zip(rows.columns, rows.schema, strict=True) if not f.nullable):
         raise Malformed("a value is missing")

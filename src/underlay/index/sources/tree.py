@@ -173,5 +173,5 @@ def _check_uri(uri: str) -> None:
 
 def _weight(record: SourceRecord) -> int:
     """About the size of a record in a root."""
-    texts = (record.uri, record.identity, record.status, record.owner or "", record.error or "")
-    return sum(map(len, texts)) + 40
+    optional = (record.owner, record.error, record.content, record.options)
+    return sum(map(len, (record.uri, record.identity, record.status, *(text or "" for text in optional)))) + 40

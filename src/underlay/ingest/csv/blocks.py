@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from underlay.ingest.csv.records import Marks, count_lines, find_breaks, find_quoted, last_end
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected
-from underlay.ingest.source.decompressed import Plain
+from underlay.ingest.source.utf8_text import PlainBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class CsvBlock:
 class Blocks:
     """What is left of a source, cut after records."""
 
-    def __init__(self, plain: Plain, *, block_bytes: int, record_bytes: int) -> None:
+    def __init__(self, plain: PlainBytes, *, block_bytes: int, record_bytes: int) -> None:
         self._plain = plain
         self._block_bytes = block_bytes
         self._record_bytes = record_bytes
@@ -35,17 +35,53 @@ class Blocks:
         self._line = 1
         self._marks = Marks(delimiter=",", quote=None)
 
-    def begin(self) -> bytes:
-        """The first bytes, without the mark that says UTF-8; nothing of them is taken yet."""
+    def begin(self, skip_lines: int = 0) -> bytes:
+        """The first bytes, without the mark that says UTF-8 and without so many lines; nothing of them is taken yet."""
         self._held = self._plain.read(self._block_bytes)
         if self._held.startswith(b"\xef\xbb\xbf"):
             self.take(3)
+        self._skip_lines(skip_lines)
         return self._held
+
+    def _skip_lines(self, count: int) -> None:
+        """Pass over lines, without holding them."""
+        while count:
+            breaks = find_breaks(self._held, self._marks)
+            if self._held.endswith(b"\r"):  # it may be half of a break
+                breaks = breaks[:-1]
+            if len(breaks) >= count:
+                self.take(int(breaks[count - 1]))
+                break
+            count -= len(breaks)
+            self.take(len(self._held) - self._held.endswith(b"\r"))
+            piece = self._plain.read(self._block_bytes)
+            if not piece:
+                self.take(len(self._held))
+                return
+            self._held += piece
+        if not self._held:
+            self._held = self._plain.read(self._block_bytes)
 
     def more(self) -> bytes:
         """The first bytes and those after them; the same when there are no more."""
         self._held += self._plain.read(self._block_bytes)
         return self._held
+
+    @property
+    def offset(self) -> int:
+        """The byte at which what is held begins."""
+        return self._offset
+
+    def pieces(self) -> Iterator[bytes]:
+        """What is left, as it comes, for one who finds records in it himself."""
+        piece, self._held = self._held, b""
+        while piece:
+            yield piece
+            piece = self._plain.read(self._block_bytes)
+
+    def line_at(self, size: int) -> int:
+        """The line at which the bytes after so many of those that are held begin."""
+        return self._line + count_lines(self._held[:size], self._marks)
 
     def take(self, size: int) -> bytes:
         """Go on after this many of the bytes that are held, and return them."""

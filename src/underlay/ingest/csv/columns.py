@@ -7,7 +7,7 @@ it has the column's scale; both are refused here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Literal, cast
@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from underlay.errors import SchemaMismatch, Unsupported
+from underlay.ingest.csv.header import CsvHeader
 from underlay.ingest.csv.records import Marks
-from underlay.ingest.rows.reading import RowRules
+from underlay.ingest.rows.reading import Dialect, RowRules
 from underlay.ingest.rows.schema_drift import check_names
-from underlay.ingest.rows.text_values import converter, is_csv_type, is_text_type
+from underlay.ingest.rows.text_values import is_text_type
+from underlay.ingest.rows.written import reader_type, written_converter
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks
 from underlay.schema.cast.adapt import adapt_column
 from underlay.schema.convert.arrow import to_arrow, to_arrow_type
@@ -51,8 +53,9 @@ class CsvColumns:
     def convert(self, data: bytes, *, may_be_infinite: bool = False) -> pa.Table:
         """The columns that the table takes. Raises ArrowInvalid or SchemaMismatch when a record does not fit."""
         types = dict(self.taken())
-        found = self._read(data, {name: _read_type(type_) for name, type_ in types.items()})
-        columns = [_typed(found.column(name), type_) for name, type_ in types.items()]
+        dialect = self.reading.dialect
+        found = self._read(data, {name: reader_type(type_, dialect) for name, type_ in types.items()})
+        columns = [_typed(found.column(name), type_, dialect) for name, type_ in types.items()]
         for name, column in zip(types, columns, strict=True):
             if not may_be_infinite and holds_infinite(column):
                 raise SchemaMismatch("a number may be out of range", place=name)
@@ -108,12 +111,12 @@ class CsvColumns:
         )
 
 
-def csv_columns(reading: RowRules, marks: Marks, names: Sequence[str], source: str) -> CsvColumns:
+def csv_columns(reading: RowRules, header: CsvHeader, source: str) -> CsvColumns:
     """The columns of a source; without names, the table's in their order. Raises SchemaMismatch, Unsupported."""
     own = [field.name for field in reading.schema.fields if field.name != reading.source_column]
-    found = tuple(names or own)
-    check_names(reading, [name for name in found if name != reading.source_column], f"{source}, line 1")
-    columns = CsvColumns(reading=reading, marks=marks, names=found, source=source)
+    found = tuple(header.names or own)
+    check_names(reading, [name for name in found if name != reading.source_column], f"{source}, line {header.line}")
+    columns = CsvColumns(reading=reading, marks=header.marks, names=found, source=source)
     for name, type_ in columns.taken():
         if not is_text_type(type_):
             raise Unsupported("CSV has no nested columns", place=f"{source}: {name}", hint="Use JSON lines or Parquet.")
@@ -127,14 +130,9 @@ def holds_infinite(column: AnyArray) -> bool:
     return bool(pc.call_function("any", [pc.call_function("is_inf", [column])]).as_py())
 
 
-def _read_type(type_: pa.DataType) -> pa.DataType:
-    """What Arrow's reader makes of a column: its type, a wider one, or text."""
-    if pa.types.is_float16(type_):
-        return pa.float32()
-    return type_ if is_csv_type(type_) else pa.string()
-
-
-def _typed(column: AnyChunks, type_: pa.DataType) -> AnyChunks:
+def _typed(column: AnyChunks, type_: pa.DataType, dialect: Dialect) -> AnyChunks:
     if column.type == type_:
         return column
-    return column.cast(type_) if pa.types.is_float16(type_) else converter(type_)(column)
+    if pa.types.is_float16(type_) and pa.types.is_floating(column.type):
+        return column.cast(type_)
+    return written_converter(type_, dialect)(column)

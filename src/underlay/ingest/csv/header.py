@@ -5,47 +5,59 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from underlay.errors import SourceEmpty, SourceUnreadable
 from underlay.ingest.csv.blocks import Blocks
 from underlay.ingest.csv.records import Marks, find_quoted, find_records, last_end
-from underlay.ingest.rows.reading import Dialect
+from underlay.ingest.rows.reading import Dialect, shown_encoding
 from underlay.ingest.source.file_format import FileFormat
 
 _DELIMITERS = (",", ";", "\t", "|")
 
 
-def read_header(
-    blocks: Blocks, dialect: Dialect, kind: FileFormat, name: str, record_bytes: int
-) -> tuple[Marks, list[str]]:
-    """How the source is written and the names of its columns, none without a header. The header is taken.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvHeader:
+    """How a source is written, the names of its columns, none when nobody names them, and the line they stand in."""
+
+    marks: Marks
+    names: tuple[str, ...]
+    line: int
+
+
+def read_header(blocks: Blocks, dialect: Dialect, kind: FileFormat, name: str, record_bytes: int) -> CsvHeader:
+    """How the source is written and the names of its columns, none when nobody names them. The header is taken.
 
     Raises SourceEmpty when there should be a header and is nothing, SourceUnreadable when it is not UTF-8, does not end
     or has a name that is longer than names are.
     """
-    first, marks = _first_record(blocks, dialect, kind, record_bytes)
-    if not dialect.has_header:
-        return marks, []
-    text = first.strip(b"\r\n")
+    size, first, marks = _first_record(blocks, dialect, kind, record_bytes)
+    line = blocks.line_at(size - len(first))
+    if not dialect.is_headed:
+        return CsvHeader(marks=marks, names=dialect.columns, line=line)
+    text, place = first.strip(b"\r\n"), f"{name}, line {line}"
     if not text:
         raise SourceEmpty("is empty: a CSV file begins with a header", place=name)
     if find_quoted(first, marks).is_open:
-        raise SourceUnreadable("a quote in the header is never closed", place=f"{name}, line 1", found=text[:40])
+        raise SourceUnreadable("a quote in the header is never closed", place=place, found=text[:40])
     try:
         names = next(_fields(text.decode(), marks))
     except UnicodeDecodeError as error:
         raise SourceUnreadable(
-            "the header is not UTF-8", place=f"{name}, line 1, byte {error.start}", found=text[:40]
+            f"the header is not {shown_encoding(dialect)}",
+            place=f"{place}, byte {error.start}",
+            found=text[:40],
+            hint="Name the encoding, such as latin-1: --encoding, in Python dialect={'encoding': …}.",
         ) from None
     except csv.Error as error:
-        raise SourceUnreadable(f"the header is invalid: {error}", place=f"{name}, line 1", found=text[:40]) from None
-    blocks.take(len(first))
-    return marks, names
+        raise SourceUnreadable(f"the header is invalid: {error}", place=place, found=text[:40]) from None
+    blocks.take(size)
+    return CsvHeader(marks=marks, names=tuple(names), line=line)
 
 
-def _first_record(blocks: Blocks, dialect: Dialect, kind: FileFormat, record_bytes: int) -> tuple[bytes, Marks]:
-    """The first record that is not blank, with what comes before it; all there is when it does not end."""
-    data = blocks.begin()
+def _first_record(blocks: Blocks, dialect: Dialect, kind: FileFormat, record_bytes: int) -> tuple[int, bytes, Marks]:
+    """The first record, and how many bytes it takes with what comes before it; all there is when it does not end."""
+    data = blocks.begin(dialect.skip_lines)
     while True:
         # Most headers are short; looking for their end in less is quicker.
         for head in (_first_line(data, dialect), data):
@@ -53,10 +65,11 @@ def _first_record(blocks: Blocks, dialect: Dialect, kind: FileFormat, record_byt
             end = last_end(head, marks)
             records = find_records(head[:end], marks)
             if len(records.ends):
-                return head[: int(records.ends[0])], marks
+                return int(records.ends[0]), head[int(records.begins[0]) : int(records.ends[0])], marks
         longer = blocks.more() if len(data) <= record_bytes else data
         if len(longer) == len(data):
-            return data, marks
+            records = find_records(data, marks)
+            return len(data), data[int(records.begins[0]) :] if len(records.begins) else b"", marks
         data = longer
 
 
@@ -74,12 +87,15 @@ def _first_line(data: bytes, dialect: Dialect) -> bytes:
 
 
 def _marks(data: bytes, dialect: Dialect, kind: FileFormat) -> Marks:
+    def marks(delimiter: str) -> Marks:
+        return Marks(delimiter=delimiter, quote=dialect.quote, comment=dialect.comment)
+
     if dialect.delimiter is not None:
-        return Marks(delimiter=dialect.delimiter, quote=dialect.quote)
+        return marks(dialect.delimiter)
     if kind is FileFormat.TSV:
-        return Marks(delimiter="\t", quote=dialect.quote)
-    counts = {mark: _count(data, Marks(delimiter=mark, quote=dialect.quote)) for mark in _DELIMITERS}
-    return Marks(delimiter=max(_DELIMITERS, key=counts.__getitem__), quote=dialect.quote)
+        return marks("\t")
+    counts = {delimiter: _count(data, marks(delimiter)) for delimiter in _DELIMITERS if delimiter != dialect.comment}
+    return marks(max(counts, key=counts.__getitem__))
 
 
 def _count(data: bytes, marks: Marks) -> int:

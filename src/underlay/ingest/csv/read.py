@@ -11,19 +11,21 @@ from underlay.ingest.csv.blocks import Blocks, CsvBlock
 from underlay.ingest.csv.columns import CsvColumns, csv_columns
 from underlay.ingest.csv.header import read_header
 from underlay.ingest.csv.records import CsvRecords, content_ends, find_records
-from underlay.ingest.csv.salvage import Mended, mend
+from underlay.ingest.csv.salvage import Mended, bytes_of, mend, too_long
 from underlay.ingest.rows.misfits import UNFIT, drop_rows, null_rows
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat
+from underlay.ingest.source.utf8_text import Utf8Text
 
 
 def read_csv(plain: Plain, kind: FileFormat, reading: RowRules) -> Iterator[TakenRows]:
     """The rows of a CSV source. Raises SourceUnreadable, SchemaMismatch, Unsupported."""
-    blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
-    marks, names = read_header(blocks, reading.dialect, kind, plain.name, reading.record_bytes)
-    columns = csv_columns(reading, marks, names, plain.name)
-    for block in blocks.cut(marks):
+    text = Utf8Text(plain, reading.dialect.encoding)
+    blocks = Blocks(text, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
+    header = read_header(blocks, reading.dialect, kind, plain.name, reading.record_bytes)
+    columns = csv_columns(reading, header, plain.name)
+    for block in blocks.cut(header.marks):
         rows, rejected = _read_block(columns, block)
         yield TakenRows(rows=columns.complete(rows), rejected=rejected, read_bytes=plain.read_bytes())
 
@@ -31,10 +33,16 @@ def read_csv(plain: Plain, kind: FileFormat, reading: RowRules) -> Iterator[Take
 def _read_block(columns: CsvColumns, block: CsvBlock) -> tuple[pa.Table, tuple[Rejected, ...]]:
     if block.rejected is not None:
         return pa.schema(list(columns.taken())).empty_table(), (block.rejected,)
-    rows = _read_at_once(columns, block.data)
+    comment, most = columns.marks.comment, columns.reading.record_bytes
+    has_comments = comment is not None and comment.encode() in block.data
+    may_be_long = len(block.data) > most
+    records = find_records(block.data, columns.marks) if has_comments or may_be_long else None
+    is_long = may_be_long and records is not None and len(too_long(block.data, records, most)) > 0
+    data = bytes_of(block.data, records) if has_comments and records is not None else block.data
+    rows = None if is_long else _read_at_once(columns, data)
     if rows is not None and not null_rows(rows, columns.reading.schema):
         return rows, ()
-    records = find_records(block.data, columns.marks)
+    records = find_records(block.data, columns.marks) if records is None else records
     if rows is not None:
         mended = Mended(columns=rows, kept=np.arange(rows.num_rows), reasons={})
     else:

@@ -29,6 +29,8 @@ class Marks:
     quote: str | None
     has_cr: bool = True
     """Whether `\\r` alone ends a line."""
+    comment: str | None = None
+    """What a line begins with that is not a record; quotes in it are text."""
 
 
 LINES = Marks(delimiter="", quote=None, has_cr=False)
@@ -70,7 +72,8 @@ def find_quoted(data: bytes, marks: Marks) -> Quoted:
         return Quoted(begins=_NONE, ends=_NONE, is_open=False)
     octets = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(octets == ord(marks.quote))
-    if not _is_regular(octets, quotes, marks):
+    has_comments = marks.comment is not None and marks.comment.encode() in data
+    if has_comments or not _is_regular(octets, quotes, marks):
         return _scan_quoted(data, marks)
     is_open = bool(len(quotes) % 2)
     ends = quotes[1::2] + 1
@@ -99,7 +102,7 @@ def count_lines(data: bytes, marks: Marks) -> int:
 
 
 def find_records(data: bytes, marks: Marks) -> CsvRecords:
-    """The records of whole bytes: the last one ends with them."""
+    """The records of whole bytes: the last one ends with them. Comments are not records."""
     breaks = find_breaks(data, marks)
     quoted = find_quoted(data, marks)
     ends = breaks[~quoted.holds(breaks - 1)]
@@ -107,6 +110,8 @@ def find_records(data: bytes, marks: Marks) -> CsvRecords:
         ends = np.append(ends, len(data))
     begins = np.concatenate([[0], ends[:-1]])
     is_blank = content_ends(data, begins, ends) == begins
+    if marks.comment is not None and data:
+        is_blank |= np.frombuffer(data, np.uint8)[np.minimum(begins, len(data) - 1)] == ord(marks.comment)
     begins, ends = begins[~is_blank], ends[~is_blank]
     return CsvRecords(begins=begins, ends=ends, lines=np.searchsorted(breaks, begins, side="right"))
 
@@ -149,7 +154,8 @@ def _is_regular(octets: Octets, quotes: Integers, marks: Marks) -> bool:
 
 
 def _scan_quoted(data: bytes, marks: Marks) -> Quoted:
-    spans = [(found.start(), found.end(), found[1]) for found in _pattern(marks).finditer(data)]
+    matches = _pattern(marks).finditer(data)
+    spans = [(found.start(), found.end(), found[1]) for found in matches if found[1] is not None]
     begins = np.array([begin for begin, _, _ in spans], np.int64)
     ends = np.array([end for _, end, _ in spans], np.int64)
     is_open = bool(spans) and not spans[-1][2]
@@ -160,7 +166,10 @@ def _scan_quoted(data: bytes, marks: Marks) -> Quoted:
 
 @lru_cache(maxsize=16)
 def _pattern(marks: Marks) -> re.Pattern[bytes]:
-    """A quoted part; its group is the closing quote, empty when there is none."""
+    """A quoted part, or a comment; the group is the closing quote, empty when there is none and None for a comment."""
     quote, delimiter = (re.escape((mark or "").encode()) for mark in (marks.quote, marks.delimiter))
     inner = rb"[^%b]*+(?:%b%b[^%b]*+)*+" % (quote, quote, quote, quote)
-    return re.compile(rb"(?:\A|(?<=[\r\n%b]))%b%b(%b?+)" % (delimiter, quote, inner, quote))
+    quoted = rb"(?:\A|(?<=[\r\n%b]))%b%b(%b?+)" % (delimiter, quote, inner, quote)
+    if marks.comment is None:
+        return re.compile(quoted)
+    return re.compile(rb"(?:\A|(?<=[\r\n]))%b[^\r\n]*+|%b" % (re.escape(marks.comment.encode()), quoted))

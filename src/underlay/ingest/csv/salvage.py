@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from underlay.errors import SchemaMismatch
 from underlay.ingest.csv.columns import CsvColumns
-from underlay.ingest.csv.records import CsvRecords
+from underlay.ingest.csv.records import CsvRecords, content_ends
 from underlay.ingest.rows.misfits import UNFIT, find_bad
-from underlay.ingest.rows.reading import shown
+from underlay.ingest.rows.reading import Dialect, shown, shown_encoding
 from underlay.ingest.rows.text_values import converter, is_csv_type
+from underlay.ingest.rows.written import format_of, has_own_numbers, plain_numbers, written_converter
 from underlay.schema.arrow_aliases import AnyArray
 
 Integers = NDArray[np.int64]
@@ -37,8 +38,14 @@ _DECIMAL = rf"^[ \t]*[+-]?{_NUMBER}"
 _DATED = r"^[ \t]*[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9+:.TZ \t-]*$"
 
 
-def bad_texts(texts: AnyArray, type_: pa.DataType) -> Integers:
+def bad_texts(texts: AnyArray, type_: pa.DataType, dialect: Dialect | None = None) -> Integers:
     """The positions of texts that are surely not values of a type. Nulls are values."""
+    written = dialect or Dialect()
+    if format_of(type_, written) is not None:
+        convert = written_converter(type_, written)
+        return find_bad(len(texts), lambda part: convert(texts[part]))
+    if has_own_numbers(type_, written):
+        texts = plain_numbers(texts, written)
     convert = converter(type_)
     try:
         return _beyond(texts, convert(texts))
@@ -105,6 +112,24 @@ def _trimming(type_: pa.DataType) -> Callable[[AnyArray], AnyArray]:
     return lambda texts: convert(pc.ascii_trim(texts, characters=" \t"))
 
 
+def bytes_of(data: bytes, records: CsvRecords, wanted: Integers | None = None) -> bytes:
+    """The bytes of these records, or of all, in runs of neighbours: what stands between them is left out."""
+    begins, ends = records.begins, records.ends
+    if wanted is not None:
+        begins, ends = begins[wanted], ends[wanted]
+    if not len(begins):
+        return b""
+    is_start = np.append(True, begins[1:] != ends[:-1])
+    is_stop = np.append(is_start[1:], True)
+    pairs = zip(begins[is_start].tolist(), ends[is_stop].tolist(), strict=True)
+    return b"".join(data[begin:end] for begin, end in pairs)
+
+
+def too_long(data: bytes, records: CsvRecords, most: int) -> Integers:
+    """Which records are longer than they may be."""
+    return np.flatnonzero(content_ends(data, records.begins, records.ends) - records.begins > most)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
     """The columns that the table takes, of the records `kept`; why the others are no rows, by their place."""
@@ -118,6 +143,7 @@ def mend(columns: CsvColumns, data: bytes, records: CsvRecords) -> Mended:
     """Part the records of a block into rows and reasons."""
     work = _Work(columns=columns, data=data, records=records)
     left = np.arange(len(records.begins))
+    left = work.without(left, work.too_long())
     left = work.without(left, work.not_text())
     left = work.without(left, work.unfit(left))
     tables: list[pa.Table] = []
@@ -137,6 +163,11 @@ class _Work:
         self.reasons.update(reasons)
         return left[~np.isin(left, list(reasons))] if reasons else left
 
+    def too_long(self) -> dict[int, str]:
+        most = self.columns.reading.record_bytes
+        found = too_long(self.data, self.records, most).tolist() if len(self.data) > most else []
+        return dict.fromkeys(found, f"the record is longer than {most} bytes")
+
     def not_text(self) -> dict[int, str]:
         """Records that are not UTF-8."""
         found: dict[int, str] = {}
@@ -146,9 +177,15 @@ class _Work:
                 str(view[at:], "utf-8")
                 break
             except UnicodeDecodeError as error:
-                record = int(np.searchsorted(self.records.ends, at + error.start, side="right"))
-                found[record] = f"byte {at + error.start - int(self.records.begins[record])} is not UTF-8"
-                at = int(self.records.ends[record])
+                place = at + error.start
+                record = int(np.searchsorted(self.records.ends, place, side="right"))
+                if record == len(self.records.ends):  # in a comment
+                    break
+                at = int(self.records.begins[record])
+                if place >= at:
+                    encoding = shown_encoding(self.columns.reading.dialect)
+                    found[record] = f"byte {place - at} is not {encoding}"
+                    at = int(self.records.ends[record])
         return found
 
     def unfit(self, left: Integers) -> dict[int, str]:
@@ -168,7 +205,7 @@ class _Work:
             if pa.types.is_string(type_):
                 continue
             column: AnyArray = texts.column(name).combine_chunks()
-            for row in bad_texts(column, type_).tolist():
+            for row in bad_texts(column, type_, self.columns.reading.dialect).tolist():
                 value = shown(column[row].as_py())
                 reasons.setdefault(
                     int(whole[row]), f"column {name}: {value} is not a valid {self.columns.type_of(name)}"
@@ -191,11 +228,7 @@ class _Work:
         return left
 
     def bytes_of(self, left: Integers) -> bytes:
-        """The bytes of these records, in runs of neighbours."""
-        starts = np.flatnonzero(np.diff(left, prepend=-2) != 1)
-        stops = np.append(starts[1:], len(left)) - 1
-        begins, ends = self.records.begins[left[starts]].tolist(), self.records.ends[left[stops]].tolist()
-        return b"".join(self.data[begin:end] for begin, end in zip(begins, ends, strict=True))
+        return bytes_of(self.data, self.records, left)
 
     def reason(self, error: Exception) -> str:
         found = _ARROW_ERROR.fullmatch(str(error))

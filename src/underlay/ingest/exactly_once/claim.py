@@ -15,13 +15,12 @@ from msgspec.structs import replace
 from underlay.errors import Busy, CommitConflict, InvalidRequest, JobTakenOver
 from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
-from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, sort_out
+from underlay.ingest.exactly_once.ledger import Contents, Ledger, LedgerEntry, Selection, sort_out
 from underlay.ingest.exactly_once.replaced import check_replaceable
 from underlay.ingest.exactly_once.run import Run
-from underlay.ingest.rows.reading import ChangedPolicy
 from underlay.ingest.source.source import Source
 from underlay.table.commit.commit import commit
-from underlay.table.open_table import Head
+from underlay.table.open_table import Head, OpenTable
 
 MOST = 10_000
 """Sources that one claim takes unless told otherwise: the root of the commit holds them all."""
@@ -50,31 +49,30 @@ class Claims:
 
     @property
     def replaced(self) -> list[LedgerEntry]:
-        """Those of which older rows are in the table."""
+        """Those of which rows are in the table."""
         return [entry for entry in self.entries if entry.rows_there]
 
 
 def claim(
     run: Run,
     found: Sequence[Source],
+    selection: Selection | None = None,
     *,
-    policy: ChangedPolicy = "error",
-    retry_failed: bool = False,
     most: int = MOST,
+    contents: Contents | None = None,
 ) -> Claims:
     """Claim at most `most` of the sources that are to be ingested and free. No commit when there is none.
 
-    Raises SourceChanged by the policy, InvalidRequest for `replace` when a table without the column `_source` has
-    rows of a changed source, RevisionClosed, and CommitUnknown: the sources may be claimed then, and are free when
-    the run is released.
+    Raises InvalidRequest when rows of a source are to be replaced in a table without the column `_source`,
+    RevisionClosed, and CommitUnknown: the sources may be claimed then, and are free when the run is released.
     """
     surroundings = run.revision.surroundings
     for attempt in range(_ATTEMPTS):
         head = run.table.head()
         if head.revision.id != run.revision.id:
             raise InvalidRequest("the run belongs to another revision of the table", hint="Start a new run.")
-        ledger = sort_out(run.table, head, found)
-        free = ledger.wanted(policy, retry_failed=retry_failed)
+        ledger = sort_out(run.table, head, found, contents)
+        free = ledger.wanted(selection)
         entries = tuple(_choose(free, most, run.id if attempt else None))
         left = len(free) - len(entries)
         if not entries:
@@ -108,9 +106,34 @@ def _commit(run: Run, head: Head, entries: Sequence[LedgerEntry]) -> Head:
     return Head(head.revision, commit(transaction))
 
 
+def refresh(table: OpenTable, head: Head, touched: Sequence[LedgerEntry]) -> None:
+    """Record the identities that known sources have now, so that nobody has to hash them again. Changes no rows.
+
+    What another run has changed meanwhile stays as it is. Raises RevisionClosed, CommitUnknown.
+    """
+    for begin in range(0, len(touched), MOST):
+        transaction = table.begin(head, Operation.CLAIM)
+        for entry in touched[begin : begin + MOST]:
+            if entry.record is not None:
+                transaction.add_source(_touched(entry.found, entry.record))
+        transaction.count("sources_touched", len(touched[begin : begin + MOST]))
+        try:
+            head = Head(head.revision, commit(transaction))
+        except JobTakenOver:
+            raise
+        except CommitConflict:
+            head = table.head()
+
+
+def _touched(found: Source, record: SourceRecord) -> SourceRecord:
+    """The rows of these bytes are there. A run that claimed the source and died must not take this for its own work."""
+    owner = None if record.status == "claimed" else record.owner
+    return replace(record, identity=found.identity, status="done", owner=owner, error=None, options=None)
+
+
 def claimed(entry: LedgerEntry, run: str) -> SourceRecord:
     """The record of a claim, which keeps what is known of rows that are in the table."""
     if entry.record is not None and entry.rows_there:
         identity = "" if entry.record.status == "failed" else entry.record.identity
-        return replace(entry.record, identity=identity, status="claimed", owner=run, error=None)
+        return replace(entry.record, identity=identity, status="claimed", owner=run, error=None, options=None)
     return SourceRecord(uri=entry.found.uri, identity=entry.found.identity, version=0, status="claimed", owner=run)

@@ -42,8 +42,19 @@ class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     rejected_count: int = 0
     """Of a source that failed because too many rows were rejected, their number; these rows are not recorded."""
     error: str | None = None
+    is_rejected: bool = False
+    """Whether it failed because every row was rejected; these rows are recorded."""
+    content: str | None = None
+    """Size and hash of its bytes, where they are known."""
+    options: str | None = None
+    """A fingerprint of how it was read, if it failed."""
     new_columns: bytes | None = None
     """An Arrow schema, when columns have to be added before the source is read again; nothing of it was written."""
+
+    @property
+    def has_recorded_rejects(self) -> bool:
+        """Whether its rejected rows are in the table of rejected rows."""
+        return self.error is None or self.is_rejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +189,8 @@ def _record(found: Source, outcome: SourceOutcome, claim: SourceRecord) -> Sourc
         owner=claim.owner,
         row_count=outcome.row_count if is_read else claim.row_count,
         error=None if outcome.error is None else outcome.error[:ERROR_CHARACTERS],
+        content=outcome.content if is_read else claim.content,
+        options=None if is_read else outcome.options,
     )
 
 
@@ -188,6 +201,6 @@ def _counts(batch: _Batch, replaced: int) -> dict[str, int]:
         "sources_failed": len(batch.outcomes) - len(read),
         "sources_replaced": replaced,
         "source_bytes": sum(batch.found[one.uri].size_bytes for one in read),
-        "rows_rejected": sum(one.rejected_count for one in read),
+        "rows_rejected": sum(one.rejected_count for one in batch.outcomes.values() if one.has_recorded_rejects),
         "duration_ms": round(batch.seconds * 1000),
     }

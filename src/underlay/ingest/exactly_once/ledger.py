@@ -7,26 +7,29 @@ the source are in the table now (`row_count`):
     claimed   `owner` is at work; the rows, if any, are those of `identity`, which is empty when that is not known
     failed    `identity` could not be read, for the reason `error`; the rows are those of an earlier content
 
-so that a claim, a failure or a crash never makes the table forget that rows of a source are there.
+so that a claim, a failure or a crash never makes the table forget that rows of a source are there. `content` is the
+hash of the bytes that these rows came from. A file that was touched or copied has another identity and the same bytes:
+it is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
-from underlay.errors import SourceChanged
 from underlay.index.root import SourceRecord
 from underlay.ingest.rows.reading import ChangedPolicy
+from underlay.ingest.source.pinned import hash_content, may_be_content
 from underlay.ingest.source.source import Source
 from underlay.runtime.process import is_gone
 from underlay.runtime.threads import side_by_side
+from underlay.store.open import Option
 from underlay.table.coordination.intent import Intent, decode_intent
 from underlay.table.coordination.liveness import SeenBeacon, find_kept
 from underlay.table.open_table import Head, OpenTable
 
 _READERS = 16
-_SHOWN = 3
+_HASHERS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,8 @@ class Ledger:
     new: tuple[LedgerEntry, ...] = ()
     known: tuple[LedgerEntry, ...] = ()
     """Ingested, with this content."""
+    touched: tuple[LedgerEntry, ...] = ()
+    """Those of the known sources that have the same bytes under another identity than the record says."""
     changed: tuple[LedgerEntry, ...] = ()
     """Ingested, with different content."""
     claimed: tuple[LedgerEntry, ...] = ()
@@ -58,25 +63,75 @@ class Ledger:
     failed: tuple[LedgerEntry, ...] = ()
     """This content could not be read before."""
 
-    def wanted(self, policy: ChangedPolicy = "error", *, retry_failed: bool = False) -> list[LedgerEntry]:
-        """The sources to claim. Raises SourceChanged by the policy."""
-        if self.changed and policy == "error":
-            raise _changed(self.changed)
-        again = [one for one in self.failed if policy == "replace" or not one.rows_there] if retry_failed else []
-        return [*self.new, *self.takeable, *again, *(self.changed if policy == "replace" else ())]
+    def wanted(self, selection: Selection | None = None) -> list[LedgerEntry]:
+        """The sources to claim."""
+        chosen = selection or Selection()
+        retried = [one for one in self.failed if chosen.retries(one)]
+        changed = [one for one in self.changed if chosen.policy == "replace" or one.found.uri in chosen.again]
+        again = [one for one in self.known if one.found.uri in chosen.again]
+        return [*self.new, *self.takeable, *retried, *changed, *again]
 
 
-def sort_out(table: OpenTable, head: Head, found: Sequence[Source]) -> Ledger:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which sources are taken besides those that are new."""
+
+    policy: ChangedPolicy = "error"
+    retry_failed: bool = False
+    again: Set[str] = frozenset()
+    """Uris of sources that are read once more, whatever is known of them."""
+    options: str | None = None
+    """A fingerprint of how sources are read: what failed in another way is retried."""
+
+    def retries(self, failed: LedgerEntry) -> bool:
+        """Whether a source that failed with this content is read again. Its older rows must be replaceable."""
+        if failed.found.uri in self.again:
+            return True
+        before = failed.record.options if failed.record is not None else None
+        is_other = before is not None and self.options is not None and before != self.options
+        return (self.retry_failed or is_other) and (self.policy == "replace" or not failed.rows_there)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """Hashes of sources whose identity is another than the record says, each computed once."""
+
+    options: Mapping[str, Option] = field(default_factory=dict)
+    """Of the stores of the sources."""
+    _known: dict[Source, str | None] = field(default_factory=dict)
+
+    def have(self, entries: Sequence[LedgerEntry]) -> list[bool]:
+        """Which of the sources have the bytes that their rows came from. Reads those that may."""
+        maybe = [
+            one.found for one in entries if one.record is not None and may_be_content(one.record.content, one.found)
+        ]
+        missing = [found for found in maybe if found not in self._known]
+        hashes = side_by_side(lambda found: hash_content(found, self.options), missing, _HASHERS)
+        self._known.update(zip(missing, hashes, strict=True))
+        contents = [one.record.content if one.record is not None else None for one in entries]
+        return [
+            content is not None and self._known.get(one.found) == content
+            for one, content in zip(entries, contents, strict=True)
+        ]
+
+
+def sort_out(table: OpenTable, head: Head, found: Sequence[Source], contents: Contents | None = None) -> Ledger:
     """What this version knows of the sources.
 
     Reads the pages of the source tree that lie on the way to them, level by level, and nothing else unless some are
-    claimed; then one request for each run that claims some, and the clock's.
+    claimed; then one request for each run that claims some, and the clock's. A source that seems to have changed and
+    has the size of what was ingested is read and hashed.
     """
     snapshot = table.snapshot(head)
     records = snapshot.find_sources([one.uri for one in found])
     owners = {record.owner for record in records.values() if record.status == "claimed" and record.owner is not None}
-    living = living_runs(head, owners)
-    return classify(found, records, living)
+    ledger = classify(found, records, living_runs(head, owners))
+    same = (contents or Contents()).have(ledger.changed)
+    if not any(same):
+        return ledger
+    touched = tuple(one for one, is_same in zip(ledger.changed, same, strict=True) if is_same)
+    changed = tuple(one for one, is_same in zip(ledger.changed, same, strict=True) if not is_same)
+    return replace(ledger, known=(*ledger.known, *touched), touched=touched, changed=changed)
 
 
 def classify(found: Iterable[Source], records: Mapping[str, SourceRecord], living: Collection[str]) -> Ledger:
@@ -120,18 +175,6 @@ def _kind(found: Source, record: SourceRecord | None, living: Collection[str]) -
         if is_same:
             return "failed"
         return "changed" if record.row_count else "new"
-    return "known" if is_same else "changed"
-
-
-def _changed(entries: Sequence[LedgerEntry]) -> SourceChanged:
-    first = entries[0]
-    named = ", ".join(one.found.uri for one in entries[:_SHOWN])
-    more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
-    count = len(entries)
-    counted = "a source changed since it was" if count == 1 else f"{count} sources changed since they were"
-    return SourceChanged(
-        f"{counted} ingested: {named}{more}",
-        expected=first.record.identity if first.record else None,
-        found=first.found.identity,
-        hint='Use --changed skip (in Python changed="skip") to keep the old rows, --changed replace to replace them.',
-    )
+    if is_same:
+        return "known"
+    return "changed" if record.row_count else "new"

@@ -29,9 +29,11 @@ from underlay.ingest.exactly_once.replaced import delete_rows_of
 from underlay.ingest.rows.reading import Rejected
 from underlay.ingest.source.source import Source
 from underlay.scan.read.file_stores import FileStores
+from underlay.schema.arrow_aliases import AnyArray
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.convert.ddl import parse_ddl
 from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
 from underlay.table.catalog.lifecycle import create
 from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head, OpenTable
@@ -39,11 +41,15 @@ from underlay.table.open_table import Head, OpenTable
 SUFFIX = "_rejected"
 COLUMNS = (
     "source string not null, identity string not null, line bigint, byte_offset bigint, reason string not null, "
-    "raw binary, run string not null, at timestamptz not null"
+    "raw string, raw_bytes binary, run string not null, rejected_at timestamptz not null"
 )
-"""Where the row stood (its line from 1, or the byte where it begins, or neither), why it was rejected, its bytes as far
-as they are kept, and which run met it when."""
+"""Where the row stood (its line from 1, or the byte where it begins, or neither), why it was rejected, its text as far
+as it is kept, its bytes where they are not UTF-8, and which run met it when."""
+OLD_TIME = "at"
+TIME = "rejected_at"
 _ARROW = to_arrow(parse_ddl(COLUMNS))
+_OLD_NAMES = (*(name for name in _ARROW.names if name not in (TIME, "raw_bytes")), OLD_TIME)
+"""The columns of tables that older software made: `raw` is binary there. They stay as they are."""
 _ATTEMPTS = 10
 
 
@@ -66,11 +72,33 @@ def rejected_rows(found: Source, rejected: Iterable[Rejected], run: str, at: dat
         "line": [one.line for one in every],
         "byte_offset": [one.offset for one in every],
         "reason": [one.reason for one in every],
-        "raw": [one.raw for one in every],
+        "raw": [one.raw.decode(errors="replace") for one in every],
+        "raw_bytes": [None if _is_text(one.raw) else one.raw for one in every],
         "run": [run] * len(every),
-        "at": [at] * len(every),
+        TIME: [at] * len(every),
     }
     return pa.table(columns, schema=_ARROW)
+
+
+def time_column(rejected: TableSchema) -> str:
+    """The column that says when a row was rejected: of a table that older software made, another one."""
+    return TIME if TIME in rejected.names else OLD_TIME
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _as_old(rows: pa.Table) -> pa.Table:
+    """The rows for a table that older software made."""
+    texts: AnyArray = rows["raw"].cast(pa.binary())
+    raw: AnyArray = pc.call_function("coalesce", [rows["raw_bytes"], texts])
+    columns = {**{name: rows[name] for name in rows.schema.names}, "raw": raw, OLD_TIME: rows[TIME]}
+    return pa.table({name: columns[name] for name in _OLD_NAMES})
 
 
 def no_rejected_rows() -> pa.Table:
@@ -138,9 +166,9 @@ def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) 
     rejected = open_rejected(table)
     for _ in range(_ATTEMPTS):
         head = rejected.head()
-        _check_columns(rejected, head)
+        fitting = _as_columns_of(rejected, head, rows)
         known = recorded(rejected, head, run, counts)
-        new = rows.filter(pc.invert(pc.is_in(rows["source"], value_set=pa.array(sorted(known), pa.string()))))
+        new = fitting.filter(pc.invert(pc.is_in(fitting["source"], value_set=pa.array(sorted(known), pa.string()))))
         staged = [stage(staging_for(head), head.revision.store, read_rows(new))] if new.num_rows else []
         missing = {found: count for found, count in counts.items() if found.uri not in known}
         try:
@@ -150,16 +178,20 @@ def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) 
     raise CommitConflict("other runs keep recording rejected rows of the same sources", place=rejected.name)
 
 
-def _check_columns(rejected: OpenTable, head: Head) -> None:
-    """Raise InvalidRequest for a table that has the name and was made for something else."""
+def _as_columns_of(rejected: OpenTable, head: Head, rows: pa.Table) -> pa.Table:
+    """The rows as this table has them. Raises InvalidRequest for one that was made for something else."""
     names = from_record(head.root.definition.schema).names
-    if missing := [name for name in _ARROW.names if name not in names]:
-        raise InvalidRequest(
-            "rejected rows cannot be recorded: this table was created for something else",
-            place=rejected.name,
-            expected=f"a column {missing[0]}",
-            hint="Rename it; the next run creates a table for rejected rows.",
-        )
+    if set(_ARROW.names) <= set(names):
+        return rows
+    if set(_OLD_NAMES) <= set(names):
+        return _as_old(rows)
+    missing = next(name for name in _ARROW.names if name not in names)
+    raise InvalidRequest(
+        "rejected rows cannot be recorded: this table was created for something else",
+        place=rejected.name,
+        expected=f"a column {missing}",
+        hint="Rename it; the next run creates a table for rejected rows.",
+    )
 
 
 def _counts(rows: pa.Table, found: Sequence[Source]) -> dict[Source, int]:

@@ -33,7 +33,8 @@ def check_replaceable(head: Head, uris: Collection[str]) -> None:
             f"the rows of {min(uris)} cannot be replaced: the table does not record which source a row came from",
             place=head.revision.place,
             expected=f"a column {SOURCE_COLUMN} string",
-            hint=f"Create the table with the column {SOURCE_COLUMN} string (--source-column), or use --changed skip.",
+            hint=f"Create the table with the column {SOURCE_COLUMN} string (--source-column), or leave the old rows:"
+            " --changed skip, no --again.",
         )
 
 

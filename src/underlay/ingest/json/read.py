@@ -1,4 +1,4 @@
-"""JSON lines as rows: each line is an object, decoded and checked by the table's types.
+"""JSON as rows: each record is an object, decoded and checked by the table's types.
 
 Arrow's own reader is not used: it ends the process for a line `null`, takes two objects in a line for two rows, and
 takes decimals with too many digits.
@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from underlay.errors import SourceUnreadable
-from underlay.ingest.csv.blocks import Blocks, CsvBlock
-from underlay.ingest.csv.records import LINES
+from underlay.ingest.json.records import JsonBatch, json_batches
 from underlay.ingest.json.values import Values, is_unset, json_fields, line_decoder, to_array
 from underlay.ingest.rows.misfits import UNFIT, find_bad, fit
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows, shown
@@ -35,44 +32,24 @@ _UNDECODED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def read_json(plain: Plain, reading: RowRules) -> Iterator[TakenRows]:
-    """The rows of a source of JSON lines. An empty source has none. Raises SourceUnreadable, SchemaMismatch."""
-    blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
-    check_lines(blocks.begin(), plain.name)
-    lines = _Lines(decoder=line_decoder(reading), reading=reading, source=plain.name)
-    for block in blocks.cut(LINES):
-        rows, rejected = lines.read(block)
+    """The rows of a source of JSON. An empty source has none. Raises SourceUnreadable, SchemaMismatch."""
+    records = _Records(decoder=line_decoder(reading), reading=reading, source=plain.name)
+    for batch in json_batches(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes):
+        rows, rejected = records.read(batch)
         yield TakenRows(rows=rows, rejected=rejected, read_bytes=plain.read_bytes())
 
 
-def check_lines(head: bytes, name: str) -> None:
-    """Raise SourceUnreadable when a source that begins so is one JSON array or a pretty-printed object."""
-    text = head.lstrip()
-    first, line_break, _ = text.partition(b"\n")
-    if text.startswith(b"["):
-        what, filter_ = "a JSON array", ".[]"
-    elif line_break and first.strip() == b"{":
-        what, filter_ = "a JSON object over several lines", "."
-    else:
-        return
-    raise SourceUnreadable(
-        f"this is {what}; Underlay reads JSON lines: one object per line",
-        place=name,
-        hint=f"Convert it with jq -c '{filter_}'.",
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Lines:
+class _Records:
     decoder: msgspec.json.Decoder[msgspec.Struct]
     reading: RowRules
     source: str
 
-    def read(self, block: CsvBlock) -> tuple[pa.Table, tuple[Rejected, ...]]:
-        if block.rejected is not None:
-            return to_arrow(self.reading.schema).empty_table(), (block.rejected,)
-        lines = block.data.split(b"\n")
-        places = [at for at, line in enumerate(lines) if line and not line.isspace()]
-        found, reasons = self._decode(block, lines, places)
+    def read(self, batch: JsonBatch) -> tuple[pa.Table, tuple[Rejected, ...]]:
+        places = [at for at, text in enumerate(batch.texts) if text and not text.isspace()]
+        if not places:
+            return to_arrow(self.reading.schema).empty_table(), batch.rejected
+        found, reasons = self._decode(batch, places)
         places = [at for at in places if at not in reasons] if reasons else places
         columns: list[Values] = [list(map(attrgetter(name), found)) for name in self.decoder.type.__struct_fields__]
         arrays, unfit = self._arrays(columns)
@@ -83,21 +60,19 @@ class _Lines:
             arrays, _ = self._arrays(columns)
         rows, misfits = fit(self._table(arrays, len(places)), self.reading.schema)
         reasons |= {places[row]: reason for row, reason in misfits.items()}
-        return rows, _rejected(block, lines, reasons)
+        return rows, _rejected(batch, reasons)
 
-    def _decode(
-        self, block: CsvBlock, lines: list[bytes], places: list[int]
-    ) -> tuple[list[msgspec.Struct], dict[int, str]]:
-        decode = self.decoder.decode
+    def _decode(self, batch: JsonBatch, places: list[int]) -> tuple[list[msgspec.Struct], dict[int, str]]:
+        decode, texts = self.decoder.decode, batch.texts
         try:
-            return [decode(lines[at]) for at in places], {}
+            return [decode(texts[at]) for at in places], {}
         except _UNDECODED:
             found, reasons = [], {}
         for at in places:
             try:
-                found.append(decode(lines[at]))
+                found.append(decode(texts[at]))
             except _UNDECODED as error:
-                self._refuse_new_column(str(error), block.line + at)
+                self._refuse_new_column(str(error), batch.place(at)[0])
                 reasons[at] = _reason(str(error))
         return found, reasons
 
@@ -161,16 +136,10 @@ def _unfit_rows(values: Values, field: Field) -> list[int]:
     return found
 
 
-def _rejected(block: CsvBlock, lines: list[bytes], reasons: dict[int, str]) -> tuple[Rejected, ...]:
-    if not reasons:
-        return ()
-    begins = np.cumsum([0, *(len(line) + 1 for line in lines)])
-    return tuple(
-        Rejected(
-            line=block.line + at,
-            offset=block.offset + int(begins[at]),
-            reason=reasons[at],
-            raw=lines[at].removesuffix(b"\r")[:RAW_BYTES],
-        )
-        for at in sorted(reasons)
-    )
+def _rejected(batch: JsonBatch, reasons: dict[int, str]) -> tuple[Rejected, ...]:
+    found = list(batch.rejected)
+    for at in sorted(reasons):
+        line, offset = batch.place(at)
+        raw = batch.texts[at].removesuffix(b"\r")[:RAW_BYTES]
+        found.append(Rejected(line=line, offset=offset, reason=reasons[at], raw=raw))
+    return tuple(sorted(found, key=attrgetter("line", "offset")) if batch.rejected else found)

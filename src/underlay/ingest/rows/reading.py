@@ -6,7 +6,10 @@ column's default, or null. Loads no library that reads data: the command line de
 
 from __future__ import annotations
 
+import codecs
+import re
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from underlay.errors import InvalidRequest
@@ -32,7 +35,8 @@ _SHOWN_CHARS = 80
 class Dialect:
     """How CSV is written. The default delimiter is the one of `,` `;` `|` and tab that the header has most of.
 
-    Raises InvalidRequest for a delimiter or quote that is not one ASCII character, or when both are the same.
+    Raises InvalidRequest for a mark that is not one character, for marks that are the same, and for an encoding or a
+    format that is not known.
     """
 
     delimiter: str | None = None
@@ -40,13 +44,87 @@ class Dialect:
     has_header: bool = True
     """Without one, the columns are the table's in their order, but the source column."""
     nulls: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    """The names of the columns of a source without a header, which it then is."""
+    encoding: str = "utf-8"
+    """As Python names it: `latin-1`, `cp1252`, `utf-16`. A byte order mark of UTF-16 wins over UTF-8."""
+    decimal: str = "."
+    """What separates whole numbers from fractions."""
+    thousands: str | None = None
+    """What separates groups of three digits."""
+    date_format: str | None = None
+    """How dates are written, such as `%d.%m.%Y`; by default as in ISO 8601."""
+    timestamp_format: str | None = None
+    skip_lines: int = 0
+    """Lines before the header, or the first record, that are not read."""
+    comment: str | None = None
+    """What a line begins with that is not read."""
+
+    @property
+    def is_headed(self) -> bool:
+        """Whether the names of the columns are in the source."""
+        return self.has_header and not self.columns
+
+    @property
+    def has_own_forms(self) -> bool:
+        """Whether numbers, dates or times are written otherwise than by default."""
+        is_default = (self.decimal, self.thousands, self.date_format, self.timestamp_format) == (".", None, None, None)
+        return not is_default
 
     def __post_init__(self) -> None:
-        for what, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
+        for what, mark in (("delimiter", self.delimiter), ("quote", self.quote), ("comment mark", self.comment)):
             if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n"):
                 raise InvalidRequest(f"the {what} of CSV must be one ASCII character", found=repr(mark))
         if self.delimiter is not None and self.delimiter == self.quote:
             raise InvalidRequest("the delimiter and the quote of CSV are the same", found=repr(self.quote))
+        if self.comment is not None and self.comment in (self.delimiter, self.quote):
+            raise InvalidRequest("the comment mark of CSV is its delimiter or quote", found=repr(self.comment))
+        if isinstance(self.columns, str) or isinstance(self.nulls, str):
+            raise InvalidRequest("columns and null texts of CSV are lists", found=repr(self.columns or self.nulls))
+        if self.skip_lines < 0:
+            raise InvalidRequest("the number of lines to skip cannot be negative", found=self.skip_lines)
+        _check_marks_of_numbers(self.decimal, self.thousands)
+        _check_encoding(self.encoding)
+        for format_ in (self.date_format, self.timestamp_format):
+            if format_ is not None:
+                _check_format(format_)
+
+
+def shown_encoding(dialect: Dialect) -> str:
+    """The encoding, for messages."""
+    return "UTF-8" if codecs.lookup(dialect.encoding).name == "utf-8" else dialect.encoding
+
+
+def _check_marks_of_numbers(decimal: str, thousands: str | None) -> None:
+    for what, mark in (("decimal mark", decimal), ("thousands separator", thousands)):
+        if mark is not None and (len(mark) != 1 or mark in "+-\r\n" or mark.isalnum()):
+            raise InvalidRequest(f"the {what} of CSV must be one character, no letter, digit or sign", found=repr(mark))
+    if decimal == thousands:
+        raise InvalidRequest("the decimal mark and the thousands separator are the same", found=repr(decimal))
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        "x".encode(encoding)
+        codecs.getincrementaldecoder(encoding)
+    except (LookupError, UnicodeError, ValueError, TypeError):
+        expected = "such as utf-8, latin-1, cp1252 or utf-16"
+        raise InvalidRequest("not an encoding of text", found=repr(encoding), expected=expected) from None
+
+
+def _check_format(format_: str) -> None:
+    """Raise InvalidRequest unless a day that is written so can be read again."""
+    moment = datetime(2003, 11, 29, 22, 43, 51, tzinfo=UTC)
+    try:
+        read = datetime.strptime(moment.strftime(format_), format_)  # the format says whether there is a zone
+    except (ValueError, re.error):
+        read = None
+    if read is None or read.date() != moment.date():
+        raise InvalidRequest(
+            "not a format of dates or times",
+            found=repr(format_),
+            expected="a year, a month and a day as strptime takes them, such as %d.%m.%Y or %Y%m%d %H:%M:%S",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

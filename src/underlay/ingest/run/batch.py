@@ -123,6 +123,7 @@ class Batch:
 
     def _works(self, found: Sequence[Source]) -> list[WorkUnit]:
         settings, staging = self._context.settings, staging_for(self._claims.head)
+        fingerprint = settings.fingerprint(staging.definition.schema)
         return [
             WorkUnit(
                 run=self._claims.run.id,
@@ -133,6 +134,8 @@ class Batch:
                 dialect=settings.dialect,
                 new_columns=settings.new_columns,
                 source_column=source_column(from_record(staging.definition.schema)),
+                record_bytes=settings.record_bytes,
+                fingerprint=fingerprint,
                 store_options=dict(settings.store_options),
             )
             for sources in group(found, self._workers.parallelism)
@@ -178,7 +181,8 @@ class Batch:
         elif len(columns):
             add_columns(self._claims.run.table, columns)
             self._context.tally.add_columns(".".join(path) for path in lacking_names(columns, schema))
-        self._results.fail(refused.items())
+        before = self._context.settings.fingerprint(self._claims.head.root.definition.schema)
+        self._results.fail(refused.items(), before)
         self._look_again()
 
     def _record_rejected(self) -> None:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from underlay.errors import SourceEmpty
-from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, classify, sort_out
-from underlay.ingest.exactly_once.replaced import source_column
+from underlay.ingest.exactly_once.ledger import Contents, Ledger, LedgerEntry, classify, sort_out
+from underlay.ingest.exactly_once.replaced import check_replaceable, source_column
 from underlay.ingest.rows.columnar import check_types
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import check_names, drift, new_column, with_table_names
+from underlay.ingest.run.ingest import find_wanted, select
 from underlay.ingest.run.new_table import SAMPLES, columns_for, exists, look_into, spread
 from underlay.ingest.run.summary import SourceFailure
 from underlay.ingest.source.file_format import FileFormat, kind_of
-from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.execute import FAULTS, reason_of
 from underlay.ingest.work.new_columns import join_columns
@@ -56,9 +56,9 @@ class DryRun:
 def dry_run(lake: LakeCatalog, name: str, settings: Settings) -> DryRun:
     """What `ingest` would do with these settings. Changes nothing; looks into the beginnings of at most 20 sources.
 
-    Raises what `ingest` would raise before it reads: for patterns, changed sources, columns of a new table.
+    Raises what `ingest` would raise before it reads: for patterns, rows that cannot be replaced, a new table's columns.
     """
-    found = find_sources(settings.sources, settings.store_options, may_be_none=settings.may_be_none)
+    found, again = find_wanted(settings)
     if not exists(lake, name):
         ledger = classify(found, {}, ())
         made = columns_for(found, settings) if found else None
@@ -74,8 +74,9 @@ def dry_run(lake: LakeCatalog, name: str, settings: Settings) -> DryRun:
         )
     table = OpenTable(lake, name)
     head = table.head()
-    ledger = sort_out(table, head, found)
-    wanted = ledger.wanted(settings.changed, retry_failed=settings.retry_failed)
+    ledger = sort_out(table, head, found, Contents(options=settings.store_options))
+    wanted = ledger.wanted(select(settings, head, again))
+    check_replaceable(head, [entry.found.uri for entry in wanted if entry.rows_there])
     schema = from_record(head.root.definition.schema)
     new, problems = _look_into([entry.found for entry in wanted], settings, schema)
     return DryRun(
@@ -91,13 +92,15 @@ def _look_into(
         dialect=settings.dialect,
         new_columns="error" if settings.new_columns == "error" else "ignore",
         source_column=source_column(schema),
+        record_bytes=settings.record_bytes,
     )
     seen: list[tuple[str, pa.Schema]] = []
     problems: list[SourceFailure] = []
     for one in spread(found, SAMPLES):
         try:
             kind = settings.kind or kind_of(one.uri)
-            if kind in (FileFormat.CSV, FileFormat.TSV) and not settings.dialect.has_header:
+            is_named = settings.dialect.is_headed or settings.dialect.columns
+            if kind in (FileFormat.CSV, FileFormat.TSV) and not is_named:
                 continue  # its columns are the table's
             _, _, columns = look_into(one, settings)
             if kind in (FileFormat.PARQUET, FileFormat.ARROW):

@@ -7,13 +7,14 @@ from contextlib import ExitStack, suppress
 from itertools import chain, repeat
 
 from underlay.errors import UnderlayError
-from underlay.ingest.exactly_once.claim import Claims, claim
-from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry, sort_out
+from underlay.ingest.exactly_once.claim import Claims, claim, refresh
+from underlay.ingest.exactly_once.ledger import Contents, Ledger, LedgerEntry, Selection, sort_out
+from underlay.ingest.exactly_once.replaced import check_replaceable
 from underlay.ingest.exactly_once.run import Run, begin_run
 from underlay.ingest.run.batch import Batch, BatchContext
 from underlay.ingest.run.new_table import exists, make_table
 from underlay.ingest.run.record import Keep, asked_for, keep_record
-from underlay.ingest.run.summary import IngestTally, Summary
+from underlay.ingest.run.summary import IngestTally, Summary, check_unchanged
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.progress import IngestProgress, NoProgress
@@ -21,7 +22,7 @@ from underlay.ingest.work.settings import Settings
 from underlay.ingest.work.workers import MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.table.catalog.lake import LakeCatalog
-from underlay.table.open_table import OpenTable
+from underlay.table.open_table import Head, OpenTable
 
 _POLLS = range(4, 9)
 """How long is waited between two looks at another run's sources, see `Surroundings.back_off`: up to 2 s."""
@@ -46,14 +47,16 @@ def ingest(
     it. `found` are the sources, where somebody has looked for them already. `keep` is told how it ended, before
     the run is released; by default it leaves a record, also when there was nothing to do.
 
-    Raises NotFound for a pattern without a match, InvalidRequest for a folder, SourceChanged by the policy,
-    SchemaMismatch when a new table's columns cannot be told, TooManyRejected, what a worker raises, Unavailable,
-    RevisionClosed and CommitUnknown. Whatever it raises, it may be called again: what was committed is known then, and
-    what was not is free.
+    Raises NotFound for a pattern without a match, InvalidRequest for a folder, SchemaMismatch when a new table's
+    columns cannot be told, TooManyRejected, what a worker raises, Unavailable, RevisionClosed and CommitUnknown; and
+    SourceChanged by the policy, once all other sources are ingested, unless `found` was given. Whatever it raises, it
+    may be called again: what was committed is known then, and what was not is free.
     """
-    tally = IngestTally(name, asked_for(settings), lake.surroundings)
+    tally = IngestTally(name, asked_for(settings), lake.surroundings, settings.changed)
+    is_once = found is None
+    again: frozenset[str] = frozenset()
     if found is None:
-        found = _find(lake, name, settings, tally, keep)
+        found, again = _find(lake, name, settings, tally, keep)
     if found and not exists(lake, name):
         tally.is_created = make_table(lake, name, found, settings)
     if found:
@@ -64,14 +67,20 @@ def ingest(
             stores=stores or FileStores(lake.store),
         )
         table = open_table(name) if open_table is not None else OpenTable(lake, name)
-        _Ingest(table, context, workers, keep).run(found)
-    return tally.summary(len(found))
+        _Ingest(table, context, workers, keep, again).run(found)
+    summary = tally.summary(len(found))
+    if is_once:
+        check_unchanged(summary)
+    return summary
 
 
-def _find(lake: LakeCatalog, name: str, settings: Settings, tally: IngestTally, keep: Keep) -> list[Source]:
-    """The sources. That they cannot be found is told, where there is a table."""
+def _find(
+    lake: LakeCatalog, name: str, settings: Settings, tally: IngestTally, keep: Keep
+) -> tuple[list[Source], frozenset[str]]:
+    """The sources, and the uris of those to read once more. That they cannot be found is told, where there is a
+    table."""
     try:
-        return find_sources(settings.sources, settings.store_options, may_be_none=settings.may_be_none)
+        return find_wanted(settings)
     except UnderlayError as error:
         with suppress(UnderlayError):
             if exists(lake, name):
@@ -79,8 +88,29 @@ def _find(lake: LakeCatalog, name: str, settings: Settings, tally: IngestTally, 
         raise
 
 
+def find_wanted(settings: Settings) -> tuple[list[Source], frozenset[str]]:
+    """All sources that are asked for, ascending by uri, and the uris of those to read once more."""
+    options, may_be_none = settings.store_options, settings.may_be_none
+    found = {one.uri: one for one in find_sources(settings.sources, options, may_be_none=may_be_none)}
+    again = {one.uri: one for one in find_sources(settings.again, options)}
+    every = found | again
+    return [every[uri] for uri in sorted(every)], frozenset(again)
+
+
+def select(settings: Settings, head: Head, again: frozenset[str]) -> Selection:
+    """Which sources are to be read besides new ones, for this version's columns."""
+    return Selection(
+        policy=settings.changed,
+        retry_failed=settings.retry_failed,
+        again=again,
+        options=settings.fingerprint(head.root.definition.schema),
+    )
+
+
 class _Ingest:
-    def __init__(self, table: OpenTable, context: BatchContext, make_workers: MakeWorkers, keep: Keep) -> None:
+    def __init__(
+        self, table: OpenTable, context: BatchContext, make_workers: MakeWorkers, keep: Keep, again: frozenset[str]
+    ) -> None:
         self._table = table
         self._context = context
         self._settings = context.settings
@@ -89,6 +119,9 @@ class _Ingest:
         self._keep = keep
         self._workers: Workers | None = None
         self._run: Run | None = None
+        self._again = again
+        self._selection = Selection()
+        self._contents = Contents(options=context.settings.store_options)
 
     def run(self, found: Sequence[Source]) -> None:
         with ExitStack() as held:
@@ -100,8 +133,12 @@ class _Ingest:
             self._keep(self._table, self._tally.summary(len(found)), None)
 
     def _ingest_all(self, held: ExitStack, found: Sequence[Source]) -> None:
-        wanted, ledger = self._look(found)
+        head = self._table.head()
+        wanted, ledger = self._look(found, head)
         self._context.progress.found(ledger)
+        check_replaceable(head, [one.found.uri for one in ledger.wanted(self._selection) if one.rows_there])
+        if ledger.touched:
+            refresh(self._table, head, ledger.touched)
         claimed = found_in(ledger.claimed)
         while True:
             if wanted:
@@ -110,11 +147,13 @@ class _Ingest:
                 return
             wanted, claimed = self._wait(claimed)
 
-    def _look(self, found: Sequence[Source]) -> tuple[list[Source], Ledger]:
+    def _look(self, found: Sequence[Source], head: Head | None = None) -> tuple[list[Source], Ledger]:
         """Those of the sources that are to be read and free, and what is known of all."""
-        ledger = sort_out(self._table, self._table.head(), found)
+        newest = head or self._table.head()
+        ledger = sort_out(self._table, newest, found, self._contents)
         self._tally.see(ledger)
-        return found_in(ledger.wanted(self._settings.changed, retry_failed=self._settings.retry_failed)), ledger
+        self._selection = select(self._settings, newest, self._again)
+        return found_in(ledger.wanted(self._selection)), ledger
 
     def _wait(self, claimed: Sequence[Source]) -> tuple[list[Source], list[Source]]:
         """Until some of the sources are free, or none is another's any more; those that are free, and the others."""
@@ -149,8 +188,7 @@ class _Ingest:
         return claimed
 
     def _claim(self, run: Run, part: Sequence[Source]) -> Claims:
-        policy, retry_failed = self._settings.changed, self._settings.retry_failed
-        claims = claim(run, part, policy=policy, retry_failed=retry_failed, most=len(part))
+        claims = claim(run, part, self._selection, most=len(part), contents=self._contents)
         self._tally.see(claims.ledger)
         return claims
 

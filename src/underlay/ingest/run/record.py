@@ -77,7 +77,7 @@ def state_of(summary: Summary, error: BaseException | None) -> tuple[State, str 
     reason = show_failures(summary.failures) if summary.failures else None
     if error is not None:
         return "stopped", reason
-    if summary.failed:
+    if summary.failed or summary.changed:
         return "failed", reason
     return "done" if summary.ingested else "nothing", reason
 

@@ -31,11 +31,10 @@ class BatchResults:
         if not self.first_rejected:
             self.first_rejected = _describe(done)
 
-    def fail(self, reasons: Iterable[tuple[str, str]]) -> None:
-        """Sources that are not read again, and why."""
-        self.done.append(
-            WorkDone(staged=Staged(), outcomes=tuple(SourceOutcome(uri=uri, error=why) for uri, why in reasons))
-        )
+    def fail(self, reasons: Iterable[tuple[str, str]], options: str) -> None:
+        """Sources that are not read again, and why. `options` is the fingerprint of how they were read."""
+        outcomes = tuple(SourceOutcome(uri=uri, error=why, options=options) for uri, why in reasons)
+        self.done.append(WorkDone(staged=Staged(), outcomes=outcomes))
 
     def drop(self, uris: Collection[str] | None = None) -> list[WorkDone]:
         """Remove the works that have one of these sources, or all, and return them."""
@@ -58,7 +57,7 @@ class BatchResults:
 
     def unrecorded(self) -> tuple[set[str], pa.Table]:
         """The sources that were read and whose rejected rows are not recorded, and these rows."""
-        uris = {outcome.uri for done in self._unrecorded for outcome in done.outcomes if outcome.error is None}
+        uris = {one.uri for done in self._unrecorded for one in done.outcomes if one.has_recorded_rejects}
         tables = [unpack_rows(done.rejected) for done in self._unrecorded]
         return uris, pa.concat_tables([no_rejected_rows(), *(table for table in tables if table is not None)])
 

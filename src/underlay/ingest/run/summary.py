@@ -7,20 +7,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from underlay.errors import SourceChanged
 from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
 from underlay.ingest.exactly_once.ledger import Ledger, LedgerEntry
+from underlay.ingest.rows.reading import ChangedPolicy
 from underlay.ingest.source.source import Source
 from underlay.table.coordination.run_record import MOST_VERSIONS
 from underlay.table.versions.environment import Surroundings
 
 _MOST_FAILURES = 1000
-_FATES = {"known": "known", "changed": "skipped", "claimed": "claimed", "failed": "failed_before"}
+_FATES = {"known": "known", "changed": "changed", "claimed": "claimed", "failed": "failed_before"}
 """Which list of a ledger is which count of a summary. Sources in other lists are to be ingested."""
+CHANGED = "it changed since it was ingested; --changed skip keeps its old rows, --changed replace replaces them"
+_CHANGED_HINT = 'Use --changed skip (in Python changed="skip") to keep the old rows, --changed replace to replace them.'
+_SHOWN = 3
 _ADDED = (
     "ingested",
     "replaced",
     "known",
     "skipped",
+    "changed",
     "failed",
     "failed_before",
     "row_count",
@@ -64,6 +70,8 @@ class Summary:
     """In the table already, or ingested by another run meanwhile."""
     skipped: int = 0
     """Changed since they were ingested, and skipped by the policy."""
+    changed: int = 0
+    """Changed since they were ingested, which is an error by the policy; their old rows stay."""
     failed: int = 0
     """Could not be read by this run."""
     failed_before: int = 0
@@ -80,14 +88,30 @@ class Summary:
     is_created: bool = False
     """Whether the table was made by this ingest."""
     failures: tuple[SourceFailure, ...] = ()
-    """The sources of `failed` and `failed_before`, with reasons."""
+    """The sources of `failed`, `failed_before` and `changed`, with reasons."""
     claimed_uris: tuple[str, ...] = ()
+
+
+def check_unchanged(summary: Summary) -> None:
+    """Raise SourceChanged when sources changed since they were ingested, and that is an error."""
+    changed = [one.uri for one in summary.failures if one.reason == CHANGED]
+    if not changed:
+        return
+    named = ", ".join(changed[:_SHOWN])
+    more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+    counted = (
+        "a source changed since it was" if len(changed) == 1 else f"{len(changed)} sources changed since they were"
+    )
+    others = f" {summary.ingested} other sources were ingested." if summary.ingested > 1 else ""
+    others = " Another source was ingested." if summary.ingested == 1 else others
+    raise SourceChanged(f"{counted} ingested: {named}{more}", place=summary.table, hint=f"{_CHANGED_HINT}{others}")
 
 
 class IngestTally:
     """Counts what is committed, for the summary. The newest fate of a source counts."""
 
-    def __init__(self, table: str, asked: str, surroundings: Surroundings) -> None:
+    def __init__(self, table: str, asked: str, surroundings: Surroundings, changed: ChangedPolicy = "error") -> None:
+        self._changed = changed
         self._table = table
         self._asked = asked
         self._monotonic = surroundings.monotonic
@@ -111,7 +135,9 @@ class IngestTally:
         for kind, fate in _FATES.items():
             entries: Iterable[LedgerEntry] = getattr(ledger, kind)
             for entry in entries:
-                self._fates[entry.found.uri] = fate
+                self._fates[entry.found.uri] = "skipped" if (kind, self._changed) == ("changed", "skip") else fate
+                if kind == "changed":
+                    self._reasons[entry.found.uri] = CHANGED
                 if kind == "failed" and entry.record is not None:
                     self._reasons[entry.found.uri] = entry.record.error or "unknown reason"
 
@@ -124,14 +150,16 @@ class IngestTally:
     ) -> None:
         """What one version has: outcomes of sources, some of which had older rows."""
         read = []
+        rejected = 0
         for outcome in outcomes:
+            rejected += outcome.rejected_count if outcome.has_recorded_rejects else 0
             self._fates[outcome.uri] = "ingested" if outcome.error is None else "failed"
             if outcome.error is None:
                 read.append(outcome)
             else:
                 self._reasons[outcome.uri] = outcome.error
         self.row_count += sum(one.row_count for one in read)
-        self.rejected_count += sum(one.rejected_count for one in read)
+        self.rejected_count += rejected
         self._source_bytes += sum(found[one.uri].size_bytes for one in read)
         self._replaced += len({one.uri for one in read}.intersection(replaced))
         self._versions.append(version)
@@ -142,7 +170,7 @@ class IngestTally:
         failures = [
             SourceFailure(uri=uri, reason=self._reasons[uri])
             for uri, fate in sorted(self._fates.items())
-            if fate in ("failed", "failed_before")
+            if fate in ("failed", "failed_before", "changed")
         ]
         return Summary(
             table=self._table,
@@ -164,6 +192,7 @@ class IngestTally:
             ingested=counts["ingested"],
             known=counts["known"],
             skipped=counts["skipped"],
+            changed=counts["changed"],
             failed=counts["failed"],
             failed_before=counts["failed_before"],
             claimed=counts["claimed"],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import xxhash
 
-from underlay.errors import Busy, CommitUnknown, NotFound, Unavailable, UnderlayError
+from underlay.errors import Busy, CommitUnknown, InvalidRequest, NotFound, Unavailable, UnderlayError
 from underlay.ingest.run.record import Keep, asked_for, make_record, new_job, new_owner, put_record
 from underlay.ingest.run.summary import Summary, add
 from underlay.ingest.source.find import find_sources
@@ -28,6 +28,7 @@ RENEWED_SECONDS = 60.0
 """How often a record without news is put again."""
 _LIVES = 5
 """Renewals after which a watch counts as lost: the last one may be late by a long look."""
+_ONCE = "Ingest it once without watching, then watch."
 _PASSING = (Unavailable, Busy, CommitUnknown)
 
 Look = Callable[[Sequence[Source], Settings, Keep], Summary]
@@ -151,6 +152,8 @@ class Watch:
     """A watch over sources. Iterating it does the work, and gives what each look that met something did."""
 
     def __init__(self, table: OpenTable, settings: Settings, look: Look, pace: Pace) -> None:
+        if settings.again:
+            raise InvalidRequest("a watch reads no source again", found=", ".join(settings.again), hint=_ONCE)
         self._table = table
         self._settings = replace(settings, waits=False, may_be_none=True)
         self._look = look
@@ -204,7 +207,7 @@ class Watch:
         claimed = set(done.claimed_uris)
         self._ready.settle(one for one in taken if one.uri not in claimed)
         self._settings = replace(self._settings, retry_failed=False)
-        return done if is_first or done.ingested or done.failed or done.skipped else None
+        return done if is_first or done.ingested or done.failed or done.skipped or done.changed else None
 
     def _find(self) -> list[Source]:
         """The sources now. A missing folder is a mistake at first, and transient later."""

@@ -23,6 +23,7 @@ from underlay.ingest.source.source import LOCAL, Source, bucket_of, local_identi
 from underlay.store.open import Option
 from underlay.store.store import Store, StoredObject
 
+STDIN = "-"
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
 _SAME_SCHEME = {"s3a": "s3"}
@@ -69,6 +70,11 @@ def _scheme(pattern: str) -> str | None:
 def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders: bool) -> Iterator[Source]:
     if not pattern:
         raise InvalidRequest("a source cannot be an empty path")
+    if pattern == STDIN:
+        raise InvalidRequest(
+            "stdin has no name and no content that could be known again, so it cannot be ingested exactly once",
+            hint='Append it: "… | underlay append DATASET.TABLE -" (with --token, once). A file of this name is ./-.',
+        )
     if pattern.endswith("/") and _MAGIC.search(pattern):
         pattern += "**"
     scheme, separator, rest = pattern.partition("://")

@@ -8,7 +8,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from underlay.errors import InvalidRequest, Replaced, from_os_error
+import xxhash
+
+from underlay.errors import InvalidRequest, NotFound, Replaced, from_os_error
 from underlay.ingest.source.source import Source, local_identity, local_path, store_of
 from underlay.runtime.posix import need_posix
 from underlay.store.open import Option
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 LOCAL_BYTES = 1 << 20
 REMOTE_BYTES = 8 << 20
 """What is read at once: a request of a remote store."""
+_HASH = "xxh3"
 
 
 def open_pinned(found: Source, options: Mapping[str, Option] | None = None) -> io.BufferedReader:
@@ -36,12 +39,40 @@ def open_pinned(found: Source, options: Mapping[str, Option] | None = None) -> i
     return io.BufferedReader(_RemoteObject(found, store, key), REMOTE_BYTES)
 
 
+def content_of(file: io.BufferedReader) -> str | None:
+    """Size and hash of the bytes that `open_pinned` opened, which were read meanwhile. Of a local file the bytes that
+    were not read are read now; of a remote object that was not read to its end this is None."""
+    raw = file.raw
+    return raw.content() if isinstance(raw, _Pinned) else None
+
+
+def hash_content(found: Source, options: Mapping[str, Option] | None = None) -> str | None:
+    """The same of a source that is read for this only; None when it is gone or changes meanwhile."""
+    try:
+        with open_pinned(found, options) as file:
+            while file.read(LOCAL_BYTES):
+                pass
+            return content_of(file)
+    except (NotFound, Replaced):
+        return None
+
+
+def may_be_content(content: str | None, found: Source) -> bool:
+    """Whether a source has the size of such a content; one that is not known is never the same."""
+    return content is not None and content.startswith(f"{_HASH}:{found.size_bytes:x}-")
+
+
 class _Pinned(io.RawIOBase):
-    """A place in an object of known size."""
+    """A place in an object of known size. What is read is hashed, as far as it follows on what was hashed before."""
+
+    may_read_again = False
+    """Whether bytes cost little to read, so that all may be read for their hash."""
 
     def __init__(self, found: Source) -> None:
         self._found = found
         self._at = 0
+        self._hash = xxhash.xxh3_128()
+        self._hashed_bytes = 0
 
     @property
     def name(self) -> str:
@@ -71,8 +102,22 @@ class _Pinned(io.RawIOBase):
         if wanted.size_bytes <= 0:
             return 0
         count = self._fill(view[: wanted.size_bytes], wanted)
+        if self._at <= self._hashed_bytes < self._at + count:
+            self._hash.update(view[self._hashed_bytes - self._at : count])
+            self._hashed_bytes = self._at + count
         self._at += count
         return count
+
+    def content(self) -> str | None:
+        """Size and hash of all bytes, see `content_of`."""
+        if self._hashed_bytes < self._found.size_bytes and self.may_read_again:
+            self.seek(self._hashed_bytes)
+            buffer = bytearray(LOCAL_BYTES)
+            while self.readinto(buffer):
+                pass
+        if self._hashed_bytes < self._found.size_bytes:
+            return None
+        return f"{_HASH}:{self._found.size_bytes:x}-{self._hash.hexdigest()}"
 
     @abstractmethod
     def _fill(self, view: memoryview, wanted: ByteRange) -> int:
@@ -89,6 +134,8 @@ class _Pinned(io.RawIOBase):
 
 
 class _LocalFile(_Pinned):
+    may_read_again = True
+
     def __init__(self, found: Source, path: str) -> None:
         super().__init__(found)
         need_posix("sources on a local disk")

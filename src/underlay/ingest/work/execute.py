@@ -8,7 +8,7 @@ one that is too large for that is written to files of its own, which are deleted
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -23,7 +23,7 @@ from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
 from underlay.ingest.exactly_once.rejected_table import rejected_rows
-from underlay.ingest.rows.reading import NewColumnsPolicy, RowRules
+from underlay.ingest.rows.reading import NewColumnsPolicy, Rejected, RowRules
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.new_columns import find_new_columns
 from underlay.ingest.work.read_source import SourceRows
@@ -73,6 +73,7 @@ class _Worker:
             dialect=work.dialect,
             new_columns=work.new_columns,
             source_column=work.source_column,
+            record_bytes=work.record_bytes,
         )
         self._outcomes: list[SourceOutcome] = []
         self._rejected: list[pa.Table] = []
@@ -120,7 +121,18 @@ class _Worker:
 
     def _keep(self, found: Source, source: SourceRows) -> None:
         count = len(source.rejected)
-        self._outcomes.append(SourceOutcome(uri=found.uri, row_count=source.row_count, rejected_count=count))
+        is_rejected = bool(count and not source.row_count)
+        self._outcomes.append(
+            SourceOutcome(
+                uri=found.uri,
+                row_count=source.row_count,
+                rejected_count=count,
+                error=_all_rejected(source.rejected) if is_rejected else None,
+                is_rejected=is_rejected,
+                content=source.content,
+                options=self._work.fingerprint,
+            )
+        )
         if count:
             at = _EPOCH + timedelta(microseconds=self._work.at_us)
             self._rejected.append(rejected_rows(found, source.rejected, self._work.run, at))
@@ -130,12 +142,16 @@ class _Worker:
             try:
                 columns = find_new_columns(found, self._work, self._reading)
             except FAULTS as other:
-                return SourceOutcome(uri=found.uri, error=reason_of(other, found.uri, self._work.new_columns))
+                reason = reason_of(other, found.uri, self._work.new_columns)
+                return SourceOutcome(uri=found.uri, error=reason, options=self._work.fingerprint)
             if len(columns):  # none: it is inside a map of JSON, which does not tell keys from fields
                 return SourceOutcome(uri=found.uri, new_columns=columns.serialize().to_pybytes())
         count = len(source.rejected) if source.has_too_many_rejected else 0
         return SourceOutcome(
-            uri=found.uri, error=reason_of(error, found.uri, self._work.new_columns), rejected_count=count
+            uri=found.uri,
+            error=reason_of(error, found.uri, self._work.new_columns),
+            rejected_count=count,
+            options=self._work.fingerprint,
         )
 
     def _write(self, rows: Iterable[pa.Table]) -> None:
@@ -172,6 +188,14 @@ def gather(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
             held, size = [], 0
     if held:
         yield pa.concat_tables(held)
+
+
+def _all_rejected(rejected: Sequence[Rejected]) -> str:
+    """Why a source without a single row that fits failed."""
+    first = rejected[0]
+    counted = "its only row was" if len(rejected) == 1 else f"all of its {len(rejected):,} rows were"
+    text = f"{counted} rejected; line {first.line}: {first.reason}. Check the format, the delimiter, the header and the"
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], f"{text} columns; other options retry the source.")
 
 
 def reason_of(error: UnderlayError, uri: str, new_columns: NewColumnsPolicy) -> str:

@@ -17,14 +17,17 @@ import pyarrow.csv
 from underlay.errors import SchemaMismatch, SourceUnreadable, from_os_error
 from underlay.ingest.csv.blocks import Blocks
 from underlay.ingest.csv.header import read_header
-from underlay.ingest.csv.records import LINES, find_records, last_end
-from underlay.ingest.json.read import check_lines
+from underlay.ingest.csv.records import Marks, find_records, last_end
+from underlay.ingest.csv.salvage import bytes_of
+from underlay.ingest.json.records import json_batches
 from underlay.ingest.rows.columnar import arrow_schema, open_parquet
 from underlay.ingest.rows.misfits import find_bad
 from underlay.ingest.rows.reading import RECORD_BYTES, Dialect
 from underlay.ingest.rows.schema_drift import drift, with_table_names
+from underlay.ingest.rows.written import reader_type, written_converter
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat
+from underlay.ingest.source.utf8_text import Utf8Text
 from underlay.schema.arrow_aliases import AnyArray, AnyField, AnyType
 from underlay.schema.convert.arrow import from_arrow, scalar_of, to_arrow_type
 
@@ -121,19 +124,33 @@ def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialec
 
 
 def _guess_csv(plain: Plain, kind: FileFormat, dialect: Dialect) -> pa.Schema:
-    if not dialect.has_header:
+    if not (dialect.is_headed or dialect.columns):
         raise SchemaMismatch(
             "the columns of a CSV file without a header cannot be inferred",
             place=plain.name,
-            hint="Give them with --schema, or create the table first.",
+            hint="Name them with --columns a,b,c, give them with --schema, or create the table first.",
         )
-    blocks = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES)
-    marks, names = read_header(blocks, dialect, kind, plain.name, RECORD_BYTES)
+    blocks = Blocks(Utf8Text(plain, dialect.encoding), block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES)
+    header = read_header(blocks, dialect, kind, plain.name, RECORD_BYTES)
+    marks, names = header.marks, list(header.names)
     held = blocks.more()
     data = held[: last_end(held, marks) or len(held)]
-    if not len(find_records(data, marks).begins):
+    records = find_records(data, marks)
+    if not len(records.begins):
         return pa.schema([(name, pa.null()) for name in names])
-    found = pyarrow.csv.read_csv(
+    data = data if dialect.comment is None else bytes_of(data, records)
+    found = _read_sample(data, names, marks, dialect)
+    columns = found.schema
+    if dialect.has_own_forms:
+        texts = _read_sample(data, names, marks, dialect, {name: pa.string() for name in names})
+        columns = pa.schema([(field.name, _own_type(texts, field, dialect)) for field in columns])
+    return pa.schema([field.with_type(_plain(field.type)) for field in columns])
+
+
+def _read_sample(
+    data: bytes, names: list[str], marks: Marks, dialect: Dialect, types: dict[str, pa.DataType] | None = None
+) -> pa.Table:
+    return pyarrow.csv.read_csv(
         BytesIO(data),
         read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=names, block_size=len(data)),
         parse_options=pyarrow.csv.ParseOptions(
@@ -143,19 +160,40 @@ def _guess_csv(plain: Plain, kind: FileFormat, dialect: Dialect) -> pa.Schema:
             invalid_row_handler=lambda _: "skip",
         ),
         convert_options=pyarrow.csv.ConvertOptions(
-            null_values=["", *dialect.nulls], strings_can_be_null=True, quoted_strings_can_be_null=False
+            column_types=types,
+            check_utf8=types is None,
+            null_values=["", *dialect.nulls],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
         ),
-    ).schema
-    return pa.schema([field.with_type(_plain(field.type)) for field in found])
+    )
+
+
+def _own_type(texts: pa.Table, field: AnyField, dialect: Dialect) -> AnyType:
+    """The type of a column by how the dialect writes it, where it writes that type in its own way."""
+    column: AnyArray = texts.column(field.name)
+    if pa.types.is_null(field.type):
+        return field.type
+    types = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+    own = [one for one in types if reader_type(one, dialect) != one]
+    for type_ in own:
+        convert = written_converter(type_, dialect)
+        if not len(find_bad(1, lambda _, convert=convert: convert(column))):
+            return type_
+    is_wrong = reader_type(field.type, dialect) != field.type  # it only looks like one
+    return pa.string() if is_wrong else field.type
 
 
 def _guess_json(plain: Plain) -> pa.Schema:
-    held = Blocks(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES).begin()
-    check_lines(held, plain.name)
-    lines = held[: last_end(held, LINES) or len(held)].split(b"\n")
-    objects = [found for line in lines if isinstance(found := decode_line(line), dict)]
+    objects: list[dict[str, object]] = []
+    first = b""
+    for batch in json_batches(plain, block_bytes=SAMPLE_BYTES, record_bytes=RECORD_BYTES):
+        objects += [found for text in batch.texts if isinstance(found := decode_line(text), dict)]
+        first = first or next(iter(batch.texts), b"")
+        if objects or plain.offset > RECORD_BYTES:
+            break
     if not objects:
-        raise SourceUnreadable("there is no JSON object to infer columns from", place=plain.name, found=held[:40])
+        raise SourceUnreadable("there is no JSON object to infer columns from", place=plain.name, found=first[:40])
     names = list(dict.fromkeys(name for found in objects for name in found))
     return pa.schema([(name, written_type([found.get(name) for found in objects])) for name in names])
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from underlay.errors import InvalidRequest, SchemaMismatch, SourceUnreadable, Unsupported
-from underlay.ingest.csv.blocks import Blocks
-from underlay.ingest.csv.records import LINES
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
+from underlay.ingest.json.records import json_batches
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import with_table_names
 from underlay.ingest.source.decompressed import Plain
@@ -94,10 +93,8 @@ def _only_new(value: object, known: Type) -> object:
 
 
 def _objects(plain: Plain, reading: RowRules) -> Iterator[list[dict[str, object]]]:
-    blocks = Blocks(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes)
-    blocks.begin()
-    for block in blocks.cut(LINES):
-        decoded = (decode_line(line) for line in block.data.split(b"\n"))
+    for batch in json_batches(plain, block_bytes=reading.block_bytes, record_bytes=reading.record_bytes):
+        decoded = map(decode_line, batch.texts)
         yield [found for found in decoded if isinstance(found, dict)]
 
 

@@ -14,7 +14,7 @@ from underlay.ingest.rows.columnar import read_arrow, read_parquet
 from underlay.ingest.rows.reading import Rejected, RowRules, TakenRows
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat, kind_of
-from underlay.ingest.source.pinned import open_pinned
+from underlay.ingest.source.pinned import content_of, open_pinned
 from underlay.ingest.source.source import Source
 from underlay.ingest.work.work_unit import WorkUnit
 
@@ -51,6 +51,8 @@ class SourceRows:
         self.row_count = 0
         self.rejected: list[Rejected] = []
         self.has_too_many_rejected = False
+        self.content: str | None = None
+        """Size and hash of the bytes, once all are read."""
         self._found = found
         self._work = work
         self._reading = reading
@@ -68,9 +70,10 @@ class SourceRows:
                     self._keep(taken)
                     yield taken.rows
             except SourceEmpty:
-                return
+                pass
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError) as error:
                 raise SourceUnreadable("cannot be read", place=uri, found=str(error).strip()) from error
+            self.content = content_of(file)
 
     def tell_rest(self) -> None:
         """Say of all bytes that were not read that they are done with."""

@@ -7,11 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypedDict, Unpack, get_args
 
+import msgspec
+import xxhash
+
 from underlay.change.define.define import SchemaLike
 from underlay.change.register.find_files import path_text
 from underlay.errors import InvalidRequest
-from underlay.ingest.rows.reading import ChangedPolicy, Dialect, NewColumnsPolicy
+from underlay.ingest.rows.reading import RECORD_BYTES, ChangedPolicy, Dialect, NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
+from underlay.schema.record import SchemaRecord
 from underlay.store.open import Option
 
 Sources = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -68,22 +72,33 @@ class Settings:
     max_rejected: Threshold | None = None
     """More rejected rows fail the run."""
     retry_failed: bool = False
+    again: tuple[str, ...] = ()
+    """Paths, patterns and URLs of sources that are read once more, whatever the table knows of them."""
     waits: bool = True
     """Whether to wait for sources that another live run has claimed."""
     may_be_none: bool = False
     """Whether a pattern may match nothing."""
+    record_bytes: int = RECORD_BYTES
+    """A longer record of CSV or JSON is rejected."""
     batch_sources: int = 1000
     batch_bytes: int = 4 << 30
     """What one claim and one commit take at most; a source is never split."""
     ttl_seconds: float = TTL_SECONDS
 
     def __post_init__(self) -> None:
-        if isinstance(self.sources, str) or not self.sources:
+        if isinstance(self.sources, str) or not (self.sources or self.again):
             raise InvalidRequest("name at least one source", found=repr(self.sources))
         _check_policy("changed", self.changed, get_args(ChangedPolicy))
         _check_policy("new_columns", self.new_columns, get_args(NewColumnsPolicy))
         if self.batch_sources < 1 or self.batch_bytes < 1:
             raise InvalidRequest("a batch takes at least one source and one byte")
+        if self.record_bytes < 1:
+            raise InvalidRequest("a record has at least one byte", found=self.record_bytes)
+
+    def fingerprint(self, schema: SchemaRecord) -> str:
+        """Tells whether a source would be read in another way: with other options, or for other columns."""
+        facts = (self.kind, self.dialect, self.new_columns, self.record_bytes, schema)
+        return xxhash.xxh3_64_hexdigest(msgspec.json.encode(facts))
 
 
 class Options(TypedDict, total=False):
@@ -101,8 +116,10 @@ class Options(TypedDict, total=False):
     max_rejected: int | str | Threshold | None
     """Such as 1000 or `5%`."""
     retry_failed: bool
+    again: Sources
     waits: bool
     may_be_none: bool
+    record_bytes: int
     batch_sources: int
     batch_bytes: int
     ttl_seconds: float
@@ -117,10 +134,16 @@ def make_settings(sources: Sources | Settings, **options: Unpack[Options]) -> Se
         made["dialect"] = _dialect(made["dialect"])
     if made.get("max_rejected") is not None and not isinstance(made["max_rejected"], Threshold):
         made["max_rejected"] = Threshold.parse(str(made["max_rejected"]))
+    if "again" in made:
+        made["again"] = _paths(made["again"])
     if isinstance(sources, Settings):
         return replace(sources, **made)
-    named = [sources] if isinstance(sources, str | os.PathLike) or not isinstance(sources, Iterable) else [*sources]
-    return Settings(sources=tuple(map(path_text, named)), **made)
+    return Settings(sources=_paths(sources), **made)
+
+
+def _paths(sources: Sources) -> tuple[str, ...]:
+    is_one = isinstance(sources, str | os.PathLike) or not isinstance(sources, Iterable)
+    return tuple(map(path_text, [sources] if is_one else [*sources]))
 
 
 def _kind(kind: str | FileFormat | None) -> FileFormat | None:
@@ -138,8 +161,9 @@ def _dialect(given: object) -> Dialect:
         expected = f"a Dialect, or a mapping with some of {', '.join(known)}"
         raise InvalidRequest("not a dialect of CSV", found=repr(given), expected=expected)
     words = dict(given)
-    if "nulls" in words:
-        words["nulls"] = (words["nulls"],) if isinstance(words["nulls"], str) else tuple(words["nulls"])
+    for name in ("nulls", "columns"):
+        if name in words:
+            words[name] = (words[name],) if isinstance(words[name], str) else tuple(words[name])
     return Dialect(**words)
 
 

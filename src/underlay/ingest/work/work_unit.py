@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from underlay.change.rows.staged import Staged, Staging
 from underlay.ingest.exactly_once.commit_claimed import SourceOutcome
-from underlay.ingest.rows.reading import Dialect, NewColumnsPolicy
+from underlay.ingest.rows.reading import RECORD_BYTES, Dialect, NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.source.source import Source
 from underlay.store.open import Option
@@ -29,6 +29,9 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect = msgspec.field(default_factory=Dialect)
     new_columns: NewColumnsPolicy = "error"
     source_column: str | None = None
+    record_bytes: int = RECORD_BYTES
+    fingerprint: str | None = None
+    """Of the options, for the records of sources that fail."""
     store_options: dict[str, Option] = {}
     """Of the sources' stores, credentials included."""
 

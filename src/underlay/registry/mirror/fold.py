@@ -18,6 +18,8 @@ from underlay.registry.database.schema import NONE
 Row = dict[str, object]
 """A row of a table, by the names of its columns."""
 _COUNTS = msgspec.json.Encoder(order="sorted")
+_SOURCE_FIELDS = ("uri", "identity", "version", "status", "owner", "row_count", "error")
+"""What the registry holds of a source's record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +192,11 @@ class _Folding:
 
     def _source_rows(self, records: Iterable[SourceRecord]) -> dict[str, Row]:
         return {
-            key_text(record.uri): {"revision": self._revision, **msgspec.structs.asdict(record)} for record in records
+            key_text(record.uri): {
+                "revision": self._revision,
+                **{name: getattr(record, name) for name in _SOURCE_FIELDS},
+            }
+            for record in records
         }
 
     @cached_property
