@@ -95,6 +95,7 @@ _VERBS = (
     ingest.ingest,
     rows.append,
     rows.register,
+    rows.unregister,
     lake.tables,
     table.show,
     rows.scan,
