@@ -249,11 +249,21 @@ def test_a_registered_file_that_was_replaced_is_found():
     world = World(memory())
     build_tiny(world)
     (key,) = world.keys("in/")
-    world.store.put(key, bytes(world.store.get(key)[0]))
+    whole = bytes(world.store.get(key)[0])
+    world.store.put(key, whole[:-12] + bytes([whole[-12] ^ 1]) + whole[-11:])
     report = run(world.store, SALES)
     finding = found_at(report, key)
     assert (finding.kind, finding.severity) == (FindingKind.INCONSISTENT, Severity.LOST)
     assert active(report).newest_intact == 2
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_registered_file_that_was_put_again_with_the_same_bytes_is_sound(deep: bool):
+    world = World(memory())
+    build_tiny(world)
+    (key,) = world.keys("in/")
+    world.store.put(key, bytes(world.store.get(key)[0]))
+    assert not run(world.store, SALES, deep=deep).findings
 
 
 def test_a_table_that_is_not_there_is_refused(small: Store):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from underlay.index.keys import plain_location
 from underlay.plan import answers, explain
 from underlay.plan.assign import assign
 from underlay.plan.chunks import all_ranges, block_identities
@@ -60,7 +61,10 @@ class Plan:
 
     def ranges(self) -> dict[str, list[tuple[int, int]]]:
         """The bytes that a scan fetches: for each file, by its location, begins and ends, neighbours joined."""
-        return {file.location: [(one.begin, one.end) for one in ranges] for file, ranges in all_ranges(self.choices)}
+        return {
+            plain_location(file.location): [(one.begin, one.end) for one in ranges]
+            for file, ranges in all_ranges(self.choices)
+        }
 
     def assign(self, workers: Mapping[str, float]) -> dict[str, tuple[str, str | None]]:
         """A first and a second worker for each block, by weight. Workers that come or go move as few blocks as

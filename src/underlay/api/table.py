@@ -18,6 +18,7 @@ from underlay.api.plan import Plan
 from underlay.api.scan import Scan
 from underlay.change.define.evolve import set_comment
 from underlay.change.register import register as registering
+from underlay.change.register import unregister as unregistering
 from underlay.change.rows import append as appending
 from underlay.errors import BadPredicate, InvalidRequest, VersionNotFound
 from underlay.index.catalog import find_table
@@ -97,15 +98,31 @@ class Table:
         self,
         *files: str | PathLike[str],
         ignore_surplus: bool = False,
+        hive: bool = True,
+        skip_known: bool = False,
+        refresh: bool = False,
         progress: registering.Progress | None = None,
     ) -> registering.Registered:
         """Make Parquet files part of the table where they are: paths, URLs, patterns such as `data/*.parquet`.
 
-        They must never change. `ignore_surplus` allows columns that the table does not have.
+        They must never change. `ignore_surplus` allows columns that the table does not have, `hive` takes values from
+        folders such as `year=2024`. Files that are part of the table are refused, unless `skip_known` leaves them alone
+        or `refresh` replaces those whose bytes changed.
         """
         return registering.register(
-            self.writable(), files, self._context.stores, ignore_surplus=ignore_surplus, progress=progress
+            self.writable(),
+            files,
+            self._context.stores,
+            ignore_surplus=ignore_surplus,
+            hive=hive,
+            skip_known=skip_known,
+            refresh=refresh,
+            progress=progress,
         )
+
+    def unregister(self, *files: str | PathLike[str]) -> unregistering.Unregistered:
+        """Remove registered files from the table: paths, URLs, folders, patterns. The files themselves stay."""
+        return unregistering.unregister(self.writable(), files, self._context.stores)
 
     def scan(self, columns: Sequence[str] | None = None, where: Where = None) -> Scan:
         """Rows that match, with these columns."""

@@ -15,6 +15,7 @@ from deflate import crc32
 
 from underlay.cache.disk import DiskCache, Fetch
 from underlay.cache.memory import Key, MemoryCache
+from underlay.cache.same_file import KnownFile, read_same
 from underlay.errors import ChecksumMismatch, UnderlayError
 from underlay.index.root import Root, SegmentRef, decode_root
 from underlay.index.segment.directory import decode_directory
@@ -152,13 +153,19 @@ class DecodedCache:
     def footer(
         self, store: Store, key: str, *, file_bytes: int, footer_bytes: int, footer_crc: int, etag: str | None = None
     ) -> Footer:
-        """The Parquet footer of a file of `file_bytes`. One request; with `etag`, of that state of the file only.
-        Raises NotFound, Replaced, or Damaged when the footer is another one."""
+        """The Parquet footer of a file of `file_bytes`. One request; with `etag` it must be the same file
+        (`same_file`). Raises NotFound, Replaced, or Damaged when the footer is another one."""
         wanted = ByteRange(file_bytes - TAIL_BYTES - footer_bytes, file_bytes - TAIL_BYTES)
         version = f"{footer_crc:08x}-{file_bytes}-{etag or ''}"
 
         def load() -> _Decoded[Footer]:
-            data = self._checked(store, key, wanted, footer_crc, version, if_match=etag)
+            known = KnownFile(file_bytes, etag, footer_bytes, footer_crc)
+            data = read_same(
+                store,
+                key,
+                known,
+                lambda found: self._checked(store, key, wanted, footer_crc, version, if_match=found),
+            )
             return _Decoded(Footer.parse(bytes(data)), footer_bytes)
 
         return self._get(("footer", store.url, key, version, footer_bytes), load, store.place_of(key))

@@ -80,6 +80,7 @@ _VERBS = (
     ingest.ingest,
     rows.append,
     rows.register,
+    rows.unregister,
     lake.tables,
     table.show,
     rows.scan,

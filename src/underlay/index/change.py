@@ -39,6 +39,8 @@ class Change:
     sources: tuple[SourceRecord, ...] = ()
     """Their `version` is set when they are committed."""
     layouts: tuple[FileLayout, ...] = ()
+    has_constants: bool = False
+    """Whether a new file has constants: a reader that does not know them must not read the version."""
     fences: Mapping[str, int] = field(default_factory=dict)
     restored: Root | None = None
     """The version to have again; goes with nothing else."""

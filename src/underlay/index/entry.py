@@ -11,6 +11,9 @@ from enum import IntFlag
 
 import msgspec
 
+NO_COLUMN = -1
+"""The position of a constant among the leaves of its file: there is none."""
+
 
 class Flag(IntFlag):
     """What is known of one chunk."""
@@ -54,6 +57,18 @@ class ColumnEntry(msgspec.Struct, frozen=True, array_like=True):
     """int64; values, nulls included."""
 
 
+class FileConstant(msgspec.Struct, frozen=True, array_like=True):
+    """A top-level column that a file does not have and whose rows all have one value, as Hive writes it into paths.
+
+    `field` is its field id, `type` the column's type when the file was registered. See `index.constants`.
+    """
+
+    field: int
+    type: str
+    value: str | None
+    """As a default is stored; None for null."""
+
+
 class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     """A file and its blocks.
 
@@ -82,6 +97,8 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     """Size of the sidecar; 0 when none was written."""
     sidecar_crc: int = 0
     """What tells the sidecar from others of its size, see `pm.format.checksum.identity`."""
+    constants: tuple[FileConstant, ...] = ()
+    """Each has a `ColumnEntry` too, with `NO_COLUMN` as its column, whose statistics are those of its value."""
 
 
 class FileLayout(msgspec.Struct, frozen=True, kw_only=True):

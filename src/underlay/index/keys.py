@@ -13,12 +13,17 @@ _catalog/00000000000000000003.json
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 CATALOG = "_catalog"
 CATALOG_HINT = f"{CATALOG}/hint"
 _SUFFIX = ".parquet"
 _IN_LAKE = "./"
+_ROOT = re.compile(r"\./|[^/]+://[^/]*/")
+_AGAIN = re.compile(r"(\./|[^/]+://[^/]*/)/[0-9]+/")
+COMES_AGAIN = _AGAIN.pattern
+"""What the location of a registered file begins with that was removed and came back."""
 
 
 def catalog_key(number: int) -> str:
@@ -111,7 +116,8 @@ class RevisionKeys:
         """The key of a file in the lake's own store, None when it lies elsewhere (its location is then a URL)."""
         if "/" not in location:
             return f"{self.folder}/{location}"
-        return location.removeprefix(_IN_LAKE) if location.startswith(_IN_LAKE) else None
+        plain = plain_location(location)
+        return plain.removeprefix(_IN_LAKE) if plain.startswith(_IN_LAKE) else None
 
     def sidecar(self, location: str) -> str:
         """The sidecar of one of our own files."""
@@ -121,6 +127,25 @@ class RevisionKeys:
 def in_lake(key: str) -> str:
     """The location of a registered file in the lake's own store."""
     return f"{_IN_LAKE}{key}"
+
+
+def again(location: str, version: int) -> str:
+    """The location of a registered file that comes back in this version: the same place by another name.
+
+    A version may still have to tell it from what was removed under its own name. No key has an empty segment, so no
+    other location has two slashes there.
+    """
+    plain = plain_location(location)
+    root = _ROOT.match(plain)
+    if root is None:
+        raise ValueError(f"not the location of a registered file: {location}")
+    return f"{root[0]}/{version}/{plain[root.end() :]}"
+
+
+def plain_location(location: str) -> str:
+    """The location of a registered file as it is when it comes for the first time."""
+    found = _AGAIN.match(location) if "//" in location else None
+    return location if found is None else f"{found[1]}{location[found.end() :]}"
 
 
 def is_own(location: str) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from underlay.errors import Malformed, Unsupported
 from underlay.index.entry import FileEntry
 from underlay.index.operation import Operation
-from underlay.index.root import FORMAT, Root, SourceRecord, Terminal, decode_root
+from underlay.index.root import FORMATS, WITH_CONSTANTS, Root, SourceRecord, Terminal, decode_root
 from underlay.index.sealed_json import unseal
 
 T = TypeVar("T")
@@ -203,10 +203,12 @@ def _decode(json: bytes) -> _Stored:
         version = found.format
     except (msgspec.MsgspecError, UnicodeDecodeError):
         found, version = None, _FORMAT_DECODER.decode(json).format
-        if version == FORMAT:
+        if version in FORMATS:
             raise
-    if found is None or version != FORMAT:
-        raise Unsupported("the root has another format", expected=FORMAT, found=version, hint="Update Underlay.")
+    if found is None or version not in FORMATS:
+        raise Unsupported(
+            "the root has another format", expected=WITH_CONSTANTS, found=version, hint="Update Underlay."
+        )
     return found
 
 

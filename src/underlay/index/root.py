@@ -16,6 +16,10 @@ from underlay.index.sealed_json import seal, unseal
 from underlay.schema.record import SchemaRecord
 
 FORMAT = 1
+WITH_CONSTANTS = 2
+"""The format of roots of a table that has had files with constants: a reader that does not know them would leave them
+out. Such a root is in all else as those of format 1 are."""
+FORMATS = (FORMAT, WITH_CONSTANTS)
 
 
 class PartitionFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -175,6 +179,9 @@ class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sources: Sources = Sources()
     fences: dict[str, int] = {}
     terminal: Terminal | None = None
+    may_return: bool = False
+    """Whether registered files were removed before: one that is registered from now on may be one of them, and gets a
+    location of its own (`keys.again`), so that a location means the same bytes in all versions."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -197,10 +204,10 @@ def decode_root(data: bytes | memoryview) -> Root:
         root = _DECODER.decode(json)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         found = _format_of(json)
-        if found is None or found == FORMAT:
+        if found is None or found in FORMATS:
             raise Malformed(f"not a root: {error}") from error
         raise _other_format(found) from error
-    if root.format != FORMAT:
+    if root.format not in FORMATS:
         raise _other_format(root.format)
     return root
 
@@ -214,4 +221,4 @@ def _format_of(json: bytes) -> int | None:
 
 
 def _other_format(found: int) -> Unsupported:
-    return Unsupported("the root has another format", expected=FORMAT, found=found, hint="Update Underlay.")
+    return Unsupported("the root has another format", expected=WITH_CONSTANTS, found=found, hint="Update Underlay.")

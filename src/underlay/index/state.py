@@ -15,8 +15,9 @@ from underlay.errors import InvalidRequest, Malformed
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Attachments, Change, Flush, Merge
 from underlay.index.entry import FileEntry, FileLayout
+from underlay.index.keys import is_own
 from underlay.index.operation import Operation
-from underlay.index.root import FORMAT, Definition, Delta, Root, Sources
+from underlay.index.root import FORMAT, WITH_CONSTANTS, Definition, Delta, Root, Sources
 from underlay.schema.record import SchemaRecord
 
 
@@ -72,6 +73,7 @@ def advance(
     definition = change.definition or state.definition
     return replace(
         state,
+        format=WITH_CONSTANTS if change.has_constants else parent.format,
         version=parent.version + 1,
         commit_id=commit_id,
         parent_id=parent.commit_id,
@@ -133,6 +135,7 @@ def _restore(head: Root, restored: Root) -> Root:
     return replace(
         head,
         definition=definition,
+        may_return=True,
         layouts=_with_layouts(restored, head.layouts),
         segments=restored.segments,
         tail=restored.tail,
@@ -157,6 +160,7 @@ def _remove(root: Root, change: Change) -> Root:
     in_segments = [name for name in change.removed if name not in tail]
     return replace(
         root,
+        may_return=root.may_return or not all(map(is_own, gone)),
         tail=tuple(file for file in root.tail if file.location not in gone),
         removed=(*root.removed, *in_segments),
         deletes={name: bits for name, bits in root.deletes.items() if name not in gone},

@@ -22,8 +22,8 @@ class ChunkTable:
     """Chunks of some blocks (rows) and leaves (columns).
 
     `columns` holds each leaf's position in the schema of each row's file, -1 where it has none; `value_counts` is -1
-    where values are rows. `is_fetched` is false for absent chunks, and for those of top-level columns that are known
-    to be all null: in a struct only the chunk itself tells a null struct from a null field.
+    where values are rows. `is_fetched` is false for absent chunks, for constants, and for those of top-level
+    columns that are known to be all null: in a struct only the chunk itself tells a null struct from a null field.
     """
 
     begins: Numbers
@@ -70,7 +70,7 @@ def chunk_table(segment: Segment, schema: TableSchema, blocks: Numbers, leaves: 
         leaf = schema.leaf_by_id[field]
         may_be_null[at] = len(leaf.path) == 1 and not leaf.is_repeated
     is_null = may_be_null & _is_all_null(found.flags, found.null_counts, segment.block_rows[blocks][:, None])
-    np.copyto(found.is_fetched, ~(has_flag(found.flags, Flag.IS_ABSENT) | is_null))
+    np.copyto(found.is_fetched, ~(has_flag(found.flags, Flag.IS_ABSENT) | is_null) & (found.columns >= 0))
     return found
 
 

@@ -55,6 +55,8 @@ class PlannedFile:
     """Deleted row positions in the file, serialised."""
     sidecar_bytes: int
     sidecar_crc: int
+    constants: bytes | None
+    """What the file's constants are, packed."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,6 +157,7 @@ def _planned_file(choice: PartChoice, part: int, row: int, which: slice) -> Plan
         deletes=choice.part.deletes_of(row),
         sidecar_bytes=int(files.sidecar_bytes[row]),
         sidecar_crc=int(files.sidecar_crcs[row]),
+        constants=files.constants[row].as_py(),
     )
 
 

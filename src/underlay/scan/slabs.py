@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.cache.objects import DecodedCache
+from underlay.cache.same_file import KnownFile
 from underlay.index.deletion_vectors import keep_mask
 from underlay.parquet.footer.minimal import Chunk
 from underlay.plan.chunks import chunk_places
@@ -43,11 +44,14 @@ class Slab(msgspec.Struct, frozen=True, array_like=True):
     location: str
     size_bytes: int
     etag: str | None
+    footer_bytes: int
+    footer_crc: int
     layout: str
     blocks: tuple[BlockChunks, ...]
     first_rows: tuple[int, ...]
     must: tuple[bool, ...]
     deletes: bytes | None
+    constants: bytes | None = None
 
     @property
     def fetch_bytes(self) -> int:
@@ -70,10 +74,10 @@ class Slab(msgspec.Struct, frozen=True, array_like=True):
         """The blocks, ready to be fetched."""
         return FileRead(
             place=files.locate(self.location),
-            size_bytes=self.size_bytes,
-            etag=self.etag,
+            known=KnownFile(self.size_bytes, self.etag, self.footer_bytes, self.footer_crc),
             shape=files.shape_of(self.layout),
             blocks=self.blocks,
+            constants=self.constants,
         )
 
     def rows(self, files: SlabFiles, matches: RowFilter | None) -> pa.Table:
@@ -121,11 +125,14 @@ def slabs_of(
                 location=file.location,
                 size_bytes=file.size_bytes,
                 etag=file.etag,
+                footer_bytes=file.footer_bytes,
+                footer_crc=file.footer_crc,
                 layout=file.layout,
                 blocks=tuple(blocks[begin:end]),
                 first_rows=tuple(file.first_rows[begin:end].tolist()),
                 must=tuple(file.must[begin:end].tolist()),
                 deletes=file.deletes,
+                constants=file.constants,
             )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.lakes import memory
 from underlay.change.register.find_files import find_files, translate
 from underlay.errors import InvalidRequest, NotFound
 from underlay.scan.read.file_stores import FileStores
@@ -114,9 +115,38 @@ def test_files_below_the_lake_are_named_within_it(folder: Path):
 
 
 def test_one_listing_of_the_folder_before_the_first_special_character(folder: Path):
-    store = CountingStore(LocalStore(folder))
-    find_files([f"{folder}/2024/0[12]/a.parquet", f"{folder}/top.parquet"], FileStores(store))
+    store = CountingStore(memory())
+    for name in FILES:
+        store.put(name, b"x")
+    store.reset()
+    found = find_files([f"{store.url}/2024/0[12]/a.parquet", f"{store.url}/top.parquet"], FileStores(store))
+    assert [file.location for file in found] == ["./2024/01/a.parquet", "./2024/02/a.parquet", "./top.parquet"]
     assert [served.request.keys for served in store.log] == [("2024",)]
+
+
+def test_links_and_dots_lead_to_the_real_files(stores: FileStores, folder: Path):
+    (folder / "link").symlink_to(folder / "2024" / "01")
+    (folder / "file.parquet").symlink_to(folder / "top.parquet")
+    (folder / "2025" / "more").symlink_to(folder / "2024")
+    real = ["2024/01/a.parquet", "2024/01/b.parquet"]
+    assert found(stores, folder, "link/*.parquet") == real
+    assert found(stores, folder, "link") == real
+    assert found(stores, folder, "link/a.parquet", "2025/../2024/01/*", "li*/?.parquet") == real
+    assert found(stores, folder, "2025/more/*/b.parquet") == ["2024/01/b.parquet"]
+    assert found(stores, folder, "link/../02/a.parquet") == ["2024/02/a.parquet"]
+    assert found(stores, folder, "file.parquet", "top.parquet", "*.parquet") == ["top.parquet"]
+
+
+def test_a_folder_that_links_to_itself_ends(stores: FileStores, folder: Path):
+    (folder / "2024" / "01" / "up").symlink_to(folder / "2024")
+    assert found(stores, folder, "2024") == ["2024/01/a.parquet", "2024/01/b.parquet", "2024/02/a.parquet"]
+
+
+def test_a_lake_behind_a_link_knows_its_own_files(folder: Path, tmp_path: Path):
+    (tmp_path / "elsewhere").symlink_to(folder)
+    stores = FileStores(LocalStore(tmp_path / "elsewhere"))
+    for name in (folder, tmp_path / "elsewhere"):
+        assert [file.location for file in find_files([f"{name}/top.parquet"], stores)] == ["./top.parquet"]
 
 
 @pytest.mark.parametrize(

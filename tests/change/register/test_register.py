@@ -72,7 +72,6 @@ def test_one_request_for_each_file_and_none_for_its_rows(store: CountingStore, t
     table.register(f"{folder}/*.parquet")
     found = requests(store, ".parquet")
     assert sorted(found) == [(StoreMethod.GET_TAIL, f"in/{name}.parquet") for name in "abcdefgh"]
-    assert requests(store, "in")[0] == (StoreMethod.LIST_OBJECTS, "in")
 
 
 def test_files_that_are_named_are_not_listed(store: CountingStore, table: underlay.Table, folder: Path):

@@ -52,7 +52,8 @@ def _add_segments(transaction: Transaction, files: Segment, schema: TableSchema,
         parts = [Segment(FileSubset(files, chosen), len(chosen)) for chosen in cuts]
     for part in parts:
         data, ref = encode_segment(part, segment_id=uuid7(), bounded_fields=fields)
-        transaction.add_segment(ref, data, layouts)
+        constants = part.files.constants
+        transaction.add_segment(ref, data, layouts, has_constants=constants.null_count < len(constants))
 
 
 def _in_order(files: Segment, schema: TableSchema, fields: Sequence[int]) -> I64 | None:

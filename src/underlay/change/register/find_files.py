@@ -2,7 +2,8 @@
 
 In a pattern `*` stands for any characters but `/`, `?` for one of them, `[ab]` for one of a set, and `**` for any
 folders; a local path that exists is not a pattern. A folder stands for all Parquet files below it; those whose
-name, or a folder's name, begins with `_` or `.` are hidden.
+name, or a folder's name, begins with `_` or `.` are hidden. On this machine `..` and symbolic links lead where they do
+everywhere, and a file is known by its real path.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from underlay.errors import InvalidRequest, NotFound
+from underlay.errors import InvalidRequest, NotFound, from_os_error
 from underlay.scan.read.file_stores import LOCAL, FileStores, ObjectPlace
-from underlay.store import StoredObject
 
 _MAGIC = re.compile(r"[*?\[]")
 _TOKENS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|.", re.DOTALL)
@@ -25,11 +25,11 @@ _PLAIN = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """An object, and its location as the index keeps it. One that was named and not listed has no description."""
+    """An object, its location as the index keeps it, and the path by which it was found."""
 
     place: ObjectPlace
     location: str
-    described: StoredObject | None
+    path: str
 
 
 def path_text(path: object) -> str:
@@ -61,24 +61,80 @@ def find_files(patterns: Sequence[str], stores: FileStores) -> list[FoundFile]:
 
 
 def _expand(pattern: str, stores: FileStores) -> Iterator[FoundFile]:
-    scheme, path = _absolute(pattern)
-    place = stores.locate_path(scheme, path)
-    is_there = scheme == LOCAL and Path(path).exists()
-    special = None if is_there else _MAGIC.search(place.key)
-    if special is None and not path.endswith("/"):
-        yield FoundFile(place=place, location=stores.location(place), described=None)
+    scheme, path = absolute_path(pattern)
+    if scheme == LOCAL:
+        yield from _expand_local(path, stores)
         return
-    is_wanted: Callable[[str], object]
-    if special is None:
-        folder = place.key.rstrip("/")
-        is_wanted = _visible_parquet(folder)
-    else:
-        folder = place.key[: special.start()].rpartition("/")[0]
-        is_wanted = translate(place.key).fullmatch
+    place = stores.locate_path(scheme, path)
+    special = _MAGIC.search(place.key)
+    if special is None and not path.endswith("/"):
+        yield FoundFile(place=place, location=stores.location(place), path=place.key)
+        return
+    folder, is_wanted = _folder_of(place.key, special)
     for described in place.store.list_objects(folder):
         if is_wanted(described.key):
             here = ObjectPlace(place.store, described.key)
-            yield FoundFile(place=here, location=stores.location(here), described=described)
+            yield FoundFile(place=here, location=stores.location(here), path=described.key)
+
+
+def _folder_of(path: str, special: re.Match[str] | None) -> tuple[str, Callable[[str], object]]:
+    """The folder to list, and which of the paths below it are meant."""
+    if special is None:
+        folder = path.rstrip("/")
+        return folder, _visible_parquet(folder)
+    return path[: special.start()].rpartition("/")[0], translate(path).fullmatch
+
+
+def _expand_local(path: str, stores: FileStores) -> Iterator[FoundFile]:
+    """Files of this machine by the paths that they really have, whatever links lead to them."""
+    special = None if os.path.lexists(path) else _MAGIC.search(path)
+    if special is None and not path.endswith("/"):
+        yield _local_file(path, os.path.realpath(path), stores)
+        return
+    folder, is_wanted = _folder_of(path, special)
+    depth = path[len(folder) + 1 :].count("/") if special is not None and "**" not in path else None
+    for shown, real in _walk(folder, os.path.realpath(folder or "/"), depth, ()):
+        if is_wanted(shown):
+            yield _local_file(shown, real, stores)
+
+
+def _walk(shown: str, real: str, depth: int | None, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The files below a folder, down to this depth, in the order of their names; links are followed.
+
+    Each by the path that leads to it and the one that it really has. A folder that is a link to one of those above it
+    is left out.
+    """
+    for name, is_folder, target in sorted(_entries(real)):
+        here = f"{shown}/{name.removesuffix('/')}"
+        if not is_folder:
+            yield here, target
+        elif depth != 0 and target not in (real, *above):
+            yield from _walk(here, target, None if depth is None else depth - 1, (real, *above))
+
+
+def _entries(folder: str) -> Iterator[tuple[str, bool, str]]:
+    """Files and folders: the name, with a `/` for a folder, and the real path."""
+    try:
+        with os.scandir(folder) as found:
+            for entry in found:
+                target = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
+                if entry.is_dir():
+                    yield f"{entry.name}/", True, target
+                elif entry.is_file():
+                    yield entry.name, False, target
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise from_os_error(error, folder) from None
+
+
+def _local_file(shown: str, real: str, stores: FileStores) -> FoundFile:
+    lake = stores.local_root
+    is_in_lake = lake is not None and real.startswith(f"{lake}/")
+    place = ObjectPlace(stores.lake, real[len(lake or "") + 1 :]) if is_in_lake else stores.locate_path(LOCAL, real)
+    # What a link is called says what it holds; `..` after a link leads elsewhere than its text does.
+    path = real if ".." in shown.split("/") else shown
+    return FoundFile(place=place, location=stores.location(place), path=path)
 
 
 def translate(pattern: str) -> re.Pattern[str]:
@@ -110,7 +166,7 @@ def _visible_parquet(folder: str) -> Callable[[str], bool]:
     return is_visible
 
 
-def _absolute(pattern: str) -> tuple[str, str]:
+def absolute_path(pattern: str) -> tuple[str, str]:
     """The scheme and the unquoted path of a URL or of a path on this machine; a folder's ends in `/`."""
     if not pattern:
         raise InvalidRequest("the path is empty")

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from time import perf_counter
 
 import numpy as np
+from deflate import crc32
 
 from underlay.change.files.add_files import add_segment_files
 from underlay.change.register.find_files import FoundFile, find_files, path_text
 from underlay.change.register.partition_values import partition_values
+from underlay.change.register.path_constants import Constants, given_fields, path_constants, with_constants
 from underlay.errors import InvalidRequest, SchemaMismatch, UnderlayError
-from underlay.index.entry import FileLayout
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.intake.entries import FilesAlike, ManyFiles, read_files
 from underlay.index.intake.schema_match import Misfit
 from underlay.index.intake.stack_arrays import FilePlace
-from underlay.index.keys import RevisionKeys
+from underlay.index.keys import RevisionKeys, again
 from underlay.index.operation import Operation
 from underlay.index.segment.merge import MergedArrays, MergeInput
 from underlay.index.segment.segment import Segment
@@ -54,12 +56,25 @@ class Registered:
     version: int
     file_count: int
     row_count: int
+    known_count: int = 0
+    """Files that were part of the table already, with the same bytes if that was asked."""
+    replaced_count: int = 0
+    """Files that were part of the table with other bytes; they are in `file_count` too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
     place: FilePlace
     footer: bytes
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    ignore_surplus: bool
+    hive: bool
+    skip_known: bool
+    refresh: bool
 
 
 def register(
@@ -68,21 +83,34 @@ def register(
     stores: FileStores,
     *,
     ignore_surplus: bool = False,
+    hive: bool = True,
+    skip_known: bool = False,
+    refresh: bool = False,
     progress: Progress | None = None,
 ) -> Registered:
     """Make these files part of the table, all or none. They stay where they are and must never change.
 
-    One request for each file, a second for a footer beyond the first guess. Columns are matched by name. Raises
-    SchemaMismatch with the reasons of each file that does not fit; NotFound, Damaged, Unsupported.
+    One request for each file, a second for a footer beyond the first guess. Columns are matched by name; with `hive`
+    those that the folders of a path give (`year=2024/`) are constants of the file. `skip_known` leaves files alone that
+    are part of the table; `refresh` does too, but for those whose bytes changed, which replace what they were. Raises
+    SchemaMismatch with the reasons of each file that does not fit; InvalidRequest, NotFound, Damaged, Unsupported.
     """
     files = find_files([path_text(pattern) for pattern in patterns], stores)
     if not files:
         raise InvalidRequest("no files to register")
     _check_foreign(files, table, stores)
     reads = _read_all(files, progress)
-    done = commit_change(table, Operation.REGISTER, lambda change: _prepare(change, reads, ignore_surplus))
-    counts = done.head.root.counts
-    return Registered(version=done.version, file_count=counts["files_added"], row_count=counts.get("rows_added", 0))
+    options = _Options(ignore_surplus=ignore_surplus, hive=hive, skip_known=skip_known, refresh=refresh)
+    done = commit_change(table, Operation.REGISTER, lambda change: _prepare(change, reads, options))
+    counts = done.head.root.counts if done.is_new else {}
+    added = counts.get("files_added", 0)
+    return Registered(
+        version=done.version,
+        file_count=added,
+        row_count=counts.get("rows_added", 0),
+        known_count=len(reads) - added,
+        replaced_count=counts.get("files_removed", 0),
+    )
 
 
 def _check_foreign(files: Sequence[FoundFile], table: OpenTable, stores: FileStores) -> None:
@@ -152,9 +180,8 @@ def _read_footer(file: FoundFile, guess_bytes: int) -> _Read:
         footer = bytes(end[begin : begin + tail.footer_length])
     except UnderlayError as error:
         raise error if error.place and key in error.place else error.at(file.location) from None
-    return _Read(
-        place=FilePlace(location=file.location, size_bytes=described.size_bytes, etag=described.etag), footer=footer
-    )
+    place = FilePlace(location=file.location, size_bytes=described.size_bytes, etag=described.etag)
+    return _Read(place=place, footer=footer, path=file.path)
 
 
 def _rest(store: Store, key: str, begin: int, end: int, etag: str | None) -> memoryview:
@@ -162,14 +189,23 @@ def _rest(store: Store, key: str, begin: int, end: int, etag: str | None) -> mem
     return data
 
 
-def _prepare(transaction: Transaction, reads: Sequence[_Read], ignore_surplus: bool) -> None:
+def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options) -> None:
+    reads, replaced = _wanted(transaction.snapshot, reads, options)
+    if not reads:
+        return
     definition = transaction.base.definition
     schema = from_record(definition.schema)
-    read = _read_files(reads, schema, ignore_surplus)
-    problems = dict(read.misfits)
+    paths = [read.path for read in reads] if options.hive else [""] * len(reads)
+    given = path_constants(paths, schema, ignore_surplus=options.ignore_surplus)
+    problems = {index: one for index, one in enumerate(given) if isinstance(one, Misfit)}
+    constants = [() if isinstance(one, Misfit) else one for one in given]
+    read = _read_files(_placed(transaction, reads, replaced), constants, schema, options.ignore_surplus)
+    problems = {**read.misfits, **problems}
     files: Segment | None = None
     if read.alike:
         files, indices = _joined(read.alike, schema)
+        files, contradictions = with_constants(files, [constants[index] for index in indices], schema)
+        problems = {indices[row]: misfit for row, misfit in contradictions.items()} | problems
         if definition.partition_by:
             values = partition_values(files, definition, schema)
             wrong = {index: value for index, value in zip(indices, values, strict=True) if isinstance(value, Misfit)}
@@ -178,25 +214,68 @@ def _prepare(transaction: Transaction, reads: Sequence[_Read], ignore_surplus: b
     if problems or files is None:
         reasons = [f"{reads[index].place.location}: {' '.join(problems[index].reasons)}" for index in sorted(problems)]
         raise _refused(reasons, len(reads))
-    _check_new(transaction.snapshot, reads)
+    for entry in replaced.values():
+        transaction.remove_file(entry.location)
     add_segment_files(transaction, files, read.layouts)
 
 
-def _read_files(reads: Sequence[_Read], schema: TableSchema, ignore_surplus: bool) -> ManyFiles:
+def _wanted(
+    snapshot: Snapshot, reads: Sequence[_Read], options: _Options
+) -> tuple[Sequence[_Read], dict[str, FileEntry]]:
+    """The files to add, and by location the entries of those that are there with other bytes, to be replaced."""
+    known = snapshot.files_at({read.place.location for read in reads})
+    if not known:
+        return reads, {}
+    if not (options.skip_known or options.refresh):
+        names = sorted(known)
+        raise InvalidRequest(
+            f"{len(names)} of the files are already part of the table",
+            found=", ".join(names[:_SHOWN]),
+            hint="Skip them with --skip-known (skip_known=True), or take those that changed anew with --refresh.",
+        )
+    changed = {
+        read.place.location: known[read.place.location]
+        for read in reads
+        if options.refresh and read.place.location in known and not _is_same(read, known[read.place.location])
+    }
+    return [r for r in reads if r.place.location not in known or r.place.location in changed], changed
+
+
+def _is_same(read: _Read, entry: FileEntry) -> bool:
+    """Whether a file has the bytes that its entry was made of, as far as its size and footer tell."""
+    facts = (read.place.size_bytes, len(read.footer), crc32(read.footer))
+    return facts == (entry.size_bytes, entry.footer_bytes, entry.footer_crc)
+
+
+def _placed(transaction: Transaction, reads: Sequence[_Read], replaced: Mapping[str, FileEntry]) -> Sequence[_Read]:
+    """The files by locations that mean other bytes in no version."""
+    if not replaced and not transaction.base.may_return and not transaction.base.removed:
+        return reads
+    version = transaction.base.version + 1
+    return [replace(r, place=replace(r.place, location=again(r.place.location, version))) for r in reads]
+
+
+def _read_files(
+    reads: Sequence[_Read], constants: Sequence[Constants], schema: TableSchema, ignore_surplus: bool
+) -> ManyFiles:
     """All files, some at a time: what is only needed on the way takes more memory than what is kept."""
     alike: list[FilesAlike] = []
     misfits: dict[int, Misfit] = {}
     layouts: dict[str, FileLayout] = {}
-    for begin in range(0, len(reads), FOOTERS_AT_ONCE):
-        batch = reads[begin : begin + FOOTERS_AT_ONCE]
-        footers, places = [read.footer for read in batch], [read.place for read in batch]
-        found = read_files(footers, places, schema, ignore_surplus=ignore_surplus)
-        alike += [
-            FilesAlike(segment=part.segment, indices=tuple(begin + index for index in part.indices))
-            for part in found.alike
-        ]
-        misfits |= {begin + index: misfit for index, misfit in found.misfits.items()}
-        layouts |= {layout.id: layout for layout in found.layouts}
+    by_given: dict[frozenset[int], list[int]] = {}
+    for index, of_file in enumerate(constants):
+        by_given.setdefault(given_fields(of_file), []).append(index)
+    for given, every in by_given.items():
+        for begin in range(0, len(every), FOOTERS_AT_ONCE):
+            indices = every[begin : begin + FOOTERS_AT_ONCE]
+            footers, places = [reads[index].footer for index in indices], [reads[index].place for index in indices]
+            found = read_files(footers, places, schema, ignore_surplus=ignore_surplus, given=given)
+            alike += [
+                FilesAlike(segment=part.segment, indices=tuple(indices[index] for index in part.indices))
+                for part in found.alike
+            ]
+            misfits |= {indices[index]: misfit for index, misfit in found.misfits.items()}
+            layouts |= {layout.id: layout for layout in found.layouts}
     return ManyFiles(alike=tuple(alike), misfits=misfits, layouts=tuple(layouts.values()))
 
 
@@ -209,15 +288,6 @@ def _joined(alike: Sequence[FilesAlike], schema: TableSchema) -> tuple[Segment, 
         order = np.argsort(indices)
         files, indices = Segment(FileSubset(files, order), indices.size), indices[order]
     return files, indices.tolist()
-
-
-def _check_new(snapshot: Snapshot, reads: Sequence[_Read]) -> None:
-    known = snapshot.known_files({read.place.location for read in reads})
-    if known:
-        names = sorted(known)
-        raise InvalidRequest(
-            f"{len(names)} of the files are already part of the table", found=", ".join(names[:_SHOWN])
-        )
 
 
 def _refused(problems: list[str], count: int) -> SchemaMismatch:

@@ -123,24 +123,69 @@ def register(
         bool,
         typer.Option("--ignore-surplus", help="Allow columns that the table does not have. Default: refuse them."),
     ] = False,
+    no_hive: Annotated[
+        bool,
+        typer.Option("--no-hive", help="Leave folders such as year=2024 alone. Default: they give columns."),
+    ] = False,
+    skip_known: Annotated[
+        bool,
+        typer.Option("--skip-known", help="Leave out files that are part of the table. Default: refuse them."),
+    ] = False,
+    refresh: Annotated[
+        bool,
+        typer.Option("--refresh", help="Replace files whose bytes changed; leave out other known ones."),
+    ] = False,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Add Parquet files to a table without copying them.
 
-    PATTERN is a path, a directory or a URL, and may contain *, ?, [ab] and **. Only footers are read. The files must
-    not change afterwards.
+    PATTERN is a path, a directory or a URL, and may contain *, ?, [ab] and **. Only footers are read. Folders such as
+    year=2024 give the column year its value. The files must not change afterwards, unless they are registered again
+    with --refresh.
 
     \b
     Examples:
       underlay register taxi.trips 'data/2024-*.parquet'
       underlay register taxi.trips s3://nyc/yellow/ --ignore-surplus
+      underlay register taxi.trips 'archive/**/*.parquet' --skip-known
     """
     from underlay.cli.common.table_choice import newest_table
     from underlay.cli.rows.write import register_files
 
-    register_files(newest_table(lake, option, name), patterns, ignore_surplus=ignore_surplus, json=json)
+    register_files(
+        newest_table(lake, option, name),
+        patterns,
+        ignore_surplus=ignore_surplus,
+        hive=not no_hive,
+        skip_known=skip_known,
+        refresh=refresh,
+        json=json,
+    )
+
+
+def unregister(
+    name: TableName,
+    patterns: Annotated[list[str], typer.Argument(metavar="PATTERN", hidden=True, show_default=False)],
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """Remove registered files from a table. The files stay where they are.
+
+    PATTERN is a path, a directory or a URL, and may contain *, ?, [ab] and **. It is matched with the files of the
+    table, so it works for files that are gone.
+
+    \b
+    Examples:
+      underlay unregister taxi.trips data/2024-01.parquet
+      underlay unregister taxi.trips 's3://nyc/yellow/2023-*.parquet'
+    """
+    from underlay.cli.common.table_choice import newest_table
+    from underlay.cli.rows.write import unregister_files
+
+    unregister_files(newest_table(lake, option, name), patterns, json=json)
 
 
 def scan(

@@ -1,4 +1,4 @@
-"""`underlay append` and `underlay register`."""
+"""`underlay append`, `underlay register` and `underlay unregister`."""
 
 from __future__ import annotations
 
@@ -47,15 +47,55 @@ def append_files(
         say(f"{table.name}: version {done.version}, {rows} added in {written}")
 
 
-def register_files(table: Table, patterns: Sequence[str], *, ignore_surplus: bool, json: bool) -> None:
+def register_files(
+    table: Table,
+    patterns: Sequence[str],
+    *,
+    ignore_surplus: bool,
+    hive: bool,
+    skip_known: bool,
+    refresh: bool,
+    json: bool,
+) -> None:
     """Parquet files as part of the table, where they are."""
     with progress_bar("reading footers") as tell:
-        done = table.register(*patterns, ignore_surplus=ignore_surplus, progress=tell)
+        done = table.register(
+            *patterns,
+            ignore_surplus=ignore_surplus,
+            hive=hive,
+            skip_known=skip_known,
+            refresh=refresh,
+            progress=tell,
+        )
+    if json:
+        print_json(
+            {
+                "table": table.name,
+                "version": done.version,
+                "rows": done.row_count,
+                "files": done.file_count,
+                "known": done.known_count,
+                "replaced": done.replaced_count,
+            }
+        )
+        return
+    rows, files = show_count(done.row_count, "row"), show_count(done.file_count, "file")
+    known = f"; {show_count(done.known_count, 'file')} known already" if done.known_count else ""
+    replaced = f", {done.replaced_count} of them anew" if done.replaced_count else ""
+    if done.file_count:
+        say(f"{table.name}: version {done.version}, {files} with {rows} registered{replaced}{known}")
+    else:
+        say(f"{table.name}: nothing to register, so still version {done.version}{known}")
+
+
+def unregister_files(table: Table, patterns: Sequence[str], *, json: bool) -> None:
+    """Registered files as no part of the table any more."""
+    done = table.unregister(*patterns)
     if json:
         print_json({"table": table.name, "version": done.version, "rows": done.row_count, "files": done.file_count})
     else:
         rows, files = show_count(done.row_count, "row"), show_count(done.file_count, "file")
-        say(f"{table.name}: version {done.version}, {files} with {rows} registered")
+        say(f"{table.name}: version {done.version}, {files} with {rows} unregistered")
 
 
 def _rows(table: Table, files: Sequence[DataFile], tell: Told) -> Iterator[pa.RecordBatch]:

@@ -157,8 +157,9 @@ def read_files(
     *,
     by: By = "name",
     ignore_surplus: bool = False,
+    given: frozenset[int] = frozenset(),
 ) -> ManyFiles:
-    """Many files from their Thrift footers. Files of one writer are read together.
+    """Many files from their Thrift footers. Files of one writer are read together. See `match_schema` for `given`.
 
     Raises Damaged or Unsupported for a file that cannot be read: with its location, or its position in `footers`.
     """
@@ -168,7 +169,8 @@ def read_files(
     for stack, indices in read_stacks(footers):
         here = [places[index] for index in indices]
         _check_stack(stack, here)
-        fit = match_schema(stack.schema, stack.origins[0].created_by, table, by=by, ignore_surplus=ignore_surplus)
+        created_by = stack.origins[0].created_by
+        fit = match_schema(stack.schema, created_by, table, by=by, ignore_surplus=ignore_surplus, given=given)
         if isinstance(fit, Misfit):
             misfits.update(dict.fromkeys(indices, fit))
             continue

@@ -59,11 +59,13 @@ class Fit:
 
 @dataclass(slots=True)
 class _Matching:
-    """What was found so far. `fields` has the field id of each leaf."""
+    """What was found so far. `fields` has the field id of each leaf; `given` are columns that files
+    need not have."""
 
     by: By
     ignore_surplus: bool
     fields: list[int]
+    given: frozenset[int] = frozenset()
     reasons: list[str] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)
 
@@ -78,9 +80,13 @@ def match_schema(
     *,
     by: By = "name",
     ignore_surplus: bool = False,
+    given: frozenset[int] = frozenset(),
 ) -> Fit | Misfit:
-    """How the leaves of a file with this schema hold the table's. Leaves that the table lacks get -1."""
-    matching = _Matching(by, ignore_surplus, [NO_FIELD] * len(schema.leaves))
+    """How the leaves of a file with this schema hold the table's. Leaves that the table lacks get -1.
+
+    `given` are field ids of columns that have a value without being in the file.
+    """
+    matching = _Matching(by, ignore_surplus, [NO_FIELD] * len(schema.leaves), given)
     _match_fields(matching, (), shapes_of(schema), table.fields)
     if matching.reasons:
         return Misfit(tuple(matching.reasons))
@@ -128,7 +134,7 @@ def _match_fields(
         found = by_key.get(wanted_field.id if matching.by == "id" else wanted_field.name)
         if found is not None:
             _match(matching, here, found, wanted_field)
-        elif wanted_field.is_required and wanted_field.default is None:
+        elif wanted_field.is_required and wanted_field.default is None and wanted_field.id not in matching.given:
             matching.refuse(here, "is required in the table and not in the file")
 
 

@@ -46,6 +46,7 @@ class StackArrays:
             deleted_rows=none,
             sidecar_bytes=none,
             sidecar_crcs=none,
+            constants=pa.nulls(count, pa.binary()),
             block_counts=np.array([origin.row_group_count for origin in stack.origins], np.int64),
             shape_ids=np.zeros(count, np.int32),
             shapes=(tuple((leaf.field, leaf.column) for leaf in leaves),),

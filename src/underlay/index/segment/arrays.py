@@ -36,6 +36,8 @@ class FileArrays:
     deleted_rows: I64
     sidecar_bytes: I64
     sidecar_crcs: I64
+    constants: pa.BinaryArray
+    """Packed, see `index.constants`; null where a file has none."""
     block_counts: I64
     shape_ids: NDArray[np.int32]
     shapes: tuple[Shape, ...]

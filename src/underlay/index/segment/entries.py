@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from underlay.errors import Malformed
+from underlay.index.constants import pack_constants, unpack_constants
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.segment.arrays import I64, Arrays, ChunkPlaces, ChunkStatistics, FileArrays, Shape
 from underlay.index.segment.packed import BoundColumn, BytesArray, bytes_array, pack_bytes
@@ -59,6 +60,7 @@ class EntryArrays:
             deleted_rows=_numbers(e.deleted_rows for e in entries),
             sidecar_bytes=_numbers(e.sidecar_bytes for e in entries),
             sidecar_crcs=_numbers(e.sidecar_crc for e in entries),
+            constants=pa.array([pack_constants(e.constants) for e in entries], pa.binary()),
             block_counts=np.array(self._block_counts, dtype=np.int64),
             shape_ids=np.array(ids, dtype=np.int32),
             shapes=tuple(numbers),
@@ -185,6 +187,7 @@ def entries_of(arrays: Arrays, rows: Iterable[int]) -> list[FileEntry]:
                 deleted_rows=int(files.deleted_rows[row]),
                 sidecar_bytes=int(files.sidecar_bytes[row]),
                 sidecar_crc=int(files.sidecar_crcs[row]),
+                constants=unpack_constants(files.constants[row].as_py()),
             )
         )
     return found

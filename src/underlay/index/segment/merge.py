@@ -106,7 +106,7 @@ class MergedArrays:
     def places(self, field_id: int) -> ChunkPlaces | None:
         """See Arrays."""
         given = [(found.segment.places(field_id), found.segment.block_count) for found in self._inputs]
-        parts = [places or _absent_places(count) for places, count in given]
+        parts = [places or absent_places(count) for places, count in given]
         masks = self._block_masks
         has_counts = any(part.value_counts is not None for part in parts)
         counts = [np.full(len(p.sizes), -1, np.int64) if p.value_counts is None else p.value_counts for p in parts]
@@ -130,7 +130,8 @@ def absent_statistics(scalar: Scalar, count: int) -> ChunkStatistics:
     )
 
 
-def _absent_places(count: int) -> ChunkPlaces:
+def absent_places(count: int) -> ChunkPlaces:
+    """What is stored for blocks of files without a leaf."""
     zeros = np.zeros(count, dtype=np.int64)
     return ChunkPlaces(begins=zeros, sizes=zeros, codecs=np.zeros(count, dtype=np.uint8), value_counts=None)
 

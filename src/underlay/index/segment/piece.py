@@ -36,6 +36,9 @@ _FILE_TYPES: dict[str, pa.DataType] = {
     "block_counts": pa.int64(),
     "shape_ids": pa.int32(),
 }
+_CONSTANTS = "constants"
+"""A column that is there when a file has constants."""
+_ARROW_COLUMNS = ("locations", "etags", "layouts", "partitions", "deletes", _CONSTANTS)
 _BOUND_TYPES: dict[Storage, pa.DataType] = {
     Storage.INT: pa.int64(),
     Storage.UINT: pa.uint64(),
@@ -48,6 +51,8 @@ _SHAPES_DECODER = msgspec.msgpack.Decoder(tuple[Shape, ...])
 def encode_files(files: FileArrays) -> bytes:
     """The piece of files."""
     columns = {name: getattr(files, name) for name in _FILE_TYPES}
+    if files.constants.null_count < files.file_count:
+        columns[_CONSTANTS] = files.constants
     return _encode(columns, {_SHAPES: msgspec.msgpack.encode(files.shapes)})
 
 
@@ -80,14 +85,17 @@ def decode_files(data: memoryview, piece: Piece, file_count: int, block_count: i
     """The files. Raises Damaged."""
     batch = _decode(data, piece, file_count, _FILE_TYPES)
     columns: dict[str, Any] = {  # Any: by name, see _FILE_TYPES
-        name: column if name in ("locations", "etags", "layouts", "partitions", "deletes") else column.to_numpy()
+        name: column if name in _ARROW_COLUMNS else column.to_numpy()
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     }
     try:
         shapes = _SHAPES_DECODER.decode((batch.schema.metadata or {}).get(_SHAPES, b""))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Malformed(f"not the shapes of files: {error}", place=piece.name) from error
-    files = FileArrays(shapes=shapes, **{name: columns[name] for name in _FILE_TYPES})
+    constants = columns.get(_CONSTANTS, pa.nulls(file_count, pa.binary()))
+    if constants.type != pa.binary():
+        raise Malformed("the constants of files are not bytes", place=piece.name, found=constants.type)
+    files = FileArrays(shapes=shapes, constants=constants, **{name: columns[name] for name in _FILE_TYPES})
     ids, counts = files.shape_ids, files.block_counts
     if file_count and (ids.min() < 0 or ids.max() >= len(shapes) or counts.min() < 0):
         raise Malformed("a file has an unknown shape or a negative number of blocks", place=piece.name)

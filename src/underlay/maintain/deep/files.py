@@ -12,6 +12,7 @@ import msgspec
 from deflate import crc32
 from msgspec.structs import replace
 
+from underlay.cache.same_file import get_same_ranges
 from underlay.errors import ChecksumMismatch, Damaged, Malformed, NotFound, UnderlayError, Unsupported
 from underlay.index.entry import FileEntry
 from underlay.index.keys import is_own
@@ -21,7 +22,7 @@ from underlay.maintain.deep.rows import RowsCheck, row_problems
 from underlay.maintain.deep.statistics import Types, footer_problems, stored_statistics
 from underlay.maintain.verify.files import file_finding, read_sidecar
 from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding, VersionRange
-from underlay.maintain.verify.history import History, RecordedFile, facts_of
+from underlay.maintain.verify.history import History, RecordedFile, facts_of, known_file
 from underlay.maintain.verify.runner import VerifyContext
 from underlay.maintain.verify.segments import load_segment
 from underlay.parquet.footer.footer import Footer
@@ -180,7 +181,7 @@ def _read_footer(place: ObjectPlace, entry: FileEntry) -> Footer:
     """The footer that the entry names. Raises Damaged, NotFound."""
     end = entry.size_bytes - TAIL_BYTES
     wanted = [ByteRange(0, len(MAGIC)), ByteRange(end - entry.footer_bytes, entry.size_bytes)]
-    begin, last = place.store.get_ranges(place.key, wanted, if_match=entry.etag, size_bytes=entry.size_bytes)
+    begin, last = get_same_ranges(place.store, place.key, wanted, known_file(entry))
     raw = bytes(last[: entry.footer_bytes])
     if bytes(begin) != MAGIC:
         raise Malformed("the file does not begin as a Parquet file does", expected=MAGIC, found=bytes(begin))

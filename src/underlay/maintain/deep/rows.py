@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.errors import Inconsistent
-from underlay.index.entry import FileEntry, FileLayout, Flag
+from underlay.index.constants import pack_constants
+from underlay.index.entry import NO_COLUMN, FileEntry, FileLayout, Flag
 from underlay.index.segment.arrays import ChunkStatistics
+from underlay.maintain.verify.history import known_file
 from underlay.parquet.footer.minimal import Chunk
 from underlay.prune.domains.domain import KeyArray
 from underlay.prune.predicates.operand import format_column
@@ -46,17 +48,17 @@ def row_problems(check: RowsCheck) -> Iterator[str]:
     for block, chunks in enumerate(_blocks(check.entry, shape)):
         read = FileRead(
             place=check.place,
-            size_bytes=check.entry.size_bytes,
-            etag=check.entry.etag,
+            known=known_file(check.entry),
             shape=shape,
             blocks=(chunks,),
+            constants=pack_constants(check.entry.constants),
         )
         for problem in _block_problems(check, block, read.read()):
             yield f"{problem} (block {block})"
 
 
 def _blocks(entry: FileEntry, shape: FileShape) -> Iterator[BlockChunks]:
-    columns = {column.column: column for column in entry.columns}
+    columns = {column.column: column for column in entry.columns if column.column != NO_COLUMN}
     leaves = [leaf for column in shape.columns for leaf in column.leaves]
     if not columns.keys() >= set(leaves):
         raise Inconsistent("the entry lacks a column that its layout has", place=entry.location)

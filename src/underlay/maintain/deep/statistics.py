@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from underlay.index.entry import ColumnEntry, FileEntry, FileLayout, Flag
+from underlay.index.entry import NO_COLUMN, ColumnEntry, FileEntry, FileLayout, Flag
 from underlay.index.intake.statistics import LeafArrays, column_arrays
 from underlay.index.keys import is_own
 from underlay.index.segment.arrays import ChunkStatistics
@@ -55,7 +55,10 @@ def footer_problems(
         yield "the rows of its blocks are not those of the footer"
         return
     found = {leaf.field: leaf for leaf in column_arrays(stack_of(footer), layout, schema)}
+    constants = {constant.field for constant in entry.constants}
     for column in entry.columns:
+        if column.column == NO_COLUMN and column.field in constants and column.field not in found:
+            continue  # what is said of it is compared with its value when rows are read
         leaf, known = found.get(column.field), schema.leaf_by_id.get(column.field)
         if leaf is None or known is None:
             yield f"field {column.field} is not in the file"

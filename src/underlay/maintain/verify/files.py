@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from underlay.cache.same_file import current_etag
 from underlay.errors import Damaged, InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
 from underlay.index.keys import is_own
 from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding
-from underlay.maintain.verify.history import History, RecordedFile
+from underlay.maintain.verify.history import History, RecordedFile, known_file
 from underlay.maintain.verify.runner import VerifyContext
 from underlay.pm.format.checksum import identity
 from underlay.pm.format.sidecar import Sidecar, decode
@@ -72,6 +73,7 @@ def _words(problem: UnderlayError) -> str:
 
 def _file_problem(work: VerifyContext, history: History, facts: RecordedFile, listed: Listed) -> UnderlayError | None:
     key = history.keys.file(facts.location)
+    place = ObjectPlace(work.store, key or "")
     if is_own(facts.location) and key is not None:
         # What is not in the listing may have come while it was made.
         found = listed.get(key) or work.store.head(key)
@@ -86,7 +88,16 @@ def _file_problem(work: VerifyContext, history: History, facts: RecordedFile, li
     if found.size_bytes != facts.size_bytes:
         return Damaged("the file has the wrong size", expected=facts.size_bytes, found=found.size_bytes)
     if facts.etag is not None and found.etag != facts.etag:
-        return Replaced("the file was replaced since it was registered", expected=facts.etag, found=found.etag)
+        return _other_bytes(place, facts)
+    return None
+
+
+def _other_bytes(place: ObjectPlace, facts: RecordedFile) -> UnderlayError | None:
+    """Whether a registered file that has another etag has other bytes too."""
+    try:
+        current_etag(place.store, place.key, known_file(facts))
+    except (Replaced, NotFound, Unavailable) as problem:
+        return problem
     return None
 
 

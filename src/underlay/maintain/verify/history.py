@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from underlay.cache.same_file import KnownFile
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition, PageRef, Root, SegmentRef
@@ -119,6 +120,11 @@ class SegmentContent:
     row_count: int
     data_bytes: int
     deleted_rows: int
+
+
+def known_file(file: FileEntry | RecordedFile) -> KnownFile:
+    """By what a file is known to be the same."""
+    return KnownFile(file.size_bytes, file.etag, file.footer_bytes, file.footer_crc)
 
 
 def facts_of(entry: FileEntry) -> RecordedFile:

@@ -11,6 +11,7 @@ import warnings
 from dataclasses import dataclass
 
 from underlay.cache.objects import DecodedCache
+from underlay.cache.same_file import KnownFile, get_same_ranges
 from underlay.errors import Damaged, NotFound, Unavailable, UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.parquet.footer.tail import TAIL_BYTES
@@ -74,6 +75,7 @@ class Sidecars:
             etag=file.etag,
         )
         wanted = bloom_ranges(footer, file.size_bytes)
-        fetched = store.get_ranges(key, list(wanted.values()), if_match=file.etag, size_bytes=file.size_bytes)
+        known = KnownFile(file.size_bytes, file.etag, file.footer_bytes, file.footer_crc)
+        fetched = get_same_ranges(store, key, list(wanted.values()), known)
         bitsets = bitsets_of(dict(zip(wanted, fetched, strict=True)))
         return convert(footer, file.size_bytes - TAIL_BYTES - file.footer_bytes, blooms=bitsets)

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from underlay.cache.same_file import KnownFile, get_same_ranges
 from underlay.errors import Damaged, Inconsistent, UnderlayError
 from underlay.parquet.footer.stack import Stack, read_stacks
 from underlay.parquet.footer.tail import TAIL_BYTES
@@ -41,9 +42,7 @@ def read_stored_blooms(
 def _read_footer(item: tuple[PlannedFile, ObjectPlace]) -> bytes:
     file, (store, key) = item
     end = file.size_bytes - TAIL_BYTES
-    (data,) = store.get_ranges(
-        key, [ByteRange(end - file.footer_bytes, end)], if_match=file.etag, size_bytes=file.size_bytes
-    )
+    (data,) = get_same_ranges(store, key, [ByteRange(end - file.footer_bytes, end)], _known(file))
     return bytes(data)
 
 
@@ -67,7 +66,7 @@ def _ranges(stack: Stack, at: int, file: PlannedFile, leaves: Sequence[int]) -> 
 
 def _read_filters(task: tuple[PlannedFile, ObjectPlace, dict[tuple[int, int], ByteRange]]) -> Bitsets:
     file, (store, key), ranges = task
-    fetched = store.get_ranges(key, list(ranges.values()), if_match=file.etag, size_bytes=file.size_bytes)
+    fetched = get_same_ranges(store, key, list(ranges.values()), _known(file))
     found: Bitsets = {}
     for (leaf, block), data in zip(ranges, fetched, strict=True):
         of_leaf = found.setdefault(leaf, [])
@@ -77,6 +76,10 @@ def _read_filters(task: tuple[PlannedFile, ObjectPlace, dict[tuple[int, int], By
         except UnderlayError as error:
             raise error.at(f"{file.location}: bloom filter of row group {block}, column {leaf}") from None
     return found
+
+
+def _known(file: PlannedFile) -> KnownFile:
+    return KnownFile(file.size_bytes, file.etag, file.footer_bytes, file.footer_crc)
 
 
 def _bitset(stored: memoryview) -> memoryview | None:

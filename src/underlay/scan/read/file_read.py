@@ -10,7 +10,9 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from underlay.cache.same_file import KnownFile, get_same_ranges
 from underlay.errors import Damaged, UnderlayError, Unsupported
+from underlay.index.constants import constants_by_field
 from underlay.parquet.footer.minimal import Chunk
 from underlay.parquet.footer.tail import MAGIC, seal
 from underlay.scan.read.file_shape import FileShape
@@ -98,13 +100,14 @@ class BlockChunks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
-    """Some blocks of one file. `etag` is given for a file that is not ours, and then must be the file's own."""
+    """Some blocks of one file, which must be the one that is `known`."""
 
     place: ObjectPlace
-    size_bytes: int
-    etag: str | None
+    known: KnownFile
     shape: FileShape
     blocks: tuple[BlockChunks, ...]
+    constants: bytes | None = None
+    """The file's constants, packed."""
 
     @property
     def row_count(self) -> int:
@@ -135,7 +138,7 @@ class FileRead:
         fetch = self.ranges
         if not fetch.ranges:
             return fetch, pa.py_buffer(b"")
-        views = store.get_ranges(key, fetch.ranges, if_match=self.etag, size_bytes=self.size_bytes, gap_bytes=0)
+        views = get_same_ranges(store, key, fetch.ranges, self.known, gap_bytes=0)
         return fetch, pa.py_buffer(views[0] if len(views) == 1 else b"".join(views))
 
     def _decode(self, fetched: tuple[Fetch, pa.Buffer]) -> pa.Table:
@@ -152,7 +155,7 @@ class FileRead:
             column.field.id for column in self.shape.columns if column.leaves and null_leaves.issuperset(column.leaves)
         }
         decoded = self._decode_leaves(leaves, blocks, fetch, buffer) if leaves else pa.table({})
-        return self.shape.adapt(decoded, row_count, null_columns)
+        return self.shape.adapt(decoded, row_count, null_columns, constants_by_field(self.constants))
 
     def _decode_leaves(
         self, leaves: tuple[int, ...], blocks: Sequence[BlockChunks], fetch: Fetch, buffer: pa.Buffer

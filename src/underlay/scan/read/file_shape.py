@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
-from underlay.index.entry import FileLayout
+from underlay.index.constants import constant_array
+from underlay.index.entry import FileConstant, FileLayout
 from underlay.index.intake.file_type import is_int96
 from underlay.index.intake.schema_match import source_fields
 from underlay.parquet.footer.minimal import LeanSchema, MinimalColumns
@@ -94,13 +95,23 @@ class FileShape:
                 decoded = decoded.set_column(decoded.column_names.index(name), name, values)
         return decoded
 
-    def adapt(self, decoded: pa.Table, row_count: int, null_columns: Collection[int]) -> pa.Table:
-        """The table's columns out of a file's; those in `null_columns`, by field id, are nulls."""
+    def adapt(
+        self,
+        decoded: pa.Table,
+        row_count: int,
+        null_columns: Collection[int],
+        constants: Mapping[int, FileConstant] | None = None,
+    ) -> pa.Table:
+        """The table's columns out of a file's; those in `null_columns` are nulls. All by field id."""
         if not self.columns:  # a table that is made of no arrays would have no rows
             return pa.table({"": pa.nulls(row_count)}).select([])
         columns = []
         for column in self.columns:
-            if column.name_in_file is None:
+            constant = constants.get(column.field.id) if constants else None
+            if column.name_in_file is None and constant is not None:
+                values = constant_array(constant, column.field, row_count)
+                columns.append(pa.chunked_array([values], values.type))
+            elif column.name_in_file is None:
                 columns.append(adapt_column(None, None, column.field, row_count))
             elif column.field.id in null_columns:
                 columns.append(_nulls(column.field, row_count))

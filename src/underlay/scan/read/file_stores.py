@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from functools import cached_property
 from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from underlay.errors import InvalidRequest
-from underlay.index.keys import RevisionKeys, in_lake
+from underlay.index.keys import RevisionKeys, in_lake, plain_location
 from underlay.store import Store, open_store
 
 LOCAL = "file"
@@ -31,12 +33,18 @@ class FileStores:
         self._opened: dict[str, Store] = {}
         self._lock = Lock()
 
+    @cached_property
+    def local_root(self) -> str | None:
+        """The real path of the lake's folder, None for a lake that is not on this machine."""
+        scheme, path = self._lake_path()
+        return os.path.realpath(path) if scheme == LOCAL else None
+
     def locate(self, keys: RevisionKeys, location: str) -> ObjectPlace:
         """Where a file of the revision with `keys` lies."""
         key = keys.file(location)
         if key is not None:
             return ObjectPlace(self.lake, key)
-        scheme, _, rest = location.partition("://")
+        scheme, _, rest = plain_location(location).partition("://")
         return self.locate_path(scheme, unquote(rest) if scheme == LOCAL else rest)
 
     def locate_path(self, scheme: str, path: str) -> ObjectPlace:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from underlay.api.table import Table
+from underlay.cache.same_file import KnownFile, current_etag
 from underlay.errors import BadPredicate, NotFound, Replaced, UnknownColumn
 from underlay.index.deletion_vectors import pack
+from underlay.index.keys import plain_location
+from underlay.index.segment.arrays import FileArrays
 from underlay.plan.part import Numbers, distinct
 from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, Predicate
@@ -29,7 +32,7 @@ class RegisteredFile:
 
     location: str
     place: ObjectPlace
-    etag: str | None
+    known: KnownFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,19 +83,19 @@ class VersionFiles:
             if group.has_deletes:
                 deletes += (choice.part.deletes_of(row) or pack(()) for row in chosen.tolist())
             if group.is_registered:
-                registered += map(self._as_registered, locations, files.etags.take(chosen).to_pylist())
+                registered += map(self._as_registered, locations, _known_files(files, chosen))
         return Files(paths=paths, sizes=sizes, deletes=deletes, registered=registered)
 
-    def _as_registered(self, location: str, etag: str | None) -> RegisteredFile:
+    def _as_registered(self, location: str, known: KnownFile) -> RegisteredFile:
         place = self.table.stores.locate(self.snapshot.keys, location)
-        return RegisteredFile(location=location, place=place, etag=etag)
+        return RegisteredFile(location=plain_location(location), place=place, known=known)
 
     def _paths(self, locations: Iterable[str], group: Group) -> list[str]:
         if not group.is_registered:
             return [self._folder + location for location in locations]
         store = self.snapshot.store.url
         return [
-            hadoop_path(location) if (key := self._key(location)) is None else hadoop_folder(store, key)
+            hadoop_path(plain_location(location)) if (key := self._key(location)) is None else hadoop_folder(store, key)
             for location in locations
         ]
 
@@ -121,6 +124,17 @@ class VersionFiles:
             return False
 
 
+def _known_files(files: FileArrays, chosen: Numbers) -> Iterator[KnownFile]:
+    facts = zip(
+        files.size_bytes[chosen].tolist(),
+        files.etags.take(chosen).to_pylist(),
+        files.footer_bytes[chosen].tolist(),
+        files.footer_crcs[chosen].tolist(),
+        strict=True,
+    )
+    return (KnownFile(*known) for known in facts)
+
+
 def check_unchanged(files: Sequence[RegisteredFile]) -> None:
     """Raises NotFound or Replaced for the first registered file that is missing or was replaced: Spark reads whatever
     lies at a path (R12). One request each, remote ones side by side.
@@ -142,11 +156,8 @@ def _check(file: RegisteredFile) -> None:
     found = file.place.store.head(file.place.key)
     if found is None:
         raise NotFound("a registered file is missing", place=file.location)
-    if file.etag is not None and found.etag != file.etag:
-        raise Replaced(
-            "a registered file was replaced since it was registered",
-            place=file.location,
-            expected=file.etag,
-            found=found.etag,
-            hint="Registered files must not change. Put the old one back, or register the new one in a new table.",
-        )
+    if file.known.etag is not None and found.etag != file.known.etag:
+        try:
+            current_etag(file.place.store, file.place.key, file.known)
+        except Replaced as problem:
+            raise problem.at(file.location) from None

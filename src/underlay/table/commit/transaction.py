@@ -36,6 +36,7 @@ class Transaction:
         self._files: list[FileEntry] = []
         self._segments: list[SegmentRef] = []
         self._layouts: dict[str, FileLayout] = {}
+        self._has_constants = False
         self._removed: list[str] = []
         self._deletes: dict[str, bytes] = {}
         self._definition: Definition | None = None
@@ -54,11 +55,15 @@ class Transaction:
     def add_file(self, file: FileEntry, layout: FileLayout | None = None) -> None:
         """A new file, and the schema that it was written with unless the table has it."""
         self._files.append(file)
+        self._has_constants |= bool(file.constants)
         if layout is not None:
             self._layouts[layout.id] = layout
 
-    def add_segment(self, segment: SegmentRef, data: bytes, layouts: Iterable[FileLayout] = ()) -> None:
-        """A new segment of new files."""
+    def add_segment(
+        self, segment: SegmentRef, data: bytes, layouts: Iterable[FileLayout] = (), *, has_constants: bool = False
+    ) -> None:
+        """A new segment of new files. `has_constants`: some of them have constants."""
+        self._has_constants |= has_constants
         self._segments.append(segment)
         self.objects[self.revision.keys.segment(segment.id)] = data
         self._layouts |= {layout.id: layout for layout in layouts}
@@ -158,6 +163,7 @@ class Transaction:
             definition=self._definition,
             sources=tuple(self._sources.values()),
             layouts=tuple(self._layouts.values()),
+            has_constants=self._has_constants,
             fences=self._fences,
             restored=self._restored,
             terminal=self._terminal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from underlay.errors import Inconsistent, NotFound
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.entry import FileEntry, FileLayout
-from underlay.index.keys import RevisionKeys
+from underlay.index.keys import COMES_AGAIN, RevisionKeys, plain_location
 from underlay.index.root import Definition, PageRef, Root, SegmentRef, SourceRecord
 from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import lookup
@@ -133,6 +133,18 @@ class Snapshot:
             found |= {file.location: self.current(file) for file in segment.entries(rows.values())}
         return found
 
+    def files_at(self, locations: Collection[str]) -> dict[str, FileEntry]:
+        """The registered files of this version that lie where these do, by the location of the first time."""
+        wanted = {plain_location(location) for location in locations}
+        names = {name for name in self._returned_files() if plain_location(name) in wanted}
+        return {plain_location(name): file for name, file in self.known_files(wanted | names).items()}
+
+    def _returned_files(self) -> Iterator[str]:
+        """The locations of files that were removed and came back."""
+        yield from (file.location for file in self.root.tail if plain_location(file.location) != file.location)
+        for segment in self.segments:
+            yield from segment.remember("returned_files", partial(_returned, segment))
+
     def files(self) -> Iterator[FileEntry]:
         """Every file as it is in this version. Reads all segments."""
         gone = set(self.root.removed)
@@ -167,3 +179,8 @@ class Snapshot:
         """A file of a segment as it is in this version."""
         bits = self.root.deletes.get(file.location)
         return file if bits is None else replace(file, deletes=bits, deleted_rows=bitmaps.count(bits))
+
+
+def _returned(segment: Segment) -> tuple[str, ...]:
+    chosen = segment.locations.filter(pc.match_substring_regex(segment.locations, f"^{COMES_AGAIN}"))
+    return tuple(map(str, chosen.to_pylist()))
