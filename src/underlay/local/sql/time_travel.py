@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import ClassVar
 
 from sqlglot.dialects.duckdb import DuckDB
@@ -30,6 +31,8 @@ _NOT_WORDS = _NOT_NAMES | {TokenType.IDENTIFIER}
 _OPENINGS = (("FOR", "{}", "AS", "OF"), ("{}", "AS", "OF"), ("AT", "(", "{}", "=>"))
 _FIRST_WORDS = ("FOR", "VERSION", "TIMESTAMP", "AT")
 _TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE")
+_HEX = re.compile("\\b[xX]'")
+_HEX_PAIRS = re.compile(r"(?:[0-9A-Fa-f]{2})*", re.ASCII)
 _HINT = "Write dataset.table VERSION AS OF 7, or dataset.table TIMESTAMP AS OF '2026-01-01 12:00'."
 
 
@@ -79,7 +82,9 @@ def tokenize(text: str) -> list[Token]:
 
 
 def rewrite_time_travel(text: str) -> Rewritten:
-    """The text without clauses of versions. Raises InvalidRequest for a clause that cannot be read."""
+    """The text without clauses of versions, and with X'0AFF' as bytes. Raises InvalidRequest for a clause that cannot
+    be read."""
+    text = _with_bytes(text)
     tokens = tokenize(text)
     words = [_word(token) for token in tokens]
     travels: dict[Travel, None] = {}
@@ -104,6 +109,23 @@ def rewrite_time_travel(text: str) -> Rewritten:
         return Rewritten(text=text, tokens=tuple(tokens), travels=())
     changed = "".join([*pieces, text[done:]])
     return Rewritten(text=changed, tokens=tuple(tokenize(changed)), travels=tuple(travels))
+
+
+def _with_bytes(text: str) -> str:
+    """The text with X'0AFF' as a call that gives the bytes: DuckDB would take it for the text 'x0AFF'."""
+    if _HEX.search(text) is None:
+        return text
+    pieces: list[str] = []
+    done = 0
+    for token, following in pairwise(tokenize(text)):
+        is_hex = token.text in ("x", "X") and token.token_type != TokenType.IDENTIFIER
+        if not is_hex or following.token_type != TokenType.STRING or following.start != token.end + 1:
+            continue
+        if not _HEX_PAIRS.fullmatch(following.text):
+            raise InvalidRequest("not pairs of hexadecimal digits", found=f"X'{following.text}'")
+        pieces += [text[done : token.start], f"from_hex('{following.text}')"]
+        done = following.end + 1
+    return "".join((*pieces, text[done:]))
 
 
 def dotted_names(tokens: Sequence[Token]) -> list[tuple[str, str]]:
