@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from os import PathLike
@@ -41,9 +41,12 @@ from underlay.table.versions.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from underlay.local.dataset.dataset import TableDataset
+    from underlay.prune.parse.parameters import Parameters
 
 Where = str | Predicate | pc.Expression | None
 """A condition: SQL text, `col("a") > 1`, or an Arrow expression."""
+Params = Sequence[object] | Mapping[str, object]
+"""Values for `?` in their order, or for `$name` by name."""
 
 
 class Table:
@@ -124,17 +127,17 @@ class Table:
         """Remove registered files from the table: paths, URLs, folders, patterns. The files themselves stay."""
         return unregistering.unregister(self.writable(), files, self._context.stores)
 
-    def scan(self, columns: Sequence[str] | None = None, where: Where = None) -> Scan:
-        """Rows that match, with these columns."""
-        return Scan(self.query(columns, where))
+    def scan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Scan:
+        """Rows that match, with these columns. `params` are values for `$name` or `?` in the text of a condition."""
+        return Scan(self.query(columns, where, params))
 
-    def plan(self, columns: Sequence[str] | None = None, where: Where = None) -> Plan:
+    def plan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Plan:
         """What such a scan would read, and why the rest is skipped."""
-        return Plan(self.query(columns, where))
+        return Plan(self.query(columns, where, params))
 
-    def count(self, where: Where = None) -> int:
+    def count(self, where: Where = None, *, params: Params | None = None) -> int:
         """How many rows match."""
-        return self.scan((), where).count()
+        return self.scan((), where, params=params).count()
 
     def to_arrow(self) -> pa.Table:
         """All rows."""
@@ -241,12 +244,12 @@ class Table:
         """The store of the lake, and those of registered files."""
         return self._context.stores
 
-    def query(self, columns: Sequence[str] | None, where: Where) -> Query:
+    def query(self, columns: Sequence[str] | None, where: Where, params: Params | None = None) -> Query:
         """A query of the version that is read."""
         if isinstance(columns, str):
             raise InvalidRequest("columns must be a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
         snapshot = self.snapshot()
-        predicate, rest, rest_columns = _read_where(where, snapshot)
+        predicate, rest, rest_columns = _read_where(where, params, snapshot)
         names = snapshot.schema.names if columns is None else tuple(snapshot.schema.column(c).name for c in columns)
         return Query(
             snapshot=snapshot,
@@ -280,13 +283,15 @@ class Table:
 
 
 def _read_where(
-    where: Where, snapshot: Snapshot
+    where: Where, params: Params | None, snapshot: Snapshot
 ) -> tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]:
     """The condition for the planner, what of it only Arrow or DuckDB can apply, and the columns of the latter."""
+    if isinstance(where, str):
+        return _parse(where, snapshot.schema, params)
+    if params is not None:
+        raise InvalidRequest("parameters go with a condition that is text", found=type(where).__name__)
     if where is None:
         return TRUE, None, ()
-    if isinstance(where, str):
-        return _parse(where, snapshot.schema)
     if isinstance(where, pc.Expression):
         schema = to_arrow(snapshot.schema)
         predicate, rest = split_filter(where, schema)
@@ -298,20 +303,34 @@ def _read_where(
     return where, None, ()
 
 
-def _parse(where: str, schema: TableSchema) -> tuple[Predicate, RestFilter | None, tuple[str, ...]]:
+def _parse(
+    where: str, schema: TableSchema, given: Params | None
+) -> tuple[Predicate, RestFilter | None, tuple[str, ...]]:
     """What our own grammar understands needs no DuckDB, which is loaded for the rest."""
-    try:
-        return _bind(where, schema), None, ()
-    except BadPredicate as problem:
-        from underlay.local.sql.condition import split_condition  # loads DuckDB and pyarrow.dataset
+    if given is None:
+        try:
+            return _bind(where, schema, None), None, ()
+        except BadPredicate as error:
+            problem = error
+    from underlay.prune.parse.parameters import number_parameters  # loads a parser of SQL, as below
+    from underlay.prune.parse.sql import tokens_of
 
-        predicate, rest = split_condition(where, to_arrow(schema), problem)
-        return predicate, rest, () if rest is None else rest.columns
+    text, parameters = number_parameters(where, tokens_of(where), given)
+    if given is not None:
+        try:
+            return _bind(text, schema, parameters), None, ()
+        except BadPredicate as error:
+            problem = error
+    from underlay.local.conditions.condition import split_condition  # loads DuckDB and pyarrow.dataset
+
+    predicate, rest = split_condition(text, to_arrow(schema), problem, parameters)
+    return predicate, rest, () if rest is None else rest.columns
 
 
 @lru_cache(maxsize=256)
-def _bind(where: str, schema: TableSchema) -> Predicate:
+def _bind(where: str, schema: TableSchema, parameters: Parameters | None) -> Predicate:
     """Parsing takes longer than planning, and the same text comes again and again."""
     from underlay.prune.parse.bind import bind_where  # loads a parser of SQL, which takes long
+    from underlay.prune.parse.parameters import NO_PARAMETERS
 
-    return bind_where(where, to_arrow(schema))
+    return bind_where(where, to_arrow(schema), parameters or NO_PARAMETERS)

@@ -37,7 +37,6 @@ from underlay.cli.common.text_options import (
     make_dialect,
     read_size,
 )
-from underlay.errors import InvalidRequest
 from underlay.ingest.source.file_format import FileFormat
 
 JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format ndjson. Default: a table.")]

@@ -11,7 +11,15 @@ import pyarrow.dataset as ds
 
 from underlay.cache.objects import DecodedCache
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, FailureListener, TableScanner, not_possible
+from underlay.local.dataset.scanner import (
+    DEFAULT_BATCH_ROWS,
+    Columns,
+    FailureListener,
+    TableScanner,
+    check_filter,
+    not_possible,
+)
+from underlay.prune import TRUE, And, Predicate
 from underlay.prune.parse.arrow import SplitFilter, named_columns
 from underlay.scan.query import Query
 from underlay.scan.read.file_stores import FileStores
@@ -37,6 +45,7 @@ class TableDataset(ds.Dataset):
         self._cache = cache
         self._where = where
         self._on_failure = on_failure
+        self._implied: Predicate = TRUE
         columns = tuple(field.name for field in snapshot.schema.fields)
         self._schema = Query(snapshot=snapshot, columns=columns, stores=stores).schema
 
@@ -48,6 +57,10 @@ class TableDataset(ds.Dataset):
     def watched(self, on_failure: FailureListener) -> TableDataset:
         """The same, which tells its errors before it raises them: engines hide what a scan raises."""
         return self._with(self._where, on_failure)
+
+    def narrow(self, implied: Predicate) -> None:
+        """Leave out rows for which this is not true: none of them matters to the engine that asks."""
+        self._implied = implied
 
     def filter(self, expression: pc.Expression) -> TableDataset:
         """The rows that match."""
@@ -63,6 +76,8 @@ class TableDataset(ds.Dataset):
         """A scan that reads nothing until it is asked. Options of Arrow's own scanners are taken and ignored."""
         if isinstance(columns, str):
             raise InvalidRequest("columns is a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
+        if self._on_failure is not None and filter is not None:
+            check_filter(filter, self._on_failure)
         return TableScanner(self._schema, self._query, columns, self._joined(filter), batch_size, self._on_failure)
 
     def to_table(  # type: ignore[override]  # fewer options than Arrow's
@@ -140,7 +155,7 @@ class TableDataset(ds.Dataset):
             columns=tuple(columns),
             stores=self._stores,
             cache=self._cache,
-            predicate=where.predicate,
+            predicate=where.predicate if self._implied == TRUE else And((where.predicate, self._implied)),
             rest=where.rest,
             rest_columns=() if where.rest is None else tuple(named_columns(where.rest, self._schema)),
         )

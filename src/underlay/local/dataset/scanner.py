@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from underlay.errors import UnknownColumn, Unsupported, name_hint
 from underlay.plan.answers import exact_row_count
 from underlay.prune import TRUE
-from underlay.prune.parse.arrow import SplitFilter, named_columns, split_filter
+from underlay.prune.parse.arrow import SplitFilter, is_true_inside, named_columns, split_filter
 from underlay.scan.query import Query
 
 DEFAULT_BATCH_ROWS = 1 << 17
@@ -23,6 +23,18 @@ Columns = Sequence[str] | Mapping[str, pc.Expression]
 FailureListener = Callable[[Exception], None]
 MakeQuery = Callable[[Sequence[str], SplitFilter], Query]
 """The query for these columns of the rows that match."""
+
+
+class FilterMisread(Unsupported):
+    """DuckDB handed over a filter that does not mean what the query says. Without filters the query is right."""
+
+
+def check_filter(filter: pc.Expression, on_failure: FailureListener) -> None:
+    """Raise FilterMisread for a filter with a bare `true`, which DuckDB makes of `c <= NaN`: nulls would match."""
+    if "true" in str(filter) and is_true_inside(filter):
+        error = FilterMisread("DuckDB handed over a comparison with NaN that is true for nulls")
+        on_failure(error)
+        raise error
 
 
 def not_possible(verb: str) -> Unsupported:

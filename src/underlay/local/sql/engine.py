@@ -57,6 +57,10 @@ class Engine:
         connection.begin()
         return connection
 
+    def aside(self) -> duckdb.DuckDBPyConnection:
+        """A connection beside that of the query, whose errors end no transaction."""
+        return self._database.cursor()
+
     def close(self) -> None:
         """Free everything."""
         self.worker.close()

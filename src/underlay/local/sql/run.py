@@ -10,12 +10,15 @@ import pyarrow as pa
 
 from underlay.errors import InvalidRequest
 from underlay.index.catalog import split_name
+from underlay.local.dataset.scanner import FilterMisread
+from underlay.local.implied.statement import implied_by_statement, may_imply
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.statement import check_statement, is_pushed_right
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
 from underlay.local.sql.time_travel import Rewritten, quoted, rewrite_time_travel
+from underlay.prune import TRUE, Predicate
 
 Parameters = Sequence[object] | Mapping[str, object]
 
@@ -59,6 +62,8 @@ def run_sql(
 
     try:
         return run(pushdown=is_pushed_right(rewritten.tokens, values))
+    except FilterMisread:
+        pass
     except InvalidRequest as error:
         is_refused = isinstance(error.__cause__, duckdb.NotSupportedError)
         if not is_refused or not any(words in error.problem for words in _PUSHDOWN):
@@ -118,8 +123,9 @@ class _Query:
             return self._result('SELECT * FROM "count"', None)
         if self._engine.is_pushing and not self._sources.are_pushed_right:
             self._stop_pushing()
+        implied = self._implied(parameters)
         for source in named:
-            self._add_view(source)
+            self._add_view(source, implied.get((source.schema, source.table), TRUE))
         return self._result(self._text, parameters)
 
     def close(self) -> None:
@@ -150,11 +156,24 @@ class _Query:
             interrupt=connection.interrupt,
         )
 
-    def _add_view(self, source: QueriedTable) -> None:
+    def _implied(self, parameters: Parameters | None) -> Mapping[tuple[str, str], Predicate]:
+        """What the statement implies for its tables that DuckDB does not hand over."""
+        if not may_imply(self._text):
+            return {}
+        tables = {(source.schema, source.table): source.dataset.schema for source in self._sources.named}
+        connection = self._engine.aside()
+        try:
+            return implied_by_statement(connection, self._text, tables, parameters)
+        finally:
+            connection.close()
+
+    def _add_view(self, source: QueriedTable, implied: Predicate) -> None:
         """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
         schema = f"memory.{quoted(source.schema)}"
         self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
-        scan = self._connection.from_arrow(source.dataset.watched(self._failures.append))
+        dataset = source.dataset.watched(self._failures.append)
+        dataset.narrow(implied)
+        scan = self._connection.from_arrow(dataset)
         scan.create_view(source.table, replace=False)
         self._connection.execute("USE memory.main")
 

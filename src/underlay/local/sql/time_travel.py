@@ -25,6 +25,8 @@ _NOT_WORDS = frozenset((*_TEXT, WordType.NUMBER, WordType.HEREDOC_STRING, WordTy
 _OPENINGS = (("FOR", "{}", "AS", "OF"), ("{}", "AS", "OF"), ("AT", "(", "{}", "=>"))
 _FIRST_WORDS = ("FOR", "VERSION", "TIMESTAMP", "AT")
 _TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE")
+_HEX = re.compile("\\b[xX]'")
+_HEX_PAIRS = re.compile(r"(?:[0-9A-Fa-f]{2})*", re.ASCII)
 _HINT = "Write dataset.table VERSION AS OF 7, or dataset.table TIMESTAMP AS OF '2026-01-01 12:00'."
 
 
@@ -78,7 +80,9 @@ class _Clause:
 
 
 def rewrite_time_travel(text: str) -> Rewritten:
-    """The text without clauses of versions. Raises InvalidRequest for a clause that cannot be read."""
+    """The text without clauses of versions, and with X'0AFF' as bytes. Raises InvalidRequest for a clause that cannot
+    be read."""
+    text = _with_bytes(text)
     tokens = words_of(text)
     words = [_word(token) for token in tokens]
     travels: dict[Travel, None] = {}
@@ -103,6 +107,22 @@ def rewrite_time_travel(text: str) -> Rewritten:
         return Rewritten(text=text, tokens=tuple(tokens), travels=())
     changed = "".join([*pieces, text[done:]])
     return Rewritten(text=changed, tokens=tuple(words_of(changed)), travels=tuple(travels))
+
+
+def _with_bytes(text: str) -> str:
+    """The text with X'0AFF' as a call that gives the bytes: DuckDB would take it for the text 'x0AFF'."""
+    if _HEX.search(text) is None:
+        return text
+    pieces: list[str] = []
+    done = 0
+    for word in words_of(text):
+        if word.token_type is not WordType.BYTE_STRING or text[word.start] not in "xX":
+            continue
+        if not _HEX_PAIRS.fullmatch(word.text):
+            raise InvalidRequest("not pairs of hexadecimal digits", found=f"X'{word.text}'")
+        pieces += [text[done : word.start], f"from_hex('{word.text}')"]
+        done = word.end + 1
+    return "".join((*pieces, text[done:]))
 
 
 def dotted_names(tokens: Sequence[Word]) -> list[tuple[str, str]]:

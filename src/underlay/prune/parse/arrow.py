@@ -93,6 +93,21 @@ def split_filter(expression: pc.Expression, schema: pa.Schema) -> SplitFilter:
     return SplitFilter(predicate, reduce(and_, rest) if rest else None)
 
 
+def is_true_inside(expression: pc.Expression) -> bool:
+    """Whether AND, OR and NOT join a bare `true`: what DuckDB makes of `c <= NaN`, nulls included."""
+    try:
+        waiting: list[Node] = [ArrowForm(expression).root]
+    except UnknownForm:
+        return False
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, LiteralNode) and node.value.is_valid and node.value.as_py() is True:
+            return True
+        if isinstance(node, CallNode) and node.function in (_AND, _OR, "invert"):
+            waiting += node.arguments
+    return False
+
+
 def named_columns(expression: pc.Expression, schema: pa.Schema) -> set[str]:
     """The top-level columns that an expression may need: all of them when it names one by its number."""
     try:
@@ -226,12 +241,18 @@ class _Reader:
         if not isinstance(node, FieldNode) or not node.path:
             raise NotTranslated("not a column")
         kind: pa.DataType = pa.struct(list(self._schema))
+        path: ColumnPath = ()
         for name in node.path:
-            found = kind.get_all_field_indices(name) if isinstance(kind, pa.StructType) else []
+            if not isinstance(kind, pa.StructType):
+                raise NotTranslated("not a struct")
+            found = kind.get_all_field_indices(name)
+            if not found and path:  # DuckDB hands over fields of structs as the query writes them
+                found = [at for at, field in enumerate(kind) if field.name.encode().lower() == name.encode().lower()]
             if len(found) != 1:
                 raise NotTranslated("not one field of this name")
+            path += (kind.field(found[0]).name,)
             kind = kind.field(found[0]).type
-        return node.path, kind
+        return path, kind
 
 
 def _option(call: CallNode, name: str) -> AnyScalar:

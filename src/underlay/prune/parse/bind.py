@@ -10,6 +10,7 @@ from difflib import get_close_matches
 import pyarrow as pa
 
 from underlay.errors import BadPredicate, UnknownColumn
+from underlay.prune.parse.parameters import NO_PARAMETERS, Parameters
 from underlay.prune.parse.sql import parse_where
 from underlay.prune.predicates.operand import ColumnPath, format_column
 from underlay.prune.predicates.predicate import (
@@ -33,13 +34,13 @@ _DAY = r"\d{4}-\d\d-\d\d"
 _SECOND_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-def bind_where(text: str, schema: pa.Schema) -> Predicate:
+def bind_where(text: str, schema: pa.Schema, parameters: Parameters = NO_PARAMETERS) -> Predicate:
     """The predicate that `text` states about columns of `schema`.
 
     Raises BadPredicate for text that is not understood, or compares a column with a value of another kind;
     UnknownColumn.
     """
-    predicate = resolve_names(parse_where(text), schema)
+    predicate = resolve_names(parse_where(text, parameters=parameters), schema)
     check_literals(predicate, schema)
     return predicate
 
@@ -109,7 +110,7 @@ def resolve_names(predicate: Predicate, schema: pa.Schema) -> Predicate:
         case Constant() | Opaque():
             return predicate
         case _:
-            return replace(predicate, column=_resolve(predicate.column, schema))
+            return replace(predicate, column=resolve_path(predicate.column, schema))
 
 
 def unknown_column(name: str, names: list[str]) -> UnknownColumn:
@@ -121,7 +122,8 @@ def unknown_column(name: str, names: list[str]) -> UnknownColumn:
     return UnknownColumn(f"there is no column {name}", hint=hint)
 
 
-def _resolve(path: ColumnPath, schema: pa.Schema) -> ColumnPath:
+def resolve_path(path: ColumnPath, schema: pa.Schema) -> ColumnPath:
+    """A column as the table writes it, as SQL ignores case. Raises UnknownColumn."""
     found: ColumnPath = ()
     kind: pa.DataType = pa.struct(list(schema))
     for step in path:

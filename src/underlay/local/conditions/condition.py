@@ -1,0 +1,212 @@
+"""Any SQL condition on one row: what prunes blocks of it, and DuckDB for the rest of the rows.
+
+The predicate is what must hold wherever the condition is true: the parts that `parse_where` understands, the filters
+that DuckDB itself hands to a scan, after it folded constants, cast literals and turned things like `i + 1 = 2` into
+comparisons of a column, and what `underlay.local.implied` finds behind functions, such as `year(ts) = 2024`. The whole
+condition is then applied to the rows that are left, by DuckDB and so as `lake.sql` does. Rows themselves never pass
+through DuckDB: it says which to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from sqlglot.tokenizer_core import TokenType
+
+from underlay.errors import BadPredicate, InvalidRequest
+from underlay.local.conditions.condition_text import checked_text, with_moments
+from underlay.local.conditions.shared_engine import connected
+from underlay.local.implied.bounds import is_told
+from underlay.local.implied.derive import implied_by, parts_of
+from underlay.local.sql.statement import is_pushed_right
+from underlay.local.sql.tables import has_unlike_type, refuse_alike_names
+from underlay.local.sql.time_travel import quoted
+from underlay.prune import FALSE, TRUE, Constant, Predicate, has_opaque
+from underlay.prune.parse.arrow import from_arrow
+from underlay.prune.parse.bind import check_literals, resolve_names
+from underlay.prune.parse.parameters import NO_PARAMETERS, Parameters
+from underlay.prune.parse.sql import parse_where, tokens_of
+from underlay.prune.predicates.normalise import conjuncts, normalise, weaken
+from underlay.prune.predicates.predicate import And
+
+_UNLIKE_HINT = "Compare it with a literal and nothing else, or use lake.sql, which rounds."
+_ROWS = '"underlay rows"'
+Split = tuple[Predicate, "SqlCondition | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlCondition:
+    """A condition that DuckDB applies. `schema` are the columns it may name, as the table writes them."""
+
+    text: str
+    schema: pa.Schema
+    parameters: Parameters = NO_PARAMETERS
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.schema.names)
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """The rows for which the condition is true, in their order. Raises BadPredicate."""
+        return rows.filter(pa.array(self.matches(rows)))
+
+    def matches(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """For which rows the condition is true. Raises BadPredicate."""
+        numbers = pa.array(np.arange(rows.num_rows))
+        given = rows.select(self.columns).append_column("underlay row", numbers)
+        with connected(is_pushing=False) as connection:
+            connection.register("underlay rows", given)
+            text = f'SELECT "underlay row" FROM {_ROWS} WHERE (\n{self.text}\n)'
+            found = _execute(connection, text, self.parameters).to_arrow_reader(1 << 20).read_all()
+        is_match = np.zeros(rows.num_rows, dtype=np.bool_)
+        is_match[found.column(0).to_numpy()] = True
+        return is_match
+
+    def explain(self) -> Iterator[tuple[str, Predicate]]:
+        """Each of the conditions that AND joins, and what of it prunes: TRUE for one that only filters rows."""
+        with connected() as connection:
+            parts = parts_of(connection, self.text) or [self.text]
+        for part in parts:
+            values = {name: value for name, value in self.parameters.values.items() if _names(part, name)}
+            try:
+                predicate, _ = _split_with(part, self.schema, Parameters(values))
+            except InvalidRequest:  # it has a meaning among the others only
+                predicate = TRUE
+            yield part, predicate
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def split_condition(text: str, schema: pa.Schema, problem: BadPredicate, parameters: Parameters) -> Split:
+    """The predicate that prunes, and the condition that is left for rows; None when the predicate is exact.
+
+    `problem` is why our own rules did not take the text; it is raised when DuckDB does not take it either, and our
+    grammar does: then it says which literal does not fit which column.
+    Raises BadPredicate for what is not a condition on one row, UnknownColumn, and Unsupported for columns that DuckDB
+    takes for the same.
+    """
+    try:
+        checked = checked_text(text)
+        now = with_moments(checked, schema)
+        # the time is another one in the next query, so that its text does not come again
+        return _split(now, schema, parameters) if now == checked else _split_with(now, schema, parameters)
+    except BadPredicate as error:
+        is_ours = isinstance(error.__cause__, duckdb.Error)
+        if is_ours and not has_opaque(parse_where(text, opaque=True, parameters=parameters)):
+            raise problem from error
+        raise
+
+
+@lru_cache(maxsize=256)
+def _split(text: str, schema: pa.Schema, parameters: Parameters) -> Split:
+    return _split_with(text, schema, parameters)
+
+
+def _split_with(text: str, schema: pa.Schema, parameters: Parameters) -> Split:
+    tokens = tokens_of(text)
+    words = {token.text.encode().lower() for token in tokens if token.token_type is not TokenType.STRING}
+    named = tuple(name for name in schema.names if name.encode().lower() in words)  # A to Z alike, as DuckDB does
+    if not named:
+        return Constant(_evaluate(text, schema, parameters)), None
+    read = pa.schema([schema.field(name) for name in named])
+    refuse_alike_names(read)
+    for field in read:
+        if has_unlike_type(field.type):  # DuckDB cuts its values to microseconds
+            raise BadPredicate(
+                f"only comparisons with literals are exact for {field.type}", place=field.name, hint=_UNLIKE_HINT
+            )
+    is_pushing = is_pushed_right(tokens, parameters.values.values())
+    pushed = _pushed_by_duckdb(text, read, schema, parameters, is_pushing=is_pushing)
+    told = list(dict.fromkeys((*_understood(text, schema, parameters), *pushed)))
+    with connected() as connection:
+        implied = implied_by(connection, text, read, parameters.values)
+    parts = [*told, *(part for one in implied for part in conjuncts(one) if not is_told(part, told))]
+    return normalise(And(tuple(dict.fromkeys(parts)))), SqlCondition(text, read, parameters)
+
+
+def _understood(text: str, schema: pa.Schema, parameters: Parameters) -> Iterator[Predicate]:
+    """Conditions that our own grammar finds to follow from the text."""
+    for part in conjuncts(weaken(parse_where(text, opaque=True, parameters=parameters))):
+        try:
+            bound = resolve_names(part, schema)
+            check_literals(bound, schema)
+        except InvalidRequest:  # DuckDB knows better, or has said already that it does not
+            continue
+        yield bound
+
+
+class _Probe(ds.Dataset):
+    """One row of nulls, and the filters that DuckDB would have it scanned with."""
+
+    def __init__(self, row: pa.Table) -> None:
+        self._row = row
+        self.filters: list[pc.Expression] = []
+        self.is_scanned = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that the condition names."""
+        return self._row.schema
+
+    def scanner(  # type: ignore[override]  # what DuckDB asks for
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **_: object
+    ) -> ds.Scanner:
+        """A scan of the row."""
+        self.is_scanned = True
+        if filter is not None:
+            self.filters.append(filter)
+        chosen = None if columns is None else list(columns)
+        return ds.Scanner.from_batches(iter(self._row.to_batches()), schema=self._row.schema, columns=chosen)
+
+
+def _pushed_by_duckdb(
+    text: str, read: pa.Schema, schema: pa.Schema, parameters: Parameters, *, is_pushing: bool
+) -> list[Predicate]:
+    """What DuckDB hands to a scan. Running the query over one row also says whether it is one: literals that do not
+    convert are errors only when there are rows."""
+    row = pa.table([pa.nulls(1, field.type) for field in read], names=read.names)
+    probe = _Probe(row)
+    query = f"SELECT {quoted(read.names[0])} FROM {_ROWS} WHERE (\n{text}\n)"
+    if is_pushing:
+        with connected(schema) as connection:
+            connection.register("underlay rows", probe)
+            try:
+                _execute(connection, query, parameters).fetchall()
+            except duckdb.NotSupportedError:  # a filter that it cannot hand over, and could apply itself
+                is_pushing = False
+    if not is_pushing:
+        with connected(schema, is_pushing=False) as connection:  # a transaction that failed takes no other query
+            connection.register("underlay rows", row)
+            _execute(connection, query, parameters).fetchall()
+        return []
+    if not probe.is_scanned:
+        return [FALSE]  # DuckDB knows nothing of the rows: no row can match
+    return [part for one in probe.filters for part in conjuncts(weaken(from_arrow(one, read)))]
+
+
+def _evaluate(text: str, schema: pa.Schema, parameters: Parameters) -> bool | None:
+    """The value of a condition that names no column."""
+    query = f"SELECT CAST((\n{text}\n) AS BOOLEAN) WHERE true OR (\n{text}\n)"
+    with connected(schema) as connection:
+        ((value,),) = _execute(connection, query, parameters).fetchall()
+    return None if value is None else bool(value)
+
+
+def _execute(connection: duckdb.DuckDBPyConnection, query: str, parameters: Parameters) -> duckdb.DuckDBPyConnection:
+    return connection.execute(query, dict(parameters.values) or None)
+
+
+def _names(text: str, parameter: str) -> bool:
+    """Whether a condition names a parameter."""
+    tokens = tokens_of(text)
+    return any(one.text == "$" and following.text.lower() == parameter for one, following in pairwise(tokens))

@@ -1,0 +1,123 @@
+"""What a whole statement implies for the tables it reads: a row for which that is not true is in no answer.
+
+Only where DuckDB's own tree says so plainly: every time the statement names the table, the table stands alone in the
+FROM of a SELECT, whose WHERE then comes first of all that is done with its rows. Otherwise nothing is implied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from underlay.local.implied.derive import implied_by_parts
+from underlay.local.implied.syntax import Node, NotUnderstood, conjuncts_of, nodes_below, read_query
+from underlay.prune import TRUE, Predicate
+from underlay.prune.predicates.normalise import normalise
+from underlay.prune.predicates.predicate import And, Or
+
+TableName = tuple[str, str]
+_WORTH = re.compile(
+    r"\bwhere\b.*(::|\b(cast|try_cast|year|date_part|datepart|extract|date_trunc|datetrunc|last_day|epoch\w*|lower|lcase"
+    r"|upper|ucase|ilike|substr|substring|left|coalesce|ifnull|nullif|abs|round|floor|ceil|ceiling|trunc|zone"
+    r"|\w*contains|\w*has)\b|[-+*/@\[])",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def may_imply(text: str) -> bool:
+    """Whether a statement has something that DuckDB may not hand to a scan itself. Cheap, and sure when it says no."""
+    return _WORTH.search(text) is not None
+
+
+def implied_by_statement(
+    connection: duckdb.DuckDBPyConnection,
+    text: str,
+    tables: Mapping[TableName, pa.Schema],
+    parameters: Sequence[object] | Mapping[str, object] | None,
+) -> dict[TableName, Predicate]:
+    """For tables by schema and name, what every row that matters must match."""
+    try:
+        tree = read_query(connection, text)
+        return dict(_implied(connection, tree, tables, _by_name(parameters)))
+    except (NotUnderstood, KeyError, TypeError):  # a tree of another form implies nothing
+        return {}
+
+
+def _by_name(parameters: Sequence[object] | Mapping[str, object] | None) -> dict[str, object]:
+    if isinstance(parameters, Mapping):
+        return dict(parameters)
+    return {str(at): value for at, value in enumerate(parameters or (), 1)}
+
+
+def _implied(
+    connection: duckdb.DuckDBPyConnection,
+    tree: Node,
+    tables: Mapping[TableName, pa.Schema],
+    parameters: Mapping[str, object],
+) -> Iterator[tuple[TableName, Predicate]]:
+    nodes = list(nodes_below(tree))
+    for name, schema in tables.items():
+        uses = [one for one in nodes if one.get("type") == "BASE_TABLE" and _names(one, name)]
+        places = {id(one) for one in uses}
+        selects = [one for one in nodes if one.get("type") == "SELECT_NODE" and id(one["from_table"]) in places]
+        if not uses or len(uses) != len(selects) or not all(map(_is_alone, selects)):
+            continue
+        found = tuple(
+            normalise(And(tuple(implied_by_parts(connection, _parts(select, name, schema), schema, parameters))))
+            for select in selects
+        )
+        if TRUE not in found:
+            yield name, normalise(Or(found))
+
+
+def _names(node: Node, name: TableName) -> bool:
+    return (node["schema_name"].lower(), node["table_name"].lower()) == (name[0].lower(), name[1].lower())
+
+
+def _is_alone(select: Node) -> bool:
+    """Whether WHERE sees the rows of the table as they are: no sample of them, no other names for its columns."""
+    table = select["from_table"]
+    return not (table["sample"] or table["column_name_alias"] or table["at_clause"] or select["sample"])
+
+
+def _parts(select: Node, name: TableName, schema: pa.Schema) -> list[Node]:
+    """The parts of WHERE that are about columns of the table, which they name without the table's name."""
+    columns = {column.lower() for column in schema.names}
+    alias = (select["from_table"]["alias"] or name[1]).lower()
+    others = {one["alias"].lower() for one in select["select_list"] if one["alias"]}
+    own = columns - others  # WHERE may name what SELECT calls so
+
+    def is_own(ref: Node) -> bool:
+        names = ref["column_names"]
+        is_unclear = len(names) > 1 and names[0].lower() in columns & {alias, name[0].lower()}
+        return not is_unclear and _short(names, name, alias)[0].lower() in own
+
+    return [
+        _stripped(part, name, alias)
+        for part in conjuncts_of(select["where_clause"])
+        if all(is_own(one) for one in nodes_below(part) if one.get("class") == "COLUMN_REF")
+    ]
+
+
+def _short(names: list[str], name: TableName, alias: str) -> list[str]:
+    lowered = [one.lower() for one in names]
+    if len(names) > 2 and lowered[:2] == [name[0].lower(), name[1].lower()]:
+        return names[2:]
+    return names[1:] if len(names) > 1 and lowered[0] == alias else names
+
+
+def _stripped(value: Node, name: TableName, alias: str) -> Node:
+    if value.get("class") == "COLUMN_REF":
+        return {**value, "column_names": _short(value["column_names"], name, alias)}
+    found: Node = {}
+    for key, one in value.items():
+        if isinstance(one, dict):
+            found[key] = _stripped(one, name, alias)
+        elif isinstance(one, list):
+            found[key] = [_stripped(item, name, alias) if isinstance(item, dict) else item for item in one]
+        else:
+            found[key] = one
+    return found

@@ -1,0 +1,150 @@
+"""Values for `$name` and `?` in a condition: they take their places in its tree, never in its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+from uuid import UUID
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from underlay.errors import BadPredicate, InvalidRequest
+
+Given = Sequence[object] | Mapping[str, object]
+"""Values in the order of the `?`, or by name."""
+
+_Type = exp.DType
+_HINT = "Give values by name, params={'zone': 'JFK'} for $zone, or as a list, params=['JFK'] for ?."
+_LONGEST_INTEGER_BITS = 127
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Values by name, those of a list by their numbers from 1. Equal when they print the same and have equal types."""
+
+    values: Mapping[str, object] = field(compare=False, hash=False)
+    key: tuple[tuple[str, type, str], ...] = ()
+
+
+NO_PARAMETERS = Parameters({})
+
+
+def number_parameters(text: str, tokens: Sequence[Token], given: Given | None) -> tuple[str, Parameters]:
+    """The text with every `?` as its number and every name in lower case, and the values that it names.
+
+    Raises BadPredicate when a value is missing or left over.
+    """
+    pieces: list[str] = []
+    names: dict[str, None] = {}
+    done, count, is_named = 0, 0, False
+    for at, token in enumerate(tokens):
+        if token.token_type is TokenType.PLACEHOLDER and token.text == "?":
+            count += 1
+            name, end = str(count), token.end + 1
+        elif (
+            token.token_type is TokenType.PARAMETER
+            and token.text == "$"
+            and at + 1 < len(tokens)
+            and tokens[at + 1].start == token.end + 1
+        ):
+            is_named = True
+            name, end = tokens[at + 1].text.lower(), tokens[at + 1].end + 1
+        else:
+            continue
+        pieces += [text[done : token.start], f"${name}"]
+        done = end
+        names[name] = None
+    if count and is_named:
+        raise BadPredicate("? and names such as $zone do not go together", hint=_HINT)
+    return "".join((*pieces, text[done:])), _matched(names, given)
+
+
+def _matched(names: Mapping[str, None], given: Given | None) -> Parameters:
+    by_name = _by_name(given)
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        raise BadPredicate("no value is given", found=", ".join(f"${name}" for name in missing), hint=_HINT)
+    surplus = [name for name in by_name if name not in names]
+    if surplus:
+        raise BadPredicate(
+            "the condition does not name every value that is given",
+            found=", ".join(f"${name}" for name in surplus),
+            hint=_HINT,
+        )
+    if not names:
+        return NO_PARAMETERS
+    key = tuple((name, type(value), repr(value)) for name, value in sorted(by_name.items()))
+    return Parameters(by_name, key)
+
+
+def _by_name(given: Given | None) -> dict[str, object]:
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        found: dict[str, object] = {}
+        for name, value in given.items():
+            if not isinstance(name, str) or name.lower() in found:
+                raise InvalidRequest("the name of a parameter is not text, or is there twice", found=repr(name))
+            found[name.lower()] = value
+        return found
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise InvalidRequest("parameters are a list, or values by name", found=type(given).__name__, hint=_HINT)
+    return {str(at): value for at, value in enumerate(given, 1)}
+
+
+def fill(tree: exp.Expr, parameters: Parameters) -> exp.Expr:
+    """The tree with literals where it names parameters whose values have one."""
+    if not parameters.values:
+        return tree
+    return tree.transform(lambda node: _filled(node, parameters))
+
+
+def _filled(node: exp.Expr, parameters: Parameters) -> exp.Expr:
+    if not isinstance(node, exp.Placeholder) or node.name.lower() not in parameters.values:
+        return node
+    return _literal(parameters.values[node.name.lower()]) or node
+
+
+def _literal(value: object) -> exp.Expr | None:
+    """A literal of the value's own type; None for a type that has none here, such as a subclass with more digits."""
+    kind = type(value)
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int) and kind is int and value.bit_length() <= _LONGEST_INTEGER_BITS:
+        return _signed(str(abs(value)), is_negative=value < 0)
+    if isinstance(value, float) and kind is float:
+        return _cast(repr(value), _Type.DOUBLE)
+    if isinstance(value, Decimal) and kind is Decimal and value.is_finite():
+        text = f"{abs(value):f}"
+        return _signed(text if "." in text else f"{text}.", is_negative=value < 0)
+    if isinstance(value, str) and kind is str:
+        return exp.Literal.string(value)
+    if isinstance(value, bytes) and kind is bytes:
+        return exp.HexString(this=value.hex())
+    if isinstance(value, UUID):
+        return _cast(str(value), _Type.UUID)
+    return _moment(value)
+
+
+def _moment(value: object) -> exp.Expr | None:
+    if isinstance(value, datetime) and type(value) is datetime:
+        return _cast(value.isoformat(" "), _Type.TIMESTAMP if value.tzinfo is None else _Type.TIMESTAMPTZ)
+    if isinstance(value, date) and type(value) is date:
+        return _cast(value.isoformat(), _Type.DATE)
+    if isinstance(value, time) and type(value) is time and value.tzinfo is None:
+        return _cast(value.isoformat(), _Type.TIME)
+    return None
+
+
+def _signed(text: str, *, is_negative: bool) -> exp.Expr:
+    literal = exp.Literal.number(text)
+    return exp.Neg(this=literal) if is_negative else literal
+
+
+def _cast(text: str, kind: exp.DType) -> exp.Expr:
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=kind))
