@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
@@ -13,6 +14,7 @@ import pyarrow as pa
 from underlay.change.define.define import define
 from underlay.change.rows.append import append
 from underlay.local.dataset.dataset import TableDataset
+from underlay.local.dataset.source import EngineDataset, SnapshotSource
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import Parameters, run_sql
 from underlay.scan.read.file_stores import FileStores
@@ -23,19 +25,15 @@ from underlay.table.open_table import Head, OpenTable
 from underlay.table.time_travel import at_time, at_version
 
 
-class SpyDataset(TableDataset):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SpySource(SnapshotSource):
     """Remembers what engines ask for."""
 
     asked: list[tuple[object, str]]
 
-    def watched(self, on_failure):
-        spy = SpyDataset(self.snapshot, self._stores, name=self.name, on_failure=on_failure)
-        spy.asked = self.asked
-        return spy
-
-    def scanner(self, columns=None, filter=None, **options):
+    def scan(self, columns=None, filter=None, **options):
         self.asked.append((columns, str(filter)))
-        return super().scanner(columns, filter, **options)
+        return super().scan(columns, filter, **options)
 
 
 class SmallLake:
@@ -63,23 +61,24 @@ class SmallLake:
     def head(self, name: str) -> Head:
         return self.opened[name].head()
 
-    def dataset(self, name: str, version: int | None = None, as_of: datetime | None = None) -> SpyDataset:
+    def dataset(self, name: str, version: int | None = None, as_of: datetime | None = None) -> TableDataset:
+        return TableDataset(self.source(name, version, as_of))
+
+    def source(self, name: str, version: int | None = None, as_of: datetime | None = None) -> SpySource:
         head = self.head(name)
         if version is not None:
             head = Head(head.revision, at_version(head.revision, version))
         if as_of is not None:
             head = Head(head.revision, at_time(head.revision, int(as_of.timestamp() * 1_000_000)))
-        found = SpyDataset(self.opened[name].snapshot(head), self.stores, name=name)
-        found.asked = self.asked
-        return found
+        return SpySource(snapshot=self.opened[name].snapshot(head), stores=self.stores, name=name, asked=self.asked)
 
     def sql(self, text: str, parameters: Parameters | None = None, **options: bool) -> SqlResult:
         self.resolved.clear()
         self.asked.clear()
 
-        def resolve(name: str, version: int | None, as_of: datetime | None) -> TableDataset | None:
+        def resolve(name: str, version: int | None, as_of: datetime | None) -> EngineDataset | None:
             self.resolved.append(name)
-            return self.dataset(name, version, as_of)
+            return EngineDataset(self.source(name, version, as_of))
 
         return run_sql(text, resolve, lambda: self.opened, parameters, **options)
 

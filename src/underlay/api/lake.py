@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from underlay.ingest.work.progress import IngestProgress
     from underlay.ingest.work.settings import Options, Settings, Sources
     from underlay.ingest.work.workers import MakeWorkers
-    from underlay.local.dataset.dataset import TableDataset
+    from underlay.local.dataset.source import EngineDataset
     from underlay.local.sql.result import SqlResult
     from underlay.registry.registry import Registry
 
@@ -286,10 +286,11 @@ class Lake:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> TableDataset:
+    def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> EngineDataset:
         """A table as a query names it. Raises TableNotFound."""
-        table = self.table(name, version=version, as_of=as_of)
-        return table.dataset()
+        from underlay.local.dataset.source import EngineDataset  # loads pyarrow.dataset
+
+        return EngineDataset(self.table(name, version=version, as_of=as_of).source())
 
     def __repr__(self) -> str:
         return f"Lake({self.url!r})"

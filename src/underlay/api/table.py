@@ -41,6 +41,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from underlay.local.dataset.dataset import TableDataset
+    from underlay.local.dataset.source import SnapshotSource
     from underlay.prune.parse.parameters import Parameters
 
 Where = str | Predicate | pc.Expression | None
@@ -144,10 +145,18 @@ class Table:
         return self.scan().to_arrow()
 
     def dataset(self) -> TableDataset:
-        """This version as a `pyarrow.dataset.Dataset`, for DuckDB, Polars, DataFusion and pandas."""
+        """This version as a `pyarrow.dataset.Dataset`, for Arrow, DuckDB, Polars, DataFusion and pandas."""
         from underlay.local.dataset.dataset import TableDataset  # loads pyarrow.dataset and DuckDB's rules
 
-        return TableDataset(self.snapshot(), self._context.stores, cache=self._context.cache, name=self.name)
+        return TableDataset(self.source())
+
+    def source(self) -> SnapshotSource:
+        """The version that is read, as engines of this process scan it."""
+        from underlay.local.dataset.source import SnapshotSource  # loads pyarrow.dataset
+
+        return SnapshotSource(
+            snapshot=self.snapshot(), stores=self._context.stores, cache=self._context.cache, name=self.name
+        )
 
     def history(self, limit: int | None = None) -> Iterator[Version]:
         """Versions, the newest first."""

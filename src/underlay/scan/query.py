@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 
@@ -78,10 +78,11 @@ class Query:
         sidecars = Sidecars(cache=self.cache, keys=self.snapshot.keys)
         return BloomLoader(sidecars=sidecars, shape_of=self._shape, locate=self._locate).refine(plan)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows that match, in the order of the table's files."""
+    def batches(self, slabs: Iterable[Slab] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows that match, in the order of the table's files; or those of some slabs of this query."""
         workers = self.workers or default_workers(self.snapshot.store)
-        for table in run_in_order(self._tasks(), workers=workers, budget_bytes=self.budget_bytes):
+        tasks = self._tasks(self.slabs() if slabs is None else slabs)
+        for table in run_in_order(tasks, workers=workers, budget_bytes=self.budget_bytes):
             yield from answer(table, self.schema).to_batches()
 
     def reader(self) -> pa.RecordBatchReader:
@@ -101,9 +102,9 @@ class Query:
         """What the slabs of this query are read with."""
         return SlabFiles(self._shape, self._locate)
 
-    def _tasks(self) -> Iterator[Task[pa.Table]]:
+    def _tasks(self, slabs: Iterable[Slab]) -> Iterator[Task[pa.Table]]:
         row_filter = row_filter_of(self.predicate)
-        for slab in self.slabs():
+        for slab in slabs:
             yield Task(slab.fetch_bytes * SPREAD, partial(self._rows, slab, row_filter))
 
     def _rows(self, slab: Slab, row_filter: RowFilter | None) -> pa.Table:

@@ -13,7 +13,7 @@ import pytest
 import underlay
 from tests.local.lakes import SmallLake
 from underlay.errors import Damaged, InvalidRequest, NotFound, TableNotFound, Unsupported, VersionNotFound
-from underlay.local.dataset.dataset import TableDataset
+from underlay.local.dataset.source import EngineDataset
 from underlay.local.sql.run import run_sql
 from underlay.scan.query import Query
 from underlay.store import open_store
@@ -209,16 +209,16 @@ def test_nothing_of_a_query_is_there_for_the_next(lake):
 
 
 def test_what_a_query_reads_is_freed_with_it(lake):
-    held: list[weakref.ref[TableDataset]] = []
+    held: list[weakref.ref[EngineDataset]] = []
 
-    class Held(TableDataset):
+    class Held(EngineDataset):
         def watched(self, on_failure):
             found = super().watched(on_failure)
             held.append(weakref.ref(found))
             return found
 
-    def resolve(name: str, *_: object) -> TableDataset:
-        return Held(lake.dataset(name).snapshot, lake.stores)
+    def resolve(name: str, *_: object) -> EngineDataset:
+        return Held(lake.source(name))
 
     assert len(run_sql("from taxi.trips", resolve, lambda: lake.opened).fetchall()) == 5
     gc.collect()
@@ -245,7 +245,7 @@ def test_rows_are_read_as_they_are_wanted(tmp_path, monkeypatch, one, parameters
         lake.append("a.b", big)
     taken = []
     batches = Query.batches
-    monkeypatch.setattr(Query, "batches", lambda self: (taken.append(1) or batch for batch in batches(self)))
+    monkeypatch.setattr(Query, "batches", lambda *given: (taken.append(1) or batch for batch in batches(*given)))
     with lake.sql(f"select w + {one}, x, y, z from a.b", parameters) as result:
         next(result.to_batches())
         assert len(taken) < 12

@@ -1,166 +1,155 @@
-"""A snapshot as a pyarrow dataset: DuckDB, Polars, pandas and Arrow push columns and filters into the planner."""
+"""A snapshot as a pyarrow dataset: DuckDB, Polars, pandas, DataFusion and Arrow itself read it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from functools import cached_property
+from threading import Lock
 from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from underlay.cache.objects import DecodedCache
-from underlay.errors import InvalidRequest, Unsupported
-from underlay.local.dataset.scanner import (
-    DEFAULT_BATCH_ROWS,
-    Columns,
-    FailureListener,
-    TableScanner,
-    check_filter,
-    not_possible,
-)
-from underlay.prune import TRUE, And, Predicate
-from underlay.prune.parse.arrow import SplitFilter, named_columns
+from underlay.errors import Unsupported
+from underlay.local.dataset.fragment import TableFragment, make_fragments
+from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, TableScanner
+from underlay.local.dataset.source import SnapshotSource
+from underlay.local.dataset.virtual_files import dataset_of_files
 from underlay.scan.query import Query
-from underlay.scan.read.file_stores import FileStores
-from underlay.table.versions.snapshot import Snapshot
+from underlay.scan.slabs import Slab
+
+_SHARE_BYTES = 16 << 20
+_MOST_SHARES = 2048
 
 
-class TableDataset(ds.Dataset):
-    """One version of a table. Filters follow the rules of SQL engines: NaN is the greatest value and equals itself."""
+class TableDataset(ds.UnionDataset):
+    """One version of a table. Filters follow the rules of SQL engines: NaN is the greatest value and equals itself.
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        stores: FileStores,
-        *,
-        cache: DecodedCache | None = None,
-        name: str | None = None,
-        where: pc.Expression | None = None,
-        on_failure: FailureListener | None = None,
-    ) -> None:
-        self.snapshot = snapshot
-        self.name = name
-        self._stores = stores
-        self._cache = cache
-        self._where = where
-        self._on_failure = on_failure
-        self._implied: Predicate = TRUE
-        columns = tuple(field.name for field in snapshot.schema.fields)
-        self._schema = Query(snapshot=snapshot, columns=columns, stores=stores).schema
+    Its methods, and the scanners that they return, push columns and filters into the planner. What Arrow's C++ makes of
+    the dataset itself (`Scanner.from_dataset`, unions, joins, Acero) reads all columns, in pieces, and filters by
+    Arrow's rules: NaN matches no comparison.
+    """
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns."""
-        return self._schema
-
-    def watched(self, on_failure: FailureListener) -> TableDataset:
-        """The same, which tells its errors before it raises them: engines hide what a scan raises."""
-        return self._with(self._where, on_failure)
-
-    def narrow(self, implied: Predicate) -> None:
-        """Leave out rows for which this is not true: none of them matters to the engine that asks."""
-        self._implied = implied
+    def __init__(self, source: SnapshotSource) -> None:
+        self.source = source
+        shares = _Shares(source)
+        name = f"{source.snapshot.keys.folder}/{source.snapshot.version}"
+        files = dataset_of_files(shares.count, shares.read, file_schema=source.schema, schema=source.schema, name=name)
+        super().__init__(source.schema, [files])  # type: ignore[call-arg]  # not in the stubs
 
     def filter(self, expression: pc.Expression) -> TableDataset:
         """The rows that match."""
-        return self._with(self._joined(expression), self._on_failure)
+        return TableDataset(self.source.matching(expression))
 
-    def scanner(  # type: ignore[override]  # fewer options than Arrow's
+    def scanner(  # type: ignore[override]  # options that are left out are taken as they come
+        self,
+        columns: Columns | None = None,
+        filter: pc.Expression | None = None,
+        batch_size: int = DEFAULT_BATCH_ROWS,
+        **options: object,
+    ) -> ds.Scanner:
+        """A scan that reads no row until it is asked, and can be run again."""
+        return self._scan(columns, filter, batch_size).arrow_scanner(**options)
+
+    def to_table(  # type: ignore[override]  # as above
         self,
         columns: Columns | None = None,
         filter: pc.Expression | None = None,
         batch_size: int = DEFAULT_BATCH_ROWS,
         **_: object,
-    ) -> TableScanner:
-        """A scan that reads nothing until it is asked. Options of Arrow's own scanners are taken and ignored."""
-        if isinstance(columns, str):
-            raise InvalidRequest("columns is a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
-        if self._on_failure is not None and filter is not None:
-            check_filter(filter, self._on_failure)
-        return TableScanner(self._schema, self._query, columns, self._joined(filter), batch_size, self._on_failure)
-
-    def to_table(  # type: ignore[override]  # fewer options than Arrow's
-        self, columns: Columns | None = None, **options: object
     ) -> pa.Table:
-        """The rows, all at once."""
-        return self._scan(columns, options).to_table()
+        """The rows, all at once. Options of Arrow's own scanners are taken and ignored, here and below."""
+        return self._scan(columns, filter, batch_size).to_table()
 
-    def to_batches(  # type: ignore[override]  # fewer options than Arrow's
-        self, columns: Columns | None = None, **options: object
+    def to_batches(  # type: ignore[override]  # as above
+        self,
+        columns: Columns | None = None,
+        filter: pc.Expression | None = None,
+        batch_size: int = DEFAULT_BATCH_ROWS,
+        **_: object,
     ) -> Iterator[pa.RecordBatch]:
         """The rows, as they come."""
-        return self._scan(columns, options).to_batches()
+        return self._scan(columns, filter, batch_size).to_batches()
 
-    def head(  # type: ignore[override]  # fewer options than Arrow's
-        self, num_rows: int, columns: Columns | None = None, **options: object
+    def head(  # type: ignore[override]  # as above
+        self, num_rows: int, columns: Columns | None = None, filter: pc.Expression | None = None, **_: object
     ) -> pa.Table:
         """The first rows."""
-        return self._scan(columns, options).head(num_rows)
+        return self._scan(columns, filter).head(num_rows)
 
-    def count_rows(  # type: ignore[override]  # fewer options than Arrow's
-        self, filter: pc.Expression | None = None, **_: object
-    ) -> int:
+    def count_rows(self, filter: pc.Expression | None = None, **_: object) -> int:  # type: ignore[override]  # as above
         """How many rows match: from metadata alone where that is exact."""
-        return self.scanner(filter=filter).count_rows()
+        return self._scan(None, filter).count_rows()
 
-    def take(  # type: ignore[override]  # fewer options than Arrow's
-        self, indices: object, columns: Columns | None = None, **options: object
+    def take(  # type: ignore[override]  # as above
+        self, indices: object, columns: Columns | None = None, filter: pc.Expression | None = None, **_: object
     ) -> pa.Table:
         """The rows of these positions. Reads all rows."""
-        return self._scan(columns, options).take(indices)
+        return self._scan(columns, filter).take(indices)
 
-    def sort_by(self, *args: object, **options: object) -> NoReturn:
-        """Refused: use an engine, or sort an Arrow table."""
-        raise not_possible("sort_by")
+    def join_asof(
+        self,
+        right_dataset: ds.Dataset,
+        on: str,
+        by: str | list[str],
+        tolerance: int,
+        right_on: str | list[str] | None = None,
+        right_by: str | list[str] | None = None,
+    ) -> ds.InMemoryDataset:
+        """The nearest rows of another dataset. Reads both: Arrow keeps the order of tables only."""
+        right = right_dataset.to_table()
+        joined = self.to_table().join_asof(right, on, by, tolerance, right_on, right_by)
+        return ds.InMemoryDataset(joined)  # type: ignore[call-arg]  # not in the stubs
 
-    def join(self, *args: object, **options: object) -> NoReturn:
-        """Refused: use an engine, or join Arrow tables."""
-        raise not_possible("join")
+    def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[TableFragment]:
+        """The rows in parts, to be read side by side: some files each, of those that may hold rows that match.
 
-    join_asof = join
-
-    def replace_schema(self, schema: pa.Schema) -> NoReturn:
-        """Refused: columns change with the table."""
-        raise not_possible("replace_schema")
-
-    def get_fragments(self, filter: pc.Expression | None = None) -> NoReturn:
-        """Refused: a file alone does not know its deleted rows, nor the table's columns."""
-        raise not_possible("get_fragments")
+        They have the methods of Arrow's fragments and are none.
+        """
+        return iter(make_fragments(self.source, filter))
 
     _get_fragments = get_fragments
-
-    @property
-    def partition_expression(self) -> pc.Expression:
-        """True: nothing is known of all rows."""
-        return pc.scalar(True)
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a dataset cannot be pickled", hint="Open the lake in the other process at the same version.")
 
     def __repr__(self) -> str:
-        return f"<TableDataset {self.name or self.snapshot.keys.folder} version {self.snapshot.version}>"
+        snapshot = self.source.snapshot
+        return f"<TableDataset {self.source.name or snapshot.keys.folder} version {snapshot.version}>"
 
-    def _joined(self, expression: pc.Expression | None) -> pc.Expression | None:
-        if self._where is None or expression is None:
-            return expression if self._where is None else self._where
-        return self._where & expression
+    def _scan(
+        self, columns: Columns | None, filter: pc.Expression | None, batch_rows: int = DEFAULT_BATCH_ROWS
+    ) -> TableScanner:
+        return self.source.scan(columns, filter, batch_rows=batch_rows)
 
-    def _scan(self, columns: Columns | None, options: Mapping[str, object]) -> TableScanner:
-        return self.scanner(columns, **options)  # type: ignore[arg-type]  # checked by scanner
 
-    def _query(self, columns: Sequence[str], where: SplitFilter) -> Query:
-        return Query(
-            snapshot=self.snapshot,
-            columns=tuple(columns),
-            stores=self._stores,
-            cache=self._cache,
-            predicate=where.predicate if self._implied == TRUE else And((where.predicate, self._implied)),
-            rest=where.rest,
-            rest_columns=() if where.rest is None else tuple(named_columns(where.rest, self._schema)),
-        )
+class _Shares:
+    """All rows in shares of about the same bytes. How many is known without a request, and which when one is read."""
 
-    def _with(self, where: pc.Expression | None, on_failure: FailureListener | None) -> TableDataset:
-        return TableDataset(
-            self.snapshot, self._stores, cache=self._cache, name=self.name, where=where, on_failure=on_failure
-        )
+    def __init__(self, source: SnapshotSource) -> None:
+        root = source.snapshot.root
+        self.count = max(1, min(root.data_bytes // _SHARE_BYTES + 1, _MOST_SHARES))
+        self._source = source
+        self._lock = Lock()
+
+    @cached_property
+    def _query(self) -> Query:
+        return self._source.scan().query
+
+    @cached_property
+    def _slabs(self) -> list[list[Slab]]:
+        pieces = [piece for slab in self._query.slabs() for piece in slab.cut(_SHARE_BYTES // 4)]
+        total = sum(piece.fetch_bytes for piece in pieces)
+        shares: list[list[Slab]] = [[] for _ in range(self.count)]
+        seen = 0
+        for piece in pieces:
+            shares[min(seen * self.count // max(total, 1), self.count - 1)].append(piece)
+            seen += piece.fetch_bytes
+        return shares
+
+    def read(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a share."""
+        with self._lock:
+            slabs = self._slabs[number]
+        return self._query.batches(slabs)

@@ -2,97 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from underlay.errors import UnknownColumn, Unsupported, name_hint
+from underlay.errors import InvalidRequest, UnknownColumn, name_hint
+from underlay.local.dataset.failures import FailureListener
+from underlay.local.dataset.virtual_files import dataset_of_files
 from underlay.plan.answers import exact_row_count
-from underlay.prune import TRUE
-from underlay.prune.parse.arrow import SplitFilter, is_true_inside, named_columns, split_filter
+from underlay.prune.parse.arrow import named_columns
 from underlay.scan.query import Query
+from underlay.scan.slabs import Slab
 
 DEFAULT_BATCH_ROWS = 1 << 17
+FILE_BYTES = 8 << 20
+"""Bytes of chunks that make one file for Arrow, unless one block has more: about six times as much in memory."""
+FILE_ROWS = 1 << 20
+_READ_AHEAD = 2
 Columns = Sequence[str] | Mapping[str, pc.Expression]
 """Names of columns, or what to call an expression over them."""
-FailureListener = Callable[[Exception], None]
-MakeQuery = Callable[[Sequence[str], SplitFilter], Query]
-"""The query for these columns of the rows that match."""
-
-
-class FilterMisread(Unsupported):
-    """DuckDB handed over a filter that does not mean what the query says. Without filters the query is right."""
-
-
-def check_filter(filter: pc.Expression, on_failure: FailureListener) -> None:
-    """Raise FilterMisread for a filter with a bare `true`, which DuckDB makes of `c <= NaN`: nulls would match."""
-    if "true" in str(filter) and is_true_inside(filter):
-        error = FilterMisread("DuckDB handed over a comparison with NaN that is true for nulls")
-        on_failure(error)
-        raise error
-
-
-def not_possible(verb: str) -> Unsupported:
-    """What Arrow's own datasets do and a snapshot does not."""
-    return Unsupported(f"{verb} is not possible here", hint="Use to_table() and what Arrow tables can do.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Projection:
+class Projection:
     """What to read, and what to make of it. No expressions: the columns as they are."""
 
     names: tuple[str, ...]
     expressions: Mapping[str, pc.Expression] | None
 
     def apply(self, table: pa.Table) -> pa.Table:
+        """The columns of the answer."""
         if self.expressions is None:
             return table.select(self.names)
         return ds.dataset(table).to_table(columns=dict(self.expressions), use_threads=False)
 
 
-class TableScanner(ds.Scanner):
-    """One scan of a dataset, that can be run again. Memory is bounded by the query's budget."""
+class TableScanner:
+    """One scan of a snapshot, that can be run again. Memory is bounded by the query's budget.
+
+    It has what engines call of Arrow's scanners and is none: those that Arrow's C++ shall read are made by
+    `arrow_scanner`. `locations` are the files to read; None are all.
+    """
 
     def __init__(
         self,
+        query: Query,
+        projection: Projection,
         schema: pa.Schema,
-        make_query: MakeQuery,
-        columns: Columns | None,
-        where: pc.Expression | None,
-        batch_rows: int,
-        on_failure: FailureListener | None,
+        *,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        on_failure: FailureListener | None = None,
+        locations: Collection[str] | None = None,
     ) -> None:
-        self._schema = schema
-        self._make_query = make_query
+        self.query = query
+        self.dataset_schema = schema
+        self._projection = projection
+        self._is_plain = projection.expressions is None and projection.names == query.columns
         self._batch_rows = batch_rows
         self._on_failure = on_failure
-        self._projection = _projection(columns, schema)
-        self._split = SplitFilter(TRUE, None) if where is None else split_filter(where, schema)
+        self._locations = locations
 
-    @property
-    def dataset_schema(self) -> pa.Schema:
-        """The columns of the table."""
-        return self._schema
-
-    @property
+    @cached_property
     def projected_schema(self) -> pa.Schema:
         """The columns of the answer."""
-        return self._projected_schema
-
-    @cached_property
-    def _projected_schema(self) -> pa.Schema:
-        read = pa.schema([self._schema.field(name) for name in self._projection.names])
-        return self._projection.apply(read.empty_table()).schema
-
-    @cached_property
-    def query(self) -> Query:
-        """What is read, with its plan."""
-        return self._make_query(self._projection.names, self._split)
+        return self._projection.apply(self.query.schema.empty_table()).schema
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, as they come."""
@@ -101,7 +78,7 @@ class TableScanner(ds.Scanner):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, as they come."""
         try:
-            for batch in self.query.batches():
+            for batch in self.query.batches(self._slabs()):
                 yield from self._finished(batch)
         except Exception as error:  # bugs too: an engine would hide them behind an error of its own
             if self._on_failure is not None:
@@ -111,10 +88,6 @@ class TableScanner(ds.Scanner):
     def to_table(self) -> pa.Table:
         """The rows, all at once."""
         return pa.Table.from_batches(self.to_batches(), self.projected_schema)
-
-    def scan_batches(self) -> NoReturn:
-        """Refused: a snapshot has no fragments."""
-        raise not_possible("scan_batches")
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows. Reads only the files that hold them."""
@@ -133,30 +106,78 @@ class TableScanner(ds.Scanner):
 
     def count_rows(self) -> int:
         """How many rows match: from metadata alone where that is exact."""
-        if self._split.rest is None:
+        if self.query.rest is None and self._locations is None:
             known = exact_row_count(self.query.plan)
             if known is not None:
                 return known
-        return sum(batch.num_rows for batch in self.to_batches())
+        bare = replace(self.query, columns=())
+        return sum(batch.num_rows for batch in bare.batches(_chosen(bare, self._locations)))
+
+    def arrow_scanner(self, **options: object) -> ds.Scanner:
+        """The same for Arrow's C++. The plan is made now, and rows are read when they are asked for."""
+        groups = list(_groups(self._slabs() or self.query.slabs()))
+        query, rows = self.query, self._batch_rows
+
+        def read(number: int) -> Iterator[pa.RecordBatch]:
+            for batch in query.batches(groups[number]):
+                yield from _cut(batch, rows)
+
+        name = f"{query.snapshot.keys.folder}/{query.snapshot.version}"
+        files = dataset_of_files(len(groups), read, file_schema=query.schema, schema=self.dataset_schema, name=name)
+        made = self._projection.expressions
+        chosen = {"fragment_readahead": _READ_AHEAD} | options
+        columns = list(self._projection.names) if made is None else dict(made)
+        return files.scanner(columns=columns, batch_size=rows, **chosen)  # type: ignore[arg-type]  # Arrow checks them
+
+    def _slabs(self) -> Iterator[Slab] | None:
+        return _chosen(self.query, self._locations)
 
     def _finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        if self._projection.expressions is None and batch.num_rows <= self._batch_rows:
+        if self._is_plain and batch.num_rows <= self._batch_rows:
             yield batch
             return
         table = self._projection.apply(pa.Table.from_batches([batch]))
         yield from table.to_batches(max_chunksize=self._batch_rows)
 
 
-def _projection(columns: Columns | None, schema: pa.Schema) -> _Projection:
+def _chosen(query: Query, locations: Collection[str] | None) -> Iterator[Slab] | None:
+    return None if locations is None else (slab for slab in query.slabs() if slab.location in locations)
+
+
+def _groups(slabs: Iterator[Slab]) -> Iterator[tuple[Slab, ...]]:
+    """Neighbours that are read together."""
+    held: list[Slab] = []
+    held_bytes = held_rows = 0
+    for slab in (piece for one in slabs for piece in one.cut(FILE_BYTES)):
+        size, rows = slab.fetch_bytes, sum(slab.row_counts)
+        if held and (held_bytes + size > FILE_BYTES or held_rows + rows > FILE_ROWS):
+            yield tuple(held)
+            held, held_bytes, held_rows = [], 0, 0
+        held.append(slab)
+        held_bytes += size
+        held_rows += rows
+    if held:
+        yield tuple(held)
+
+
+def _cut(batch: pa.RecordBatch, most_rows: int) -> Iterator[pa.RecordBatch]:
+    for begin in range(0, batch.num_rows, most_rows):
+        yield batch.slice(begin, most_rows)
+
+
+def make_projection(columns: Columns | None, schema: pa.Schema) -> Projection:
+    """What an engine asks for. Raises UnknownColumn, InvalidRequest."""
+    if isinstance(columns, str):
+        raise InvalidRequest("columns is a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
     if columns is None:
-        return _Projection(names=tuple(schema.names), expressions=None)
+        return Projection(names=tuple(schema.names), expressions=None)
     if isinstance(columns, Mapping):
         wanted = set[str]().union(*(named_columns(one, schema) for one in columns.values()))
         names = tuple(name for name in schema.names if name in wanted)
-        return _Projection(names=names or tuple(schema.names[:1]), expressions=columns)
+        return Projection(names=names or tuple(schema.names[:1]), expressions=columns)
     if all(name in schema.names for name in columns):
-        return _Projection(names=tuple(columns), expressions=None)
-    return _projection({name: _reference(name, schema) for name in columns}, schema)
+        return Projection(names=tuple(columns), expressions=None)
+    return make_projection({name: _reference(name, schema) for name in columns}, schema)
 
 
 def _reference(name: str, schema: pa.Schema) -> pc.Expression:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from underlay.errors import InvalidRequest
 from underlay.index.catalog import split_name
-from underlay.local.dataset.scanner import FilterMisread
+from underlay.local.dataset.failures import FilterMisread
 from underlay.local.implied.statement import implied_by_statement, may_imply
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
@@ -185,7 +185,7 @@ class _Query:
         source = self._sources.find_named(words[6], words[8])
         if source is None:
             return None
-        rows = source.dataset.watched(self._failures.append).count_rows()
+        rows = source.dataset.source.scan().count_rows()
         return pa.table({"count_star()": pa.array([rows], pa.int64())})
 
     def _shown_tables(self) -> pa.Table | None:

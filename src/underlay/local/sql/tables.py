@@ -16,9 +16,9 @@ from underlay.local.sql.duckdb_errors import no_table
 from underlay.local.sql.time_travel import Rewritten, Travel, dotted_names
 
 if TYPE_CHECKING:
-    from underlay.local.dataset.dataset import TableDataset  # half of the package, which `select 1` does not need
+    from underlay.local.dataset.source import EngineDataset  # half of the package, which `select 1` does not need
 
-Resolve: TypeAlias = "Callable[[str, int | None, datetime | None], TableDataset | None]"
+Resolve: TypeAlias = "Callable[[str, int | None, datetime | None], EngineDataset | None]"
 """A table's snapshot by its name: the newest, or a version, or as of a moment. None when there is no such table."""
 
 _CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_columns", "pg_catalog", "duckdb_schemas")
@@ -30,7 +30,7 @@ class QueriedTable:
 
     schema: str
     table: str
-    dataset: TableDataset
+    dataset: EngineDataset
 
 
 class QueriedTables:
@@ -95,7 +95,7 @@ class QueriedTables:
         return QueriedTable(schema=travel.schema, table=travel.table, dataset=found)
 
 
-def _source(name: str, dataset: TableDataset) -> QueriedTable:
+def _source(name: str, dataset: EngineDataset) -> QueriedTable:
     schema, table = split_name(name)
     return QueriedTable(schema=schema, table=table, dataset=dataset)
 

@@ -1,0 +1,115 @@
+"""A snapshot to scan with Arrow's columns and filters, and as the datasets that DuckDB in this process scans."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from underlay.cache.objects import DecodedCache
+from underlay.local.dataset.failures import FailureListener, FilterMisread
+from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, TableScanner, make_projection
+from underlay.prune import TRUE, And, Predicate
+from underlay.prune.parse.arrow import SplitFilter, is_true_inside, named_columns, split_filter
+from underlay.scan.query import Query, answer_schema
+from underlay.scan.read.file_stores import FileStores
+from underlay.table.versions.snapshot import Snapshot
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SnapshotSource:
+    """One version of a table, or the rows of it that match `where`, less rows for which `implied` is not true.
+
+    `on_failure` is told what a scan raises before it is raised: engines hide it behind an error of their own.
+    """
+
+    snapshot: Snapshot
+    stores: FileStores
+    cache: DecodedCache | None = None
+    name: str | None = None
+    where: pc.Expression | None = None
+    implied: Predicate = TRUE
+    on_failure: FailureListener | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return answer_schema(self.snapshot.schema, tuple(self.snapshot.schema.names))
+
+    def matching(self, expression: pc.Expression | None) -> SnapshotSource:
+        """The rows that match this too."""
+        if expression is None:
+            return self
+        return replace(self, where=expression if self.where is None else self.where & expression)
+
+    def scan(
+        self,
+        columns: Columns | None = None,
+        filter: pc.Expression | None = None,
+        *,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        locations: Collection[str] | None = None,
+    ) -> TableScanner:
+        """A scan, that reads nothing until it is asked. Raises UnknownColumn, BadPredicate."""
+        schema = self.schema
+        projection = make_projection(columns, schema)
+        where = self.matching(filter).where
+        split = SplitFilter(TRUE, None) if where is None else split_filter(where, schema)
+        query = Query(
+            snapshot=self.snapshot,
+            columns=tuple(dict.fromkeys(projection.names)),
+            stores=self.stores,
+            cache=self.cache,
+            predicate=split.predicate if self.implied == TRUE else And((split.predicate, self.implied)),
+            rest=split.rest,
+            rest_columns=() if split.rest is None else tuple(named_columns(split.rest, schema)),
+        )
+        return TableScanner(
+            query, projection, schema, batch_rows=batch_rows, on_failure=self.on_failure, locations=locations
+        )
+
+
+class EngineDataset(ds.Dataset):
+    """What DuckDB asks of a dataset, and nothing else: rows go to it without a copy.
+
+    There is no C++ object in it, so that Arrow's own functions would crash: it never leaves this package.
+    """
+
+    def __init__(self, source: SnapshotSource) -> None:
+        self.source = source
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self.source.schema
+
+    def watched(self, on_failure: FailureListener) -> EngineDataset:
+        """The same, which tells its errors before it raises them."""
+        return EngineDataset(replace(self.source, on_failure=on_failure))
+
+    def narrow(self, implied: Predicate) -> None:
+        """Leave out rows for which this is not true: none of them matters to the engine that asks."""
+        self.source = replace(self.source, implied=implied)
+
+    def scanner(  # type: ignore[override]  # what DuckDB asks for
+        self,
+        columns: Columns | None = None,
+        filter: pc.Expression | None = None,
+        batch_size: int = DEFAULT_BATCH_ROWS,
+        **_: object,
+    ) -> TableScanner:
+        """A scan that reads nothing until it is asked. Raises FilterMisread."""
+        if self.source.on_failure is not None and filter is not None:
+            _check_filter(filter, self.source.on_failure)
+        return self.source.scan(columns, filter, batch_rows=batch_size)
+
+
+def _check_filter(filter: pc.Expression, on_failure: FailureListener) -> None:
+    """Raise FilterMisread for a filter with a bare `true`, which DuckDB makes of `c <= NaN`: nulls would match."""
+    if "true" in str(filter) and is_true_inside(filter):
+        error = FilterMisread("DuckDB handed over a comparison with NaN that is true for nulls")
+        on_failure(error)
+        raise error
