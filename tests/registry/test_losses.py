@@ -194,10 +194,11 @@ def is_whole(registry: Registry) -> bool:
 
 def patiently(work: Callable[[], T]) -> T:
     """What comes of it, once the lakes that were made on the way leave the database alone."""
-    for _ in range(5):
+    until = time.monotonic() + 240
+    while time.monotonic() < until:
         with suppress(Unavailable):
             return work()
-        time.sleep(1)
+        time.sleep(0.2)
     return work()
 
 

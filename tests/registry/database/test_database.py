@@ -512,7 +512,7 @@ def test_a_locked_table_is_given_up_and_may_be_tried_again(server: Database, pos
 
 
 def test_a_slow_statement_is_given_up(server: Database):
-    hurried = server.waiting(Timeouts(connect_s=2, lock_ms=10, statement_ms=20, pool_s=0.01))
+    hurried = server.waiting(Timeouts(connect_s=120, lock_ms=10, statement_ms=20, pool_s=0.01))
     with closing(hurried), pytest.raises(Unavailable, match="statement timeout"), hurried.read() as connection:
         connection.execute(text("SELECT pg_sleep(60)"))
 
