@@ -15,7 +15,7 @@ import pyarrow as pa
 from underlay.errors import InvalidRequest, Malformed
 from underlay.index.entry import FileConstant
 from underlay.schema.arrow_aliases import AnyArray, AnyScalar
-from underlay.schema.cast.widen import widen
+from underlay.schema.cast.exact import cast_exactly
 from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.convert.default import default_scalar, format_default
 from underlay.schema.types import Field, Scalar, parse_scalar
@@ -64,7 +64,7 @@ def constant_scalar(constant: FileConstant, type_: Scalar) -> AnyScalar | None:
         raise Malformed(f"not a constant: {error}") from error
     if found is None or held == type_:
         return found
-    return widen(pa.repeat(found, 1), type_, (str(constant.field),))[0]
+    return cast_exactly(pa.repeat(found, 1), type_, (str(constant.field),))[0]
 
 
 def constant_array(constant: FileConstant, field: Field, row_count: int) -> AnyArray:
