@@ -5,6 +5,7 @@
 | ours, with the table's columns by name | by Spark's scan as it is |
 | ours, older than a change of columns | under their own names and types, with a projection |
 | registered | one or the other, without what Spark's reader leaves out by their statistics |
+| with constants | those of one value each by themselves, with literals; many such values by the ranged reader |
 | any of these with deleted rows | with row positions, anti-joined |
 | what Spark cannot read by itself | by the ranged reader |
 """
@@ -20,14 +21,18 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from underlay.index.constants import unpack_constants
+from underlay.index.entry import FileConstant
 from underlay.index.segment.segment import Segment
 from underlay.plan.part import BoolArray, Numbers, Part
-from underlay.spark.files.read_schema import ReadColumns, reading_of
+from underlay.spark.files.read_schema import ReadColumns, reading_beside, reading_of
 from underlay.table.versions.snapshot import Snapshot
 
 _OWN = ""
 _IN_LAKE = "."
 _NO_GROUP = -1
+_MOST_CONSTANTS = 32
+"""Files with more different constants are not worth a relation each."""
 _STORE = r"^(?P<store>[^/]*://[^/]*|\.)/"
 """What a location begins with: the store of a registered file, or a dot for the lake's own."""
 
@@ -39,6 +44,7 @@ class Group:
     reading: ReadColumns | None
     is_registered: bool = False
     has_deletes: bool = False
+    constants: tuple[FileConstant, ...] = ()
 
     @property
     def is_as_it_is(self) -> bool:
@@ -46,12 +52,15 @@ class Group:
         return self.reading is not None and self.reading.is_by_name and not self.has_deletes
 
 
+_Kind = tuple[str, str, bytes | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kinds:
-    """The kind of each file of a segment: its layout and the store that it lies in."""
+    """The kind of each file of a segment: its layout, the store that it lies in, and its constants."""
 
     of_file: NDArray[np.int64]
-    kinds: tuple[tuple[str, str], ...]
+    kinds: tuple[_Kind, ...]
 
 
 class FileGroups:
@@ -64,7 +73,9 @@ class FileGroups:
         self._snapshot = snapshot
         self._can_reach = can_reach
         self._numbers: dict[Group, int] = {}
-        self._of_kind: dict[tuple[str, str], tuple[int, int]] = {}
+        self._of_kind: dict[_Kind, tuple[int, int]] = {}
+        every = {kind[2] for part in snapshot.parts() for kind in _kinds_of(part.segment).kinds}
+        self._has_many_constants = len(every) > _MOST_CONSTANTS
         self.size_bytes = self._measure()
         """The groups that have files, and the bytes of these."""
 
@@ -88,14 +99,18 @@ class FileGroups:
         table = np.array([self._kind(kind) for kind in kinds.kinds], dtype=np.int64).reshape(-1, 2)
         return table[kinds.of_file[rows], part.may_have_deletes(rows).astype(np.int64)]
 
-    def _kind(self, kind: tuple[str, str]) -> tuple[int, int]:
+    def _kind(self, kind: _Kind) -> tuple[int, int]:
         """The groups of files of a kind: without deleted rows, and with."""
         if kind not in self._of_kind:
-            layout, store = kind
+            layout, store, packed = kind
             is_reached = store == _OWN or self._can_reach(self._snapshot.store.url if store == _IN_LAKE else store)
-            reading = reading_of(self._snapshot.layout(layout), self._snapshot.schema) if is_reached else None
+            schema = self._snapshot.schema
+            constants = tuple(one for one in unpack_constants(packed) if one.field in schema.leaf_by_id)
+            is_reached = is_reached and not (constants and self._has_many_constants)
+            find = reading_beside if constants else reading_of
+            reading = find(self._snapshot.layout(layout), schema) if is_reached else None
             groups = [
-                Group(reading=reading, is_registered=store != _OWN, has_deletes=has_deletes)
+                Group(reading=reading, is_registered=store != _OWN, has_deletes=has_deletes, constants=constants)
                 if reading is not None
                 else Group(reading=None)
                 for has_deletes in (False, True)
@@ -116,5 +131,9 @@ def _find_kinds(segment: Segment) -> _Kinds:
     names = [str(name) for name in stores.dictionary.to_pylist()]
     pairs = [(str(layout), store) for layout in layouts.dictionary.to_pylist() for store in names]
     numbers = layouts.indices.to_numpy().astype(np.int64) * len(names) + stores.indices.to_numpy()
+    constants = segment.files.constants.dictionary_encode(null_encoding="encode")
+    packed: list[bytes | None] = constants.dictionary.to_pylist()
+    numbers = numbers * max(len(packed), 1) + constants.indices.to_numpy()
     present, of_file = np.unique(numbers, return_inverse=True)
-    return _Kinds(of_file=of_file.astype(np.int64), kinds=tuple(pairs[at] for at in present.tolist()))
+    kinds = tuple((*pairs[at // len(packed)], packed[at % len(packed)]) for at in present.tolist())
+    return _Kinds(of_file=of_file.astype(np.int64), kinds=kinds)

@@ -163,8 +163,12 @@ class _Unreadable(Exception):
 @lru_cache(maxsize=1024)
 def reading_of(layout: FileLayout, schema: TableSchema) -> ReadColumns | None:
     """How files of a layout give the table's columns; None when Spark's reader cannot, or would not give the same."""
-    if reads_by_name(layout, schema):
-        return BY_NAME
+    return BY_NAME if reads_by_name(layout, schema) else reading_beside(layout, schema)
+
+
+@lru_cache(maxsize=1024)
+def reading_beside(layout: FileLayout, schema: TableSchema) -> ReadColumns | None:
+    """The same column by column, where other columns do not come from the files."""
     shapes = shapes_of(schema_of(layout.elements))
     try:
         columns = _take_fields(shapes, source_fields(layout, schema), schema.fields, layout)

@@ -7,6 +7,7 @@ itself comes through the ranged reader.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from functools import lru_cache, reduce
 
@@ -19,8 +20,10 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.change.files.settings import write_options
 from underlay.errors import Unsupported
+from underlay.index.constants import constant_scalar
 from underlay.index.deletion_vectors import MAX_ROWS, unpack
-from underlay.schema.convert.default import UNIT_NS, default_scalar
+from underlay.index.entry import FileConstant
+from underlay.schema.convert.default import UNIT_NS, default_scalar, format_default
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 from underlay.spark.files.file_groups import FileGroups, Group
@@ -49,12 +52,23 @@ from underlay.spark.types.spark_types import quoted, spark_schema, spark_type
 _NS_PER_US = 1000
 
 
-def adapted_columns(reading: ReadColumns, schema: TableSchema) -> list[Column]:
-    """The columns of the table over a frame of the reading's columns."""
+def adapted_columns(reading: ReadColumns, schema: TableSchema, constants: Sequence[FileConstant] = ()) -> list[Column]:
+    """The columns of the table over a frame of the reading's columns, of files with these constants."""
+    given = {constant.field: constant for constant in constants}
     return [
-        _column(f.col(quoted(taken.name)) if taken is not None else None, taken, field).alias(field.name)
+        _column(
+            f.col(quoted(taken.name)) if taken is not None else None, taken, _with_constant(field, given.get(field.id))
+        ).alias(field.name)
         for taken, field in zip(reading.columns, schema.fields, strict=True)
     ]
+
+
+def _with_constant(field: Field, constant: FileConstant | None) -> Field:
+    """The field as it is where files do not have it: with their constant as its default."""
+    if constant is None or not isinstance(field.type, Scalar):
+        return field
+    value = constant_scalar(constant, field.type)
+    return replace(field, default=None if value is None else format_default(value, field.type))
 
 
 def _column(found: Column | None, taken: ReadColumn | None, field: Field) -> Column:
@@ -247,7 +261,7 @@ def _group_frame(
         )
     index = TableFileIndex(spark, version, group, is_asked_for=is_asked_for)
     frame, schema = frame_of_plan(_plan(spark, index, entry), spark), version.snapshot.schema
-    columns = ["*"] if group.reading.is_by_name else adapted_columns(group.reading, schema)
+    columns = ["*"] if group.reading.is_by_name else adapted_columns(group.reading, schema, group.constants)
     if group.has_deletes:
         return without_deleted(spark, frame, columns, schema.names, index.all_files.deletes)
     return frame if group.reading.is_by_name else frame.select(*columns)
