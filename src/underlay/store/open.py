@@ -7,15 +7,16 @@
     memory://name                                 this process's memory; the same name is the same store
 
 Credentials come from the options, else from the variables that these platforms' own tools read (AWS_*, GOOGLE_*,
-AZURE_*), else from the machine's identity service. They are never part of the URL, and a URL that holds some is
-refused. An endpoint that begins with http:// allows plain HTTP; AWS_ALLOW_HTTP and its like are not needed. Paths of
-file:// are quoted, `%20` for a space; all others are keys as they are.
+AZURE_*), else from the files that these tools keep (see `defaults`), else from the machine's identity service. They are
+never part of the URL, and a URL that holds some is refused. An endpoint that begins with http:// allows plain HTTP;
+AWS_ALLOW_HTTP and its like are not needed. Paths of file:// are quoted, `%20` for a space; all others are keys as they
+are.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, cast
@@ -26,11 +27,12 @@ from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
 
 from underlay.errors import InvalidRequest
 from underlay.runtime.posix import need_posix
+from underlay.store.defaults import PROFILE, AwsDefaults, aws_defaults, azure_defaults
 from underlay.store.remote import RemoteStore
 from underlay.store.store import Store
 
 if TYPE_CHECKING:
-    from obstore.store import AzureConfig, ClientConfig, GCSConfig, ObjectStore, RetryConfig, S3Config
+    from obstore.store import AzureConfig, ClientConfig, GCSConfig, ObjectStore, RetryConfig, S3Config, S3Credential
 
 Option = str | bool | int
 """The value of an option."""
@@ -111,8 +113,15 @@ def _open_bucket(scheme: str, url: str, options: Mapping[str, Option]) -> Remote
         if isinstance(value, str) and not value.isprintable() and not name.endswith(_MAY_HAVE_LINES):
             raise InvalidRequest(f"the option {name} holds a character that cannot be sent", place=url)
     client = _DEFAULT_CLIENT | {name: value for name, value in options.items() if name in _CLIENT_OPTIONS}
-    platform = {name: value for name, value in options.items() if name not in {*_CLIENT_OPTIONS, "max_retries"}}
-    endpoints = [options.get(name) for name in _ENDPOINT_OPTIONS] + [os.environ.get(v) for v in _ENDPOINT_VARIABLES]
+    known = {*_CLIENT_OPTIONS, "max_retries", *([PROFILE] if scheme in _S3 else [])}
+    platform = {name: value for name, value in options.items() if name not in known}
+    defaults = AwsDefaults(options={})
+    if scheme in _S3:
+        defaults = aws_defaults(options, os.environ)
+        platform = {**defaults.options, **platform}
+    elif scheme in _AZURE:
+        platform = {**azure_defaults(options, os.environ), **platform}
+    endpoints = [platform.get(name) for name in _ENDPOINT_OPTIONS] + [os.environ.get(v) for v in _ENDPOINT_VARIABLES]
     if any(str(endpoint).startswith("http://") for endpoint in endpoints):
         client.setdefault("allow_http", True)
     place = url.rstrip("/")
@@ -123,7 +132,8 @@ def _open_bucket(scheme: str, url: str, options: Mapping[str, Option]) -> Remote
             "backoff": {"max_backoff": _MAX_BACKOFF},
         }
         quoted = quote(place, safe=":/@")  # obstore unquotes it
-        return RemoteStore(_connect(scheme, quoted, platform, cast("ClientConfig", client), retry), place)
+        connected = _connect(scheme, quoted, platform, cast("ClientConfig", client), retry, defaults.provider)
+        return RemoteStore(connected, place)
     except UnknownConfigurationKeyError:
         problem = f"one of these options is not known here: {', '.join(sorted(options))}"
     except (BaseError, ValueError, TypeError):
@@ -133,10 +143,21 @@ def _open_bucket(scheme: str, url: str, options: Mapping[str, Option]) -> Remote
 
 
 def _connect(
-    scheme: str, url: str, platform: dict[str, Option], client: ClientConfig, retry: RetryConfig
+    scheme: str,
+    url: str,
+    platform: dict[str, Option],
+    client: ClientConfig,
+    retry: RetryConfig,
+    provider: Callable[[], S3Credential] | None,
 ) -> ObjectStore:
     if scheme in _S3:
-        return S3Store.from_url(url, config=cast("S3Config", platform), client_options=client, retry_config=retry)
+        return S3Store.from_url(
+            url,
+            config=cast("S3Config", platform),
+            client_options=client,
+            retry_config=retry,
+            credential_provider=provider,
+        )
     if scheme in _GCS:
         return GCSStore.from_url(url, config=cast("GCSConfig", platform), client_options=client, retry_config=retry)
     return AzureStore.from_url(url, config=cast("AzureConfig", platform), client_options=client, retry_config=retry)

@@ -23,6 +23,7 @@ from obstore.exceptions import (
 )
 
 from underlay.errors import NotFound, Replaced, Truncated, Unavailable, UnderlayError, Unsupported
+from underlay.store.defaults import FAILED
 from underlay.store.store import Outcome
 
 ERRORS = (BaseError, FileNotFoundError)
@@ -38,6 +39,8 @@ _CREDENTIALS = re.compile(
     r"Generic \w+ error: Error performing (?:token request|\w+ https?://(?:169\.254\.|\[fd00:ec2:|sts\.))"
 )
 """A request that was not for the object, but to an identity service for credentials."""
+_PROFILE = re.compile(rf"External AWS credential provider: RuntimeError: {FAILED}: (\w{{1,64}})")
+"""boto3 could not make credentials of a profile; the group says why."""
 
 _STATUS_OF_TYPE: dict[type[Exception], int] = {
     FileNotFoundError: 404,
@@ -99,6 +102,7 @@ def read_failure(error: Exception) -> RequestFailure:
     code = _CODE.search(text)
     retries = _RETRIES.search(text)
     transport = _HTTP_KIND.search(text)
+    profile = _PROFILE.search(text)
     known = next((number for kind, number in _STATUS_OF_TYPE.items() if isinstance(error, kind)), None)
     if status is None and _RANGE_PAST_END.search(text):
         known = 416
@@ -106,10 +110,10 @@ def read_failure(error: Exception) -> RequestFailure:
         known = 301
     return RequestFailure(
         status=int(status[1]) if status else known,
-        code=code[1] if code else None,
+        code=profile[1] if profile else code[1] if code else None,
         retry_count=int(retries[1]) if retries else 0,
         transport=transport[1] if transport else None,
-        lacks_credentials=_CREDENTIALS.match(text) is not None,
+        lacks_credentials=profile is not None or _CREDENTIALS.match(text) is not None,
     )
 
 
@@ -128,6 +132,9 @@ def create_outcome(failure: RequestFailure) -> Outcome | None:
 def explain(failure: RequestFailure, place: str, *, is_write: bool = False) -> UnderlayError:
     """The error to raise for a failed request about the object or folder at `place`."""
     if failure.lacks_credentials:
+        if failure.code is not None:
+            problem = f"the AWS profile gives no credentials ({failure.code})"
+            return Unavailable(problem, place=place, hint='Log in: "aws sso login", or check the profile.')
         return Unavailable("no credentials found", place=place, hint=_CREDENTIALS_HINT)
     if failure.code in _NO_BUCKET or (failure.is_missing_object and is_write):
         return Unavailable(
@@ -148,4 +155,4 @@ def explain(failure: RequestFailure, place: str, *, is_write: bool = False) -> U
     return Unavailable(f"the request to the store failed ({failure})", place=place, hint="Try again later.")
 
 
-_CREDENTIALS_HINT = "Check the credentials, in the environment or the options, and what they permit."
+_CREDENTIALS_HINT = "Check the credentials, in the environment, the options or a profile, and what they permit."

@@ -67,7 +67,7 @@ def _lines(block: CsvBlock, record_bytes: int) -> JsonBatch:
             begins.append(np.cumsum([0, *(len(line) + 1 for line in lines)]))
         return block.line + at, block.offset + int(begins[0][at])
 
-    rejected = () if block.rejected is None else (block.rejected,)
+    rejected: tuple[Rejected, ...] = () if block.rejected is None else (block.rejected,)
     if len(block.data) > record_bytes:
         long = [at for at, line in enumerate(lines) if len(line.removesuffix(b"\r")) > record_bytes]
         rejected += tuple(_too_long(lines[at], *place(at), record_bytes) for at in long)
@@ -113,7 +113,7 @@ class _JsonMarks:
         others = np.where(octets == _BACKSLASH, -1, np.arange(len(octets)))
         last_other = np.append(-1, np.maximum.accumulate(others))[quotes]
         runs = quotes - 1 - last_other + np.where(last_other < 0, slashes, 0)
-        return quotes[runs % 2 == 0]
+        return np.asarray(quotes[runs % 2 == 0], np.int64)
 
 
 class _Cutter:

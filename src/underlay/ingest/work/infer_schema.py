@@ -177,11 +177,15 @@ def _own_type(texts: pa.Table, field: AnyField, dialect: Dialect) -> AnyType:
     types = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
     own = [one for one in types if reader_type(one, dialect) != one]
     for type_ in own:
-        convert = written_converter(type_, dialect)
-        if not len(find_bad(1, lambda _, convert=convert: convert(column))):
+        if _is_written(column, type_, dialect):
             return type_
     is_wrong = reader_type(field.type, dialect) != field.type  # it only looks like one
     return pa.string() if is_wrong else field.type
+
+
+def _is_written(column: AnyArray, type_: pa.DataType, dialect: Dialect) -> bool:
+    convert = written_converter(type_, dialect)
+    return not len(find_bad(1, lambda _: convert(column)))
 
 
 def _guess_json(plain: Plain) -> pa.Schema:

@@ -142,8 +142,8 @@ def make_settings(sources: Sources | Settings, **options: Unpack[Options]) -> Se
 
 
 def _paths(sources: Sources) -> tuple[str, ...]:
-    is_one = isinstance(sources, str | os.PathLike) or not isinstance(sources, Iterable)
-    return tuple(map(path_text, [sources] if is_one else [*sources]))
+    named = [sources] if isinstance(sources, str | os.PathLike) or not isinstance(sources, Iterable) else [*sources]
+    return tuple(map(path_text, named))
 
 
 def _kind(kind: str | FileFormat | None) -> FileFormat | None:
