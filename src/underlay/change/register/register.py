@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,7 @@ from underlay.index.segment.segment import Segment
 from underlay.index.segment.subset import FileSubset, PartitionedFiles
 from underlay.parquet.footer.stack import FOOTERS_AT_ONCE
 from underlay.parquet.footer.tail import GUESS_BYTES, TAIL_BYTES, read_tail
+from underlay.runtime.threads import side_by_side
 from underlay.scan.read.file_stores import LOCAL, FileStores
 from underlay.scan.read.pipeline import Task, run_in_order
 from underlay.schema.record import from_record
@@ -42,6 +44,8 @@ _MANY = 256
 _WAITING_SECONDS = 0.002
 """Reading that takes longer for a file waits for a disk or a network; a busy machine alone is not so slow."""
 _SHOWN = 20
+_PARSERS = 4
+"""Threads that read footers which are in memory: more would wait for the interpreter."""
 
 Progress = Callable[[int, int], None]
 """Told how many of how many files were looked at."""
@@ -183,14 +187,21 @@ def _prepare(transaction: Transaction, reads: Sequence[_Read], ignore_surplus: b
 
 
 def _read_files(reads: Sequence[_Read], schema: TableSchema, ignore_surplus: bool) -> ManyFiles:
-    """All files, some at a time: what is only needed on the way takes more memory than what is kept."""
+    """All files, some at a time: what is only needed on the way takes more memory than what is kept.
+
+    Almost all of it is work of numpy, which threads do side by side.
+    """
+
+    def read_some(begin: int) -> ManyFiles:
+        batch = reads[begin : begin + FOOTERS_AT_ONCE]
+        footers, places = [read.footer for read in batch], [read.place for read in batch]
+        return read_files(footers, places, schema, ignore_surplus=ignore_surplus)
+
+    begins = range(0, len(reads), FOOTERS_AT_ONCE)
     alike: list[FilesAlike] = []
     misfits: dict[int, Misfit] = {}
     layouts: dict[str, FileLayout] = {}
-    for begin in range(0, len(reads), FOOTERS_AT_ONCE):
-        batch = reads[begin : begin + FOOTERS_AT_ONCE]
-        footers, places = [read.footer for read in batch], [read.place for read in batch]
-        found = read_files(footers, places, schema, ignore_surplus=ignore_surplus)
+    for begin, found in zip(begins, side_by_side(read_some, begins, min(_PARSERS, os.cpu_count() or 1)), strict=True):
         alike += [
             FilesAlike(segment=part.segment, indices=tuple(begin + index for index in part.indices))
             for part in found.alike
