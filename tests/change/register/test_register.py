@@ -240,6 +240,20 @@ def test_many_files_are_read_with_threads_and_without(
     assert seen == [(number, 8) for number in range(1, 9)]
 
 
+def test_footers_are_parsed_some_at_a_time_and_problems_name_their_files(
+    table: underlay.Table, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "FOOTERS_AT_ONCE", 3)
+    put(folder, *"abcdefgh")
+    pq.write_table(pa.table({"id": ["x"]}), folder / "f-wrong.parquet")
+    with pytest.raises(SchemaMismatch, match="1 of 9 files") as raised:
+        table.register(str(folder))
+    assert "f-wrong.parquet" in str(raised.value)
+    (folder / "f-wrong.parquet").unlink()
+    assert table.register(str(folder)).file_count == 8
+    assert [Path(one.location).stem for one in table.snapshot().files()] == [*"abcdefgh"]
+
+
 def test_files_of_several_writers_stay_in_order(store: CountingStore, table: underlay.Table, folder: Path):
     put(folder, *(f"{number:03}" for number in range(0, 90, 2)))
     for number in range(1, 90, 2):

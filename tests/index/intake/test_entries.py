@@ -20,7 +20,7 @@ from underlay.index.segment.subset import FileSubset
 from underlay.index.segment.write import encode_segment, write_segment
 from underlay.parquet.footer.chunks import CHUNKS, META
 from underlay.parquet.footer.footer import Footer
-from underlay.parquet.thrift.encode import I32, encode
+from underlay.parquet.thrift.encode import I32, ThriftBinary, encode
 from underlay.parquet.write.writer import WriteOptions, write_files
 from underlay.pm.convert.build import sidecar_of
 from underlay.pm.format.checksum import identity
@@ -115,3 +115,13 @@ def test_a_codec_that_nobody_knows_is_refused():
     assert not isinstance(layout, Misfit)
     with pytest.raises(Unsupported):
         file_entry(changed, layout, TABLE, place(0))
+
+
+def test_bounds_of_text_in_many_row_groups_are_those_that_each_file_gives_alone():
+    tables = [pa.table({"a": [n, n + 1], "s": [chr(97 + n % 9), "é" * (n % 4)]}) for n in range(40)]
+    data = [footer_bytes(written(table, row_group_size=1)) for table in tables]
+    inverted = {patching.MIN_VALUE: ThriftBinary(b"z"), patching.MAX_VALUE: ThriftBinary(b"b")}
+    data[3] = patching.with_statistics(Footer.parse(data[3]), 1, inverted).data
+    made = read_files(data, [place(number) for number in range(len(data))], TABLE)
+    assert [len(alike.indices) for alike in made.alike] == [len(data)]
+    assert list(made.alike[0].segment.entries()) == [alone(footer, n) for n, footer in enumerate(data)]

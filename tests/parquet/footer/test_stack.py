@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.gate import costly
 from tests.parquet.footers import example, footer_bytes, plain_footers, written
 from underlay.errors import Damaged, UnderlayError
-from underlay.parquet.footer.chunks import Chunks, Statistics
+from underlay.parquet.footer.chunks import IndexedChunks, Statistics
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.stack import Stack, read_stacks, stack_of
 from underlay.parquet.records.records import Spans
@@ -26,7 +26,9 @@ def assert_same_values(together: Stack, row: int, single: Stack) -> None:
     assert_same_fields(together.chunks, single.chunks, rows, together.data, single.data)
 
 
-def assert_same_fields(left: Chunks | Statistics, right: Chunks | Statistics, rows: slice, *data: bytes) -> None:
+def assert_same_fields(
+    left: IndexedChunks | Statistics, right: IndexedChunks | Statistics, rows: slice, *data: bytes
+) -> None:
     for field in dataclasses.fields(left):
         mine, theirs = getattr(left, field.name), getattr(right, field.name)
         if isinstance(mine, Statistics):

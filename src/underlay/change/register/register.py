@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +28,7 @@ from underlay.index.segment.segment import Segment
 from underlay.index.segment.subset import FileSubset, PartitionedFiles
 from underlay.parquet.footer.stack import FOOTERS_AT_ONCE
 from underlay.parquet.footer.tail import GUESS_BYTES, TAIL_BYTES, read_tail
+from underlay.runtime.threads import side_by_side
 from underlay.scan.read.file_stores import LOCAL, FileStores
 from underlay.scan.read.pipeline import Task, run_in_order
 from underlay.schema.record import from_record
@@ -44,6 +46,8 @@ _MANY = 256
 _WAITING_SECONDS = 0.002
 """Reading that takes longer for a file waits for a disk or a network; a busy machine alone is not so slow."""
 _SHOWN = 20
+_PARSERS = 4
+"""Threads that read footers which are in memory: more would wait for the interpreter."""
 
 Progress = Callable[[int, int], None]
 """Told how many of how many files were looked at."""
@@ -258,24 +262,35 @@ def _placed(transaction: Transaction, reads: Sequence[_Read], replaced: Mapping[
 def _read_files(
     reads: Sequence[_Read], constants: Sequence[Constants], schema: TableSchema, ignore_surplus: bool
 ) -> ManyFiles:
-    """All files, some at a time: what is only needed on the way takes more memory than what is kept."""
-    alike: list[FilesAlike] = []
-    misfits: dict[int, Misfit] = {}
-    layouts: dict[str, FileLayout] = {}
+    """All files, some at a time: what is only needed on the way takes more memory than what is kept.
+
+    Almost all of it is work of numpy, which threads do side by side.
+    """
+
+    def read_some(some: tuple[frozenset[int], Sequence[int]]) -> ManyFiles:
+        given, indices = some
+        footers, places = [reads[index].footer for index in indices], [reads[index].place for index in indices]
+        return read_files(footers, places, schema, ignore_surplus=ignore_surplus, given=given)
+
     by_given: dict[frozenset[int], list[int]] = {}
     for index, of_file in enumerate(constants):
         by_given.setdefault(given_fields(of_file), []).append(index)
-    for given, every in by_given.items():
-        for begin in range(0, len(every), FOOTERS_AT_ONCE):
-            indices = every[begin : begin + FOOTERS_AT_ONCE]
-            footers, places = [reads[index].footer for index in indices], [reads[index].place for index in indices]
-            found = read_files(footers, places, schema, ignore_surplus=ignore_surplus, given=given)
-            alike += [
-                FilesAlike(segment=part.segment, indices=tuple(indices[index] for index in part.indices))
-                for part in found.alike
-            ]
-            misfits |= {indices[index]: misfit for index, misfit in found.misfits.items()}
-            layouts |= {layout.id: layout for layout in found.layouts}
+    batches = [
+        (given, every[begin : begin + FOOTERS_AT_ONCE])
+        for given, every in by_given.items()
+        for begin in range(0, len(every), FOOTERS_AT_ONCE)
+    ]
+    alike: list[FilesAlike] = []
+    misfits: dict[int, Misfit] = {}
+    layouts: dict[str, FileLayout] = {}
+    read = side_by_side(read_some, batches, min(_PARSERS, os.cpu_count() or 1))
+    for (_, indices), found in zip(batches, read, strict=True):
+        alike += [
+            FilesAlike(segment=part.segment, indices=tuple(indices[index] for index in part.indices))
+            for part in found.alike
+        ]
+        misfits |= {indices[index]: misfit for index, misfit in found.misfits.items()}
+        layouts |= {layout.id: layout for layout in found.layouts}
     return ManyFiles(alike=tuple(alike), misfits=misfits, layouts=tuple(layouts.values()))
 
 

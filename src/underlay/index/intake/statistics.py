@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from underlay.errors import Malformed, Unsupported
@@ -313,6 +314,8 @@ def _stored(bounds: Bounds, storage: Storage) -> BoundColumn:
     """One side's bounds as a segment has them, zeros where there is none."""
     if isinstance(bounds.values, np.ndarray):
         return np.where(bounds.has, bounds.values, 0).astype(storage.value, copy=False)
+    if isinstance(bounds.values, pa.BinaryArray):
+        return bounds.values if bounds.has.all() else pc.if_else(pa.array(bounds.has), bounds.values, b"")
     pairs = zip(bounds.values, bounds.has.tolist(), strict=True)
     found: BoundColumn = pa.array([value if has else b"" for value, has in pairs], pa.binary())
     return found

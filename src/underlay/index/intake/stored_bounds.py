@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from underlay.index.segment.packed import MAX_BOUND_BYTES, shorten_high, shorten_low
 from underlay.parquet.footer.schema import Leaf
 from underlay.parquet.records.records import Flags, Integers
+from underlay.parquet.thrift.tape import ragged_ranges
 from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage
 from underlay.schema.types import UNITS, Scalar, TypeKind
 from underlay.values.physical import PhysicalType
@@ -29,6 +32,8 @@ _DTYPES = {
 }
 _UNSIGNED = {TypeKind.UINT8: "<u4", TypeKind.UINT16: "<u4", TypeKind.UINT32: "<u4", TypeKind.UINT64: "<u8"}
 _MAX_INT64 = 2**63 - 1
+_MANY = 64
+"""From here on one Arrow array is faster than a Python object for each bound."""
 
 
 @dataclass(slots=True)
@@ -46,7 +51,7 @@ class StoredSide:
 class Bounds:
     """Bounds of one side in the table's storage. What stands where `has` is false means nothing."""
 
-    values: NDArray[Any] | list[bytes]  # Any: int64, uint64 or float64, by storage
+    values: NDArray[Any] | list[bytes] | pa.BinaryArray  # Any: int64, uint64 or float64, by storage
     has: Flags
     exact: Flags
 
@@ -77,9 +82,7 @@ def _from_numbers(found: StoredSide, form: BoundForm, side: Side) -> Bounds:
     leaf, held, wanted = form.leaf, form.held, form.wanted
     dtype = np.dtype(_UNSIGNED.get(held.kind, _DTYPES[leaf.physical_type]))
     has = found.has & (found.length == dtype.itemsize)
-    octets: NDArray[np.uint8] = np.frombuffer(found.data, np.uint8)
-    places = np.where(has, found.begin, 0)[:, None] + np.arange(dtype.itemsize)
-    stored: NDArray[Any] = octets[places].view(dtype)[:, 0]  # Any: the type is not known before it runs
+    stored = _numbers_at(found.data, np.where(has, found.begin, 0), dtype)
     exact = has & (found.exact != 0)
     if wanted.kind is TypeKind.DECIMAL and form.storage is Storage.BYTES:
         return _wide_decimals(stored.tolist(), has, exact, wanted.scale - held.scale)
@@ -92,6 +95,15 @@ def _from_numbers(found: StoredSide, form: BoundForm, side: Side) -> Bounds:
     if wanted.kind in (TypeKind.TIME, TypeKind.TIMESTAMP):
         return _in_unit(bounds, held.unit or "", wanted.unit or "", side)
     return bounds
+
+
+def _numbers_at(data: bytes, begins: Integers, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers at any positions. Any: the type is not known before it runs."""
+    if len(data) < dtype.itemsize:  # of a footer without bounds
+        return np.zeros(begins.size, dtype)
+    # All windows of a number's size, one at each byte: opaque ones need no alignment.
+    window = np.ndarray((len(data) - dtype.itemsize + 1,), f"V{dtype.itemsize}", buffer=data, strides=(1,))
+    return window[begins].view(dtype)
 
 
 def _from_floats(values: NDArray[np.float64], has: Flags, exact: Flags, side: Side) -> Bounds:
@@ -125,6 +137,18 @@ def _raw(found: StoredSide) -> list[bytes]:
     """The stored bytes, empty where there is no bound."""
     spans = zip(found.begin.tolist(), found.length.tolist(), found.has.tolist(), strict=True)
     return [found.data[begin : begin + length] if has else b"" for begin, length, has in spans]
+
+
+def _raw_array(found: StoredSide, has: Flags) -> pa.BinaryArray:
+    """The same of many short ones, without an object for each."""
+    lengths = found.length * has
+    offsets = np.zeros(lengths.size + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    octets = np.frombuffer(found.data, np.uint8).take(ragged_ranges(found.begin, lengths))
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(octets.data)]
+    array = pa.Array.from_buffers(pa.binary(), lengths.size, buffers)
+    assert isinstance(array, pa.BinaryArray)
+    return array
 
 
 def _from_decimals(found: StoredSide, form: BoundForm) -> Bounds:
@@ -164,8 +188,11 @@ def _from_bytes(found: StoredSide, leaf: Leaf, wanted: Scalar, side: Side) -> Bo
     if width is not None:
         has &= found.length == width if wanted.kind is TypeKind.UUID else found.length <= width
         exact = has & (found.exact != 0) & (found.length == width)
+    is_long = has & (found.length > MAX_BOUND_BYTES)
+    if has.size >= _MANY and not is_long.any():
+        return Bounds(_raw_array(found, has), has, exact & has)
     values = _raw(found)
-    for index in np.flatnonzero(has & (found.length > MAX_BOUND_BYTES)).tolist():
+    for index in np.flatnonzero(is_long).tolist():
         short = (
             shorten_low(values[index]) if side == "low" else shorten_high(values[index], wanted.kind is TypeKind.STRING)
         )
@@ -192,10 +219,20 @@ def _is_above(low: Bounds, high: Bounds, wanted: Scalar) -> Flags:
     if isinstance(low.values, np.ndarray):
         above: Flags = low.values > high.values
         return above
-    left, right = list(low.values), list(high.values)
+    if isinstance(low.values, pa.BinaryArray) and isinstance(high.values, pa.BinaryArray):
+        return pc.greater(low.values, high.values).to_numpy(zero_copy_only=False)
+    left, right = _listed(low), _listed(high)
     if wanted.kind is TypeKind.DECIMAL:  # two's complement: the sign turned, bytes are ordered as numbers
         left, right = [_turn_sign(value) for value in left], [_turn_sign(value) for value in right]
     return np.array([one > other for one, other in zip(left, right, strict=True)], np.bool_)
+
+
+def _listed(bounds: Bounds) -> list[bytes]:
+    return (
+        [value or b"" for value in bounds.values.to_pylist()]
+        if isinstance(bounds.values, pa.Array)
+        else list(bounds.values)
+    )
 
 
 def _turn_sign(value: bytes) -> bytes:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from underlay.errors import Malformed, SchemaMismatch, Truncated, UnderlayError, Unsupported
-from underlay.parquet.footer.chunks import Chunks
+from underlay.parquet.footer.chunks import IndexedChunks
 from underlay.parquet.footer.schema import Schema
 
 
@@ -20,7 +20,7 @@ class HasChunks(Protocol):
         """What the columns are."""
 
     @property
-    def chunks(self) -> Chunks:
+    def chunks(self) -> IndexedChunks:
         """The column chunks [row groups, columns]."""
 
 

@@ -8,11 +8,12 @@ own bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from underlay.parquet.records.records import Flags, Integers, Spans, StructRecords
+from underlay.parquet.records.records import FieldValues, Flags, Integers, Spans, StructRecords
 from underlay.parquet.records.stacked import StackedRecords
 from underlay.parquet.thrift.places import FieldPath
 from underlay.parquet.thrift.tree import ITEM, ThriftKind, ThriftTree
@@ -46,22 +47,17 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunks:
-    """Every chunk of a file. Type and codec are -1 where the chunk has none; `encodings` has bit k for encoding k."""
+class IndexedChunks:
+    """What is checked and indexed of every chunk. Type and codec are -1 where the chunk has none."""
 
     has_meta_data: Flags
     has_file_path: Flags
     has_crypto: Flags
-    file_offset: Integers
     physical_type: Integers
     codec: Integers
-    encodings: npt.NDArray[np.uint32]
     num_values: Integers
-    total_uncompressed_bytes: Integers
     total_compressed_bytes: Integers
     data_page_offset: Integers
-    index_page_offset: Integers
-    has_index_page_offset: Flags
     dictionary_page_offset: Integers
     has_dictionary_page_offset: Flags
     bloom_filter_offset: Integers
@@ -75,6 +71,17 @@ class Chunks:
     column_index_length: Integers
     has_column_index: Flags
     statistics: Statistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunks(IndexedChunks):
+    """Every chunk of a file. `encodings` has bit k for encoding k."""
+
+    file_offset: Integers
+    encodings: npt.NDArray[np.uint32]
+    total_uncompressed_bytes: Integers
+    index_page_offset: Integers
+    has_index_page_offset: Flags
 
 
 _NUMBERS: dict[str, FieldPath] = {
@@ -124,56 +131,77 @@ _FIELDS = (*_NUMBERS.values(), *_CODES.values(), *_SPANS.values(), *_OTHERS.valu
 _OPTIONAL = slice(len(_NUMBERS), len(_NUMBERS) + len(_CODES) + len(_SPANS))
 _BINARIES = slice(_OPTIONAL.stop - len(_SPANS), _OPTIONAL.stop)
 _ENCODINGS = _NAMES.index("encodings")
+_UNINDEXED = frozenset(
+    _NAMES.index(name)
+    for name in ("file_offset", "total_uncompressed_bytes", "index_page_offset", "encodings", "file_path", "encrypted")
+)
+"""Fields of which the index needs no values, at most to know whether they are there."""
 
 
 def read_chunks(tree: ThriftTree, row_group_count: int, column_count: int) -> Chunks:
-    """All chunks of a footer in which every row group has `column_count` of them."""
-    return chunks_of(StructRecords(tree, CHUNKS), row_group_count, column_count)
-
-
-def chunks_of(records: StructRecords | StackedRecords, row_group_count: int, column_count: int) -> Chunks:
-    """The chunks whose structs these are.
+    """All chunks of a footer in which every row group has `column_count` of them.
 
     All fields are read at once: what a small footer costs is the number of numpy calls, not its bytes.
     """
-    shape = (row_group_count, column_count)
+    records = StructRecords(tree, CHUNKS)
     values = records.read(_FIELDS)
-    found = values.numbers.reshape(len(_FIELDS), *shape)
-    present = values.present.reshape(len(_FIELDS), *shape)
-    found[_OPTIONAL][~present[_OPTIONAL]] = -1
-    begins = records.begins_at(values.entries[_BINARIES]).reshape(len(_SPANS), *shape)
-    encodings = records.masks_at(values.entries[_ENCODINGS]).reshape(shape)
-    number = dict(zip(_NAMES, found, strict=True))
-    has = dict(zip(_NAMES, present, strict=True))
-    span = {name: Spans(begin, number[name]) for name, begin in zip(_SPANS, begins, strict=True)}
+    encodings = records.masks_at(values.entries[_ENCODINGS])
+    fields = _Fields(records, values, (row_group_count, column_count))
+    number, has = fields.number, fields.has
     return Chunks(
-        has_meta_data=has["meta_data"],
-        has_file_path=has["file_path"],
-        has_crypto=has["crypto"] | has["encrypted"],
+        **fields.indexed(),
         file_offset=number["file_offset"],
-        physical_type=number["physical_type"],
-        codec=number["codec"],
-        encodings=encodings,
-        num_values=number["num_values"],
+        encodings=encodings.reshape(row_group_count, column_count),
         total_uncompressed_bytes=number["total_uncompressed_bytes"],
-        total_compressed_bytes=number["total_compressed_bytes"],
-        data_page_offset=number["data_page_offset"],
         index_page_offset=number["index_page_offset"],
         has_index_page_offset=has["index_page_offset"],
-        dictionary_page_offset=number["dictionary_page_offset"],
-        has_dictionary_page_offset=has["dictionary_page_offset"],
-        bloom_filter_offset=number["bloom_filter_offset"],
-        has_bloom_filter_offset=has["bloom_filter_offset"],
-        bloom_filter_length=number["bloom_filter_length"],
-        has_bloom_filter_length=has["bloom_filter_length"],
-        offset_index_offset=number["offset_index_offset"],
-        offset_index_length=number["offset_index_length"],
-        has_offset_index=has["offset_index_offset"],
-        column_index_offset=number["column_index_offset"],
-        column_index_length=number["column_index_length"],
-        has_column_index=has["column_index_offset"],
-        statistics=_statistics(number, has, span),
     )
+
+
+def indexed_chunks(records: StackedRecords, row_group_count: int, column_count: int) -> IndexedChunks:
+    """The chunks of many footers. All fields are looked for, and refused as in one footer; some are not decoded."""
+    values = records.read(_FIELDS, _UNINDEXED)
+    return IndexedChunks(**_Fields(records, values, (row_group_count, column_count)).indexed())
+
+
+class _Fields:
+    """Fields by their names, as arrays of one shape."""
+
+    def __init__(self, records: StructRecords | StackedRecords, values: FieldValues, shape: tuple[int, int]) -> None:
+        found = values.numbers.reshape(len(_FIELDS), *shape)
+        present = values.present.reshape(len(_FIELDS), *shape)
+        found[_OPTIONAL][~present[_OPTIONAL]] = -1
+        begins = records.begins_at(values.entries[_BINARIES]).reshape(len(_SPANS), *shape)
+        self.number = dict(zip(_NAMES, found, strict=True))
+        self.has = dict(zip(_NAMES, present, strict=True))
+        self._span = {name: Spans(begin, self.number[name]) for name, begin in zip(_SPANS, begins, strict=True)}
+
+    def indexed(self) -> dict[str, Any]:  # Any: numbers, flags and Statistics, which the names tell
+        """Those of IndexedChunks."""
+        number, has = self.number, self.has
+        return {
+            "has_meta_data": has["meta_data"],
+            "has_file_path": has["file_path"],
+            "has_crypto": has["crypto"] | has["encrypted"],
+            "physical_type": number["physical_type"],
+            "codec": number["codec"],
+            "num_values": number["num_values"],
+            "total_compressed_bytes": number["total_compressed_bytes"],
+            "data_page_offset": number["data_page_offset"],
+            "dictionary_page_offset": number["dictionary_page_offset"],
+            "has_dictionary_page_offset": has["dictionary_page_offset"],
+            "bloom_filter_offset": number["bloom_filter_offset"],
+            "has_bloom_filter_offset": has["bloom_filter_offset"],
+            "bloom_filter_length": number["bloom_filter_length"],
+            "has_bloom_filter_length": has["bloom_filter_length"],
+            "offset_index_offset": number["offset_index_offset"],
+            "offset_index_length": number["offset_index_length"],
+            "has_offset_index": has["offset_index_offset"],
+            "column_index_offset": number["column_index_offset"],
+            "column_index_length": number["column_index_length"],
+            "has_column_index": has["column_index_offset"],
+            "statistics": _statistics(number, has, self._span),
+        }
 
 
 def _statistics(number: dict[str, Integers], has: dict[str, Flags], span: dict[str, Spans]) -> Statistics:

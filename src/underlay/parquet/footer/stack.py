@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from underlay.errors import Malformed, SchemaMismatch, UnderlayError
-from underlay.parquet.footer.chunks import CHUNKS, Chunks, chunks_of
+from underlay.parquet.footer.chunks import CHUNKS, IndexedChunks, indexed_chunks
 from underlay.parquet.footer.footer import ROW_GROUPS, ColumnOrder, Footer, KeyValue
 from underlay.parquet.footer.schema import ELEMENTS, Schema
 from underlay.parquet.records.records import Integers
@@ -48,7 +48,7 @@ class Stack:
     data: bytes
     origins: tuple[Origin, ...]
     row_counts: Integers
-    chunks: Chunks
+    chunks: IndexedChunks
 
     @property
     def begins(self) -> list[int]:
@@ -131,7 +131,7 @@ def _stacked(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) ->
         data=stacked.data,
         origins=tuple(_origins(lead, stacked, footers)),
         row_counts=rows,
-        chunks=chunks_of(StackedRecords(stacked, CHUNKS), rows.size, lead.column_count),
+        chunks=indexed_chunks(StackedRecords(stacked, CHUNKS), rows.size, lead.column_count),
     )
 
 
