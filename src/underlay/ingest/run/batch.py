@@ -132,6 +132,7 @@ class Batch:
                 dialect=settings.dialect,
                 new_columns=settings.new_columns,
                 source_column=source_column(from_record(staging.definition.schema)),
+                hive=settings.hive,
                 store_options=dict(settings.store_options),
             )
             for sources in group(found, self._workers.parallelism)

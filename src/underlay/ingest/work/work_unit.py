@@ -29,6 +29,8 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect = msgspec.field(default_factory=Dialect)
     new_columns: NewColumnsPolicy = "error"
     source_column: str | None = None
+    hive: bool = True
+    """Whether folders such as `year=2024` give columns."""
     store_options: dict[str, Option] = {}
     """Of the sources' stores, credentials included."""
 
