@@ -19,7 +19,8 @@ from underlay.spark.files.file_groups import FileGroups
 from underlay.spark.ranged.frame import RangedReadWarning
 from underlay.spark.relation.relation import read_table
 
-COLUMNS = "id bigint, year int, zone string, day date, rate double, flag boolean, price decimal(30, 2), at timestamp, raw binary"
+COLUMNS = """id bigint, year int, zone string, day date, rate double, flag boolean, price decimal(30, 2), at timestamp,
+    raw binary"""
 CONDITIONS = {
     "year = 2021": "year = 2021",
     "zone is null and id > 3": "zone is null and id > 3",

@@ -76,6 +76,10 @@ def ingest(
             " Default: error.",
         ),
     ] = "error",
+    no_hive: Annotated[
+        bool,
+        typer.Option("--no-hive", help="Leave folders such as year=2024 alone. Default: they give columns."),
+    ] = False,
     source_column: Annotated[
         bool,
         typer.Option(
@@ -194,6 +198,7 @@ def ingest(
         columns=read_columns(schema, schema_file),
         changed=changed,
         new_columns=new_columns,
+        hive=not no_hive,
         has_source_column=source_column,
         max_rejected=max_rejected,
         retry_failed=retry_failed,

@@ -10,13 +10,14 @@ import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from underlay.errors import InvalidRequest, NewColumn, SchemaMismatch, Unsupported
 from underlay.ingest.rows.columnar import FILE_MAGIC
+from underlay.ingest.rows.path_columns import PathColumns, infer_path_columns
 from underlay.ingest.rows.reading import RECORD_BYTES, Dialect, Rejected, RowRules
 from underlay.ingest.source.file_format import MAGIC_BYTES, FileFormat, codec_of, kind_of
 from underlay.ingest.source.find import STDIN, find_sources
@@ -82,12 +83,14 @@ def find_data(names: Sequence[str], reading: FileReading, options: Mapping[str, 
 
 
 def infer_columns(name: str, reading: FileReading, options: Mapping[str, Option]) -> pa.Schema:
-    """The columns of the files that a name or pattern stands for, those of CSV and JSON from their beginnings."""
+    """The columns of the files that a name or pattern stands for, and of their paths; those of CSV and JSON from their
+    beginnings."""
     seen = []
-    for data in find_data([name], reading, options):
+    files = find_data([name], reading, options)
+    for data in files:
         with _open(data) as (kind, file):
             seen.append((data.name, kind, infer_one(data.name, kind, file, reading.dialect)))
-    return combine(seen)
+    return infer_path_columns((data.source.uri for data in files if data.source is not None), combine(seen))
 
 
 def read_data(data: DataFile, schema: TableSchema) -> Iterator[tuple[pa.Table, int]]:
@@ -97,12 +100,17 @@ def read_data(data: DataFile, schema: TableSchema) -> Iterator[tuple[pa.Table, i
     """
     reading = data.reading
     rules = RowRules(schema=schema, dialect=reading.dialect, record_bytes=reading.record_bytes)
+    # A folder may be called so for other reasons: what the table lacks is left out.
+    uri = "" if data.source is None else data.source.uri
+    given = PathColumns.of(uri, replace(rules, new_columns="ignore"))
     with _open(data) as (kind, file):
+        is_positional = kind in (FileFormat.CSV, FileFormat.TSV) and reading.dialect.is_positional
+        rules = given.rules(rules, is_positional=is_positional)
         try:
             for taken in read_source(file, kind, rules, name=data.name):
                 if taken.rejected:
                     raise _misfit(data, kind, taken.rejected[0])
-                yield taken.rows, taken.read_bytes
+                yield given.fill(taken.rows), taken.read_bytes
         except NewColumn as error:
             error.hint = error.hint or 'Remove it from the file, or use "underlay ingest" with --new-columns.'
             raise

@@ -61,6 +61,11 @@ class Dialect:
     """What a line begins with that is not read."""
 
     @property
+    def is_positional(self) -> bool:
+        """Whether columns are told by their order alone: there is no header, and they are not named here."""
+        return not (self.is_headed or self.columns)
+
+    @property
     def is_headed(self) -> bool:
         """Whether the names of the columns are in the source."""
         return self.has_header and not self.columns

@@ -136,6 +136,7 @@ class Batch:
                 source_column=source_column(from_record(staging.definition.schema)),
                 record_bytes=settings.record_bytes,
                 fingerprint=fingerprint,
+                hive=settings.hive,
                 store_options=dict(settings.store_options),
             )
             for sources in group(found, self._workers.parallelism)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from underlay.errors import SourceEmpty
 from underlay.ingest.exactly_once.ledger import Contents, Ledger, LedgerEntry, classify, sort_out
 from underlay.ingest.exactly_once.replaced import check_replaceable, source_column
 from underlay.ingest.rows.columnar import check_types
+from underlay.ingest.rows.path_columns import PathColumns, new_path_columns
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import check_names, drift, new_column, with_table_names
 from underlay.ingest.run.ingest import find_wanted, select
@@ -21,7 +22,7 @@ from underlay.ingest.source.source import Source
 from underlay.ingest.work.execute import FAULTS, reason_of
 from underlay.ingest.work.new_columns import join_columns
 from underlay.ingest.work.settings import Settings
-from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.convert.arrow import to_arrow, to_arrow_field
 from underlay.schema.convert.new_fields import lacking_names
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
@@ -99,12 +100,13 @@ def _look_into(
     for one in spread(found, SAMPLES):
         try:
             kind = settings.kind or kind_of(one.uri)
-            is_named = settings.dialect.is_headed or settings.dialect.columns
-            if kind in (FileFormat.CSV, FileFormat.TSV) and not is_named:
+            if kind in (FileFormat.CSV, FileFormat.TSV) and settings.dialect.is_positional:
                 continue  # its columns are the table's
             _, _, columns = look_into(one, settings)
             if kind in (FileFormat.PARQUET, FileFormat.ARROW):
                 columns = with_table_names(columns, schema.names)
+            if settings.hive:
+                columns = _with_path(columns, one.uri, reading)
             new = pa.schema(list(drift(schema, columns).new))
             seen.append((one.uri, new))
             _check(columns, new, kind, reading, settings, one.uri)
@@ -116,6 +118,14 @@ def _look_into(
     if settings.new_columns == "add":
         problems += [SourceFailure(uri=uri, reason=reason) for uri, reason in refused.items()]
     return columns, problems
+
+
+def _with_path(columns: pa.Schema, uri: str, reading: RowRules) -> pa.Schema:
+    """The columns of a source and of its path. Raises what reading it would, for the path."""
+    given = PathColumns.of(uri, replace(reading, new_columns="ignore"))
+    known = [to_arrow_field(reading.schema.column(name)) for name in given.values]
+    more = [field for field in (*known, *new_path_columns(uri, reading.schema)) if field.name not in columns.names]
+    return pa.schema([*columns, *more])
 
 
 def _check(

@@ -10,6 +10,7 @@ from underlay.change.define.define import define, read_schema
 from underlay.errors import NotFound, TableExists, UnderlayError
 from underlay.index.catalog import check_free, split_name
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
+from underlay.ingest.rows.path_columns import infer_path_columns
 from underlay.ingest.source import file_format as file_kind
 from underlay.ingest.source.pinned import open_pinned
 from underlay.ingest.source.source import Source
@@ -76,7 +77,8 @@ def _infer(found: Sequence[Source], settings: Settings) -> pa.Schema:
     problems = [one for one in looked if isinstance(one, UnderlayError)]
     if not seen and problems:
         raise problems[0]
-    return combine(seen)
+    own = combine(seen)
+    return infer_path_columns((one.uri for one in found), own) if settings.hive else own
 
 
 def look_into_some(found: Sequence[Source], settings: Settings) -> list[Looked | UnderlayError]:

@@ -124,7 +124,7 @@ def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialec
 
 
 def _guess_csv(plain: Plain, kind: FileFormat, dialect: Dialect) -> pa.Schema:
-    if not (dialect.is_headed or dialect.columns):
+    if dialect.is_positional:
         raise SchemaMismatch(
             "the columns of a CSV file without a header cannot be inferred",
             place=plain.name,

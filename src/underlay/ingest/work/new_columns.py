@@ -10,6 +10,7 @@ import pyarrow as pa
 from underlay.errors import InvalidRequest, SchemaMismatch, SourceUnreadable, Unsupported
 from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
 from underlay.ingest.json.records import json_batches
+from underlay.ingest.rows.path_columns import new_path_columns
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import with_table_names
 from underlay.ingest.source.decompressed import Plain
@@ -28,6 +29,12 @@ def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
 
     Of CSV the types are guessed from its beginning; of JSON from every line, since a key may come late.
     """
+    own = _own_new_columns(found, work, reading)
+    by_path = new_path_columns(found.uri, reading.schema) if work.hive else pa.schema([])
+    return pa.schema([*own, *(field for field in by_path if field.name not in own.names)])
+
+
+def _own_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Schema:
     kind = work.kind or kind_of(found.uri)
     with open_pinned(found, work.store_options) as file:
         if kind is FileFormat.JSON:

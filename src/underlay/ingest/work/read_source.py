@@ -11,6 +11,7 @@ from underlay.errors import SourceEmpty, SourceUnreadable
 from underlay.ingest.csv.read import read_csv
 from underlay.ingest.json.read import read_json
 from underlay.ingest.rows.columnar import read_arrow, read_parquet
+from underlay.ingest.rows.path_columns import PathColumns
 from underlay.ingest.rows.reading import Rejected, RowRules, TakenRows
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat, kind_of
@@ -64,11 +65,14 @@ class SourceRows:
         """The rows, some at a time. A source without a byte has none. Raises what `read_source` does."""
         uri = self._found.uri
         kind = self._work.kind or kind_of(uri)
+        given = PathColumns.of(uri, self._reading) if self._work.hive else None
+        is_positional = kind in (FileFormat.CSV, FileFormat.TSV) and self._work.dialect.is_positional
+        reading = self._reading if given is None else given.rules(self._reading, is_positional=is_positional)
         with open_pinned(self._found, self._work.store_options) as file:
             try:
-                for taken in read_source(file, kind, self._reading, name=uri):
+                for taken in read_source(file, kind, reading, name=uri):
                     self._keep(taken)
-                    yield taken.rows
+                    yield taken.rows if given is None else given.fill(taken.rows)
             except SourceEmpty:
                 pass
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError) as error:

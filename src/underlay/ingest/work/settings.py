@@ -67,6 +67,8 @@ class Settings:
     """Of a table that is created; inferred when missing."""
     changed: ChangedPolicy = "error"
     new_columns: NewColumnsPolicy = "error"
+    hive: bool = True
+    """Whether folders such as `year=2024` give columns."""
     has_source_column: bool = False
     """Whether a table that is created gets the column `_source`; with `changed="replace"` it always does."""
     max_rejected: Threshold | None = None
@@ -112,6 +114,7 @@ class Options(TypedDict, total=False):
     columns: SchemaLike | None
     changed: ChangedPolicy
     new_columns: NewColumnsPolicy
+    hive: bool
     has_source_column: bool
     max_rejected: int | str | Threshold | None
     """Such as 1000 or `5%`."""

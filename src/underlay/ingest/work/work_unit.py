@@ -32,6 +32,8 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     record_bytes: int = RECORD_BYTES
     fingerprint: str | None = None
     """Of the options, for the records of sources that fail."""
+    hive: bool = True
+    """Whether folders such as `year=2024` give columns."""
     store_options: dict[str, Option] = {}
     """Of the sources' stores, credentials included."""
 
