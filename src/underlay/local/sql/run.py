@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -13,9 +14,13 @@ from underlay.index.catalog import split_name
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.result import SqlResult
-from underlay.local.sql.statement import check_statement, is_pushed_right
+from underlay.local.sql.statement import check_statement, explained_from, is_pushed_right
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
 from underlay.local.sql.time_travel import Rewritten, quoted, rewrite_time_travel
+from underlay.local.sql.words import Word
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds  # loads what `select 1` does not need
 
 Parameters = Sequence[object] | Mapping[str, object]
 
@@ -118,8 +123,11 @@ class _Query:
             return self._result('SELECT * FROM "count"', None)
         if self._engine.is_pushing and not self._sources.are_pushed_right:
             self._stop_pushing()
+        if self._tokens[0].text.upper() == "EXPLAIN" and named:
+            self._connection.register("explained", self._explained(named, parameters))
+            return self._result('SELECT * FROM "explained"', None)
         for source in named:
-            self._add_view(source)
+            _add_view(self._connection, source, source.dataset.watched(self._failures.append))
         return self._result(self._text, parameters)
 
     def close(self) -> None:
@@ -150,24 +158,51 @@ class _Query:
             interrupt=connection.interrupt,
         )
 
-    def _add_view(self, source: QueriedTable) -> None:
-        """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
-        schema = f"memory.{quoted(source.schema)}"
-        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
-        scan = self._connection.from_arrow(source.dataset.watched(self._failures.append))
-        scan.create_view(source.table, replace=False)
-        self._connection.execute("USE memory.main")
+    def _explained(self, named: Sequence[QueriedTable], parameters: Parameters | None) -> pa.Table:
+        """DuckDB's plan, and what each scan of a table reads."""
+        from underlay.local.sql.explain import NotedTable, NotingDataset, counted_text, run_without_rows, with_pruning
+
+        begin = explained_from(self._tokens)
+        inner, text = self._tokens[begin:], self._text[self._tokens[begin].start :]
+        is_run = any(word.text.upper() == "ANALYZE" for word in self._tokens[:begin])
+        noted = [NotedTable(source) for source in named]
+        for table in noted:
+            rows = table.source.dataset.watched(self._failures.append)
+            _add_view(self._connection, table.source, NotingDataset(table, rows))
+        connection = self._connection
+        worker = self._engine.worker
+        plan = worker.call(
+            lambda: connection.execute(self._text, parameters).to_arrow_reader().read_all(), connection.interrupt
+        )
+        counted = None if is_run else self._counted(inner)
+        if counted is not None:
+            said = pa.table({"explain_key": ["underlay_plan"], "explain_value": [counted_text(counted)]})
+            return pa.concat_tables([plan, said.cast(plan.schema)])
+        if not is_run:
+            probe = take_engine(external_access=self._engine.is_open, pushdown=self._engine.is_pushing)
+            probing = probe.begin()
+            try:
+                for table in noted:
+                    _add_view(probing, table.source, NotingDataset(table, None))
+                worker.call(lambda: run_without_rows(probing, text, parameters), probing.interrupt)
+            finally:
+                give_back(probe, probing)
+        return with_pruning(plan, noted)
 
     def _count(self) -> pa.Table | None:
         """What SELECT count(*) FROM dataset.table answers, from metadata: DuckDB would read a column to count it."""
-        words = [token.text for token in self._tokens if token.text != ";"]
-        if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._has_travels:
-            return None
-        source = self._sources.find_named(words[6], words[8])
+        source = self._counted(self._tokens)
         if source is None:
             return None
         rows = source.dataset.watched(self._failures.append).count_rows()
         return pa.table({"count_star()": pa.array([rows], pa.int64())})
+
+    def _counted(self, tokens: Sequence[Word]) -> QueriedTable | None:
+        """The table, when the words are SELECT count(*) FROM dataset.table and no others."""
+        words = [token.text for token in tokens if token.text != ";"]
+        if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._has_travels:
+            return None
+        return self._sources.find_named(words[6], words[8])
 
     def _shown_tables(self) -> pa.Table | None:
         """What SHOW TABLES [FROM dataset] answers: names cost nothing, snapshots would."""
@@ -181,3 +216,11 @@ class _Query:
         kept = [pair for pair in pairs if wanted is None or pair[0].lower() == wanted]
         names = [pa.array([pair[at] for pair in kept], pa.string()) for at in (0, 1)]
         return pa.table(names, names=["dataset", "table"])
+
+
+def _add_view(connection: duckdb.DuckDBPyConnection, source: QueriedTable, dataset: ds.Dataset) -> None:
+    """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
+    schema = f"memory.{quoted(source.schema)}"
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
+    connection.from_arrow(dataset).create_view(source.table, replace=False)
+    connection.execute("USE memory.main")
