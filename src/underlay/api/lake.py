@@ -286,9 +286,10 @@ class Lake:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> TableDataset:
-        """A table as a query names it. Raises TableNotFound."""
-        table = self.table(name, version=version, as_of=as_of)
+    def _dataset(self, name: str, version: int | str | None, as_of: datetime | None) -> TableDataset:
+        """A table as a query names it; a version that is a text is a tag. Raises TableNotFound."""
+        tag = version if isinstance(version, str) else None
+        table = self.table(name, version=None if isinstance(version, str) else version, as_of=as_of, tag=tag)
         return table.dataset()
 
     def __repr__(self) -> str:

@@ -104,30 +104,32 @@ def test_on_a_terminal(taxi: Table, place: Path):
     process = subprocess.Popen([sys.executable, "-m", "underlay", "sql"], stdin=end, stdout=end, stderr=end,
                                env=environment, start_new_session=True, preexec_fn=_take_terminal)  # fmt: skip
     os.close(end)
+    screen = Screen(main)
     try:
-        _wait_for(main, "underlay>")
+        screen.wait_for("underlay>")
         os.write(main, b"select count(*) as n\r")
-        _wait_for(main, "...>")
+        screen.wait_for("...>")
         os.write(main, b"from taxi.tr\t")
-        _wait_for(main, "ips")
+        screen.wait_for("ips")
         os.write(main, b";\r")
-        assert "3" in _wait_for(main, "time: ")
-        _wait_for(main, "underlay>")
+        assert "3" in screen.wait_for("time: ")
+        screen.wait_for("underlay>")
         os.write(main, b"selec 1;\r")
-        _wait_for(main, "error: not a statement that reads")
-        _wait_for(main, "underlay>")
+        screen.wait_for("error: not a statement that reads")
+        screen.wait_for("underlay>")
         os.write(main, b"select thrown away")
-        _wait_for(main, "thrown")
+        screen.wait_for("thrown")
         os.write(main, b"\x03")
-        _wait_for(main, "underlay>")
+        screen.wait_for("underlay>")
         os.write(main, b"select 41 + 1 as kept, count(*) from range(10000000000000) where range % 7 = 3;\r")
-        _wait_for(main, "[?2004l")  # the prompt has given the terminal back
+        screen.wait_for("kept")
+        screen.wait_for("[?2004l")  # the prompt has given the terminal back
         os.write(main, b"\x03")
-        _wait_for(main, "cancelled")
-        _wait_for(main, "underlay>")
+        screen.wait_for("cancelled")
+        screen.wait_for("underlay>")
         os.write(main, b"select 41 + 1;\r")
-        _wait_for(main, "42")
-        _wait_for(main, "underlay>")
+        screen.wait_for("42")
+        screen.wait_for("underlay>")
         os.write(main, b"\x04")
         assert process.wait(60) == 0
     finally:
@@ -147,15 +149,20 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _read(main: int, seconds: float) -> str:
-    ready, _, _ = select.select([main], [], [], seconds)
-    return os.read(main, 1 << 16).decode("utf-8", "replace") if ready else ""
+class Screen:
+    """What comes from a terminal, each text once."""
 
+    def __init__(self, main: int) -> None:
+        self._main = main
+        self._unread = ""
 
-def _wait_for(main: int, text: str) -> str:
-    seen = ""
-    for _ in range(60):
-        seen += _read(main, 1.0)
-        if text in seen:
-            return seen
-    raise AssertionError(f"{text!r} did not come: {seen[-2000:]}")
+    def wait_for(self, text: str) -> str:
+        """All up to the next occurrence of the text."""
+        for _ in range(60):
+            before, found, after = self._unread.partition(text)
+            if found:
+                self._unread = after
+                return before
+            if select.select([self._main], [], [], 1.0)[0]:
+                self._unread += os.read(self._main, 1 << 16).decode("utf-8", "replace")
+        raise AssertionError(f"{text!r} did not come: {self._unread[-2000:]}")
