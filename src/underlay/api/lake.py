@@ -286,11 +286,13 @@ class Lake:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _dataset(self, name: str, version: int | None, as_of: datetime | None) -> EngineDataset:
-        """A table as a query names it. Raises TableNotFound."""
+    def _dataset(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset:
+        """A table as a query names it; a version that is a text is a tag. Raises TableNotFound."""
         from underlay.local.dataset.source import EngineDataset  # loads pyarrow.dataset
 
-        return EngineDataset(self.table(name, version=version, as_of=as_of).source())
+        tag = version if isinstance(version, str) else None
+        table = self.table(name, version=None if isinstance(version, str) else version, as_of=as_of, tag=tag)
+        return EngineDataset(table.source())
 
     def __repr__(self) -> str:
         return f"Lake({self.url!r})"

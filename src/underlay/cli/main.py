@@ -51,7 +51,7 @@ class _NoPandas:
 def _leave_pandas_out() -> None:
     """Only in a process of our own: in one that uses Arrow already, it may need pandas later."""
     if "pandas" not in sys.modules and "pyarrow" not in sys.modules:
-        sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]  # a class has what is asked for
+        sys.meta_path.insert(0, _NoPandas)
 
 
 def help_heading(command: str) -> str:

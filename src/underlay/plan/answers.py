@@ -86,7 +86,7 @@ def _value(key: Any, scalar: Scalar) -> AnyScalar:  # noqa: ANN401  # a key of a
         case TypeKind.BINARY | TypeKind.FIXED | TypeKind.UUID:
             value = pack_key(key, scalar)
         case TypeKind.FLOAT32 | TypeKind.FLOAT64:
-            value = float(key)
+            value = float(key) + 0.0  # a bound of zero is stored as -0.0, which may stand for either
         case TypeKind.BOOLEAN:
             value = bool(key)
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from underlay.errors import InvalidRequest, SchemaMismatch, UnknownColumn
+from underlay.errors import InvalidRequest, SchemaMismatch, UnknownColumn, name_hint
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.table_schema import LeafColumn, TableSchema
 
@@ -58,14 +58,21 @@ def find_leaf(schema: TableSchema, path: tuple[str, ...]) -> LeafColumn:
         raise InvalidRequest("the column is nested", place=place, hint="Name one of the scalar fields in it.")
     if leaf is None:
         folded = [name.lower() for name in path]
-        alike = [known.path for known in schema.leaves if [name.lower() for name in known.path] == folded]
-        known_paths = alike or [known.path for known in schema.leaves]
-        listed = ", ".join(format_column(known) for known in known_paths[:20])
-        hint = f"Did you mean {listed}?" if alike else f"Columns: {listed}."
+        alike = [one.path for one in schema.leaves if [name.lower() for name in one.path] == folded]
+        near = " or ".join(map(format_column, alike))
+        hint = (
+            f"Did you mean {near}?" if alike else name_hint(place, (format_column(one.path) for one in schema.leaves))
+        )
         raise UnknownColumn(f"there is no column {place}", hint=hint)
     if leaf.is_repeated:
         raise InvalidRequest("a row may have many values of it", place=place, hint="Name a column outside lists.")
     return leaf
+
+
+def find_named(schema: TableSchema, text: str) -> LeafColumn:
+    """The scalar column of this name, as it is; else that of the path. Raises as `find_leaf`, InvalidRequest."""
+    is_name = (text,) in schema.leaf_by_path
+    return find_leaf(schema, (text,) if is_name else parse_path(text))
 
 
 def _unquoted(match: re.Match[str]) -> str:

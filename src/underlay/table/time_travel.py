@@ -80,7 +80,11 @@ def at_tag(lake: LakeCatalog, name: str, tag: str) -> tuple[Revision, Root]:
 
 
 def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version: int) -> None:
-    """`tag_name` stands for this version from now on. Raises VersionNotFound."""
+    """`tag_name` stands for this version from now on. Raises VersionNotFound, and InvalidRequest for a number."""
+    if tag_name.isdecimal():
+        raise InvalidRequest(
+            "a tag cannot be a number", found=tag_name, hint=f"DATASET.TABLE@{tag_name} is version {tag_name}."
+        )
     at_version(revision, version)
     lake.change(tag_version(name, tag_name, revision.id, version))
 
@@ -103,6 +107,7 @@ def rollback(revision: Revision, version: int, held: tuple[str, int] | None = No
     old = at_version(revision, version)
     transaction = Transaction(revision, revision.head(), Operation.ROLLBACK)
     transaction.restore(old)
+    transaction.count("version_restored", version)
     if held is not None:
         transaction.hold(*held)
     return commit(transaction)

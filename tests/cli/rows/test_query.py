@@ -237,3 +237,63 @@ def test_an_unknown_column_among_many_is_answered_with_the_nearest_names(lake: L
     assert (run.code, run.words.count("column_")) == (2, 3)
     assert "Did you mean column_17 or " in run.words
     assert "There are 300 columns." in run.words
+
+
+def test_sql_of_a_file_is_run_statement_by_statement(taxi: Table, place: Path):
+    (place / "two.sql").write_text("-- first; of two\nselect 1 as a;\n\nselect ';' as b;\n")
+    run = underlay("sql", "-f", "two.sql")
+    assert run.code == 0
+    assert run.text == "a\n1\n\nb\n;\n"
+    assert underlay("sql", "select 1 as a; select 2 as a", "--json").objects == [{"a": 1}, {"a": 2}]
+
+
+def test_the_first_statement_that_fails_ends_it(taxi: Table):
+    run = underlay("sql", "select 1 as a; select nothing; select 3 as c")
+    assert run.code == 2
+    assert run.text == "a\n1\n\n"
+    assert "nothing" in run.words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["select 1; select 2", "-o", "x.csv"], "one statement"),
+        (["select 1; select 2", "--format", "parquet"], "one statement"),
+        (["select ?; select 2", "--param", "1"], "one statement"),
+        (["select 1", "-f", "a.sql"], "a statement and a file"),
+        (["-f", "missing.sql"], "no such file"),
+        ([], "the text has no statement"),
+    ],
+)
+def test_statements_that_cannot_be(taxi: Table, arguments: list[str], problem: str):
+    run = underlay("sql", *arguments)
+    assert run.code != 0
+    assert problem in run.words
+
+
+def test_without_a_terminal_statements_come_from_stdin(taxi: Table):
+    assert underlay("sql", stdin=b"select 1 as a;\nselect 2 as b").text == "a\n1\n\nb\n2\n"
+
+
+def test_a_named_parameter_is_given_to_the_statements_that_use_it(taxi: Table):
+    run = underlay(
+        "sql", "select $a as x; select $b as y; select 3 as z", "--param", "a=1", "--param", "b=two", "--json"
+    )
+    assert run.objects == [{"x": 1}, {"y": "two"}, {"z": 3}]
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "count"),
+    [("pickup >= $v", "2024-01-02", 2), ("fare > $v", "40", 1), ("zone = $v", "JFK", 2), ("id = $v", '"2"', 1)],
+)
+def test_a_parameter_is_cast_to_what_it_is_compared_with(taxi: Table, condition: str, value: str, count: int):
+    run = underlay("sql", f"select count(*) as n from taxi.trips where {condition}", "--param", f"v={value}", "--json")
+    assert run.words == ""
+    assert run.objects == [{"n": count}]
+
+
+def test_explain_is_printed_as_a_drawing(taxi: Table):
+    run = underlay("sql", "explain select * from taxi.trips where fare > 40")
+    assert run.code == 0
+    assert "taxi.trips, version 1: reads 1 of 2 blocks" in run.text
+    assert "\\n" not in run.text

@@ -170,3 +170,35 @@ def test_a_version_that_does_not_exist(taxi: Table, arguments: list[object]):
 )
 def test_what_changes_a_table_takes_no_version(taxi: Table, verb: list[object]):
     assert underlay(*verb).words.startswith("error: a version never changes")
+
+
+def test_history_says_which_version_a_rollback_restored(taxi: Table):
+    taxi.append(taxi.to_arrow())
+    taxi.tag("audit", version=1)
+    assert underlay("rollback", "taxi.trips", "--tag", "audit").code == 2
+    run = underlay("rollback", "taxi.trips", "--tag", "audit", "--yes")
+    assert run.words == "taxi.trips: version 3 restores version 1, 3 rows in 2 files\n"
+    assert "version 1 restored" in underlay("history", "taxi.trips").text.splitlines()[1]
+    underlay("rollback", "taxi.trips", 0, "--yes")
+    assert "version 0 restored" in underlay("history", "taxi.trips").text.splitlines()[1]
+
+
+@pytest.mark.parametrize("arguments", [[], ["1", "--tag", "audit"], ["--tag", "nothing"]])
+def test_a_rollback_needs_one_version(taxi: Table, arguments: list[str]):
+    assert underlay("rollback", "taxi.trips", *arguments).code != 0
+    assert taxi.version == 1
+
+
+def test_a_tag_is_not_a_number(taxi: Table):
+    run = underlay("tag", "taxi.trips", "7")
+    assert run.code == 2
+    assert "a tag cannot be a number" in run.words
+    assert taxi.tags == {}
+
+
+def test_a_tag_is_a_version_in_sql(taxi: Table):
+    taxi.tag("audit")
+    taxi.append(taxi.to_arrow())
+    run = underlay("sql", "select count(*) as n from taxi.trips version as of 'audit'", "--json")
+    assert run.objects == [{"n": 3}]
+    assert "audit2" in underlay("sql", "select * from taxi.trips version as of 'audit2'").words

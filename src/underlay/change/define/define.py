@@ -11,7 +11,7 @@ from underlay.change.files.settings import check_settings
 from underlay.errors import InvalidRequest
 from underlay.index.root import Definition, PartitionFieldRecord, SortFieldRecord
 from underlay.schema.convert.arrow import from_arrow
-from underlay.schema.names import find_leaf, parse_path
+from underlay.schema.names import find_named
 from underlay.schema.partitioning.sort import parse_sort
 from underlay.schema.partitioning.transform import partition_fields
 from underlay.schema.record import to_record
@@ -56,7 +56,7 @@ def define(
     for name, given in (("key", key), ("sort_by", sort_by), ("partition_by", partition_by)):
         if isinstance(given, str):
             raise InvalidRequest(f"{name} is a list of columns", found=repr(given), hint=f"Write [{given!r}].")
-    keys = [find_leaf(table, parse_path(column)) for column in key]
+    keys = [find_named(table, column) for column in key]
     if len({leaf.id for leaf in keys}) < len(keys):
         raise InvalidRequest("the key lists a column twice", found=", ".join(key))
     settings = {name: str(value) for name, value in (properties or {}).items()}

@@ -241,10 +241,10 @@ def sql(
 ) -> None:
     """Run SQL over the lake's tables, or a shell for it.
 
-    DuckDB runs it. Tables are named dataset.table; for an older version write FROM taxi.trips VERSION AS OF 7 or
-    TIMESTAMP AS OF '2026-01-31'. Several statements, separated by semicolons, run in turn. "-" reads the SQL from
-    stdin; without SQL, a shell reads it from the terminal. EXPLAIN shows DuckDB's plan, and for each table what is
-    read and what is skipped.
+    DuckDB runs it. Tables are named dataset.table; for an older version write FROM taxi.trips VERSION AS OF 7, VERSION
+    AS OF 'tag' or TIMESTAMP AS OF '2026-01-31'. Several statements, separated by semicolons, run in turn. "-" reads the
+    SQL from stdin; without SQL, a shell reads it from the terminal. EXPLAIN shows DuckDB's plan, and for each table
+    what is read and what is skipped.
 
     \b
     Examples:

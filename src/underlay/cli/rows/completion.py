@@ -1,4 +1,4 @@
-"""What the shell offers after a few letters: keywords, datasets, tables, and columns of the tables that the text names."""
+"""What the shell offers after a few letters: keywords, datasets, tables, and columns of tables that the text names."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 KEYWORDS = (
     "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "OFFSET", "HAVING", "JOIN", "LEFT JOIN", "USING", "ON",
-    "AS", "AND", "OR", "NOT", "IN", "IS NULL", "IS NOT NULL", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE",
-    "END", "DISTINCT", "UNION ALL", "EXCEPT", "INTERSECT", "WITH", "VALUES", "EXPLAIN", "ANALYZE", "DESCRIBE",
+    "AS", "AND", "OR", "NOT", "IN", "IS NULL", "IS NOT NULL", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN",
+    "ELSE", "END", "DISTINCT", "UNION ALL", "EXCEPT", "INTERSECT", "WITH", "VALUES", "EXPLAIN", "ANALYZE", "DESCRIBE",
     "SUMMARIZE", "SHOW TABLES", "PIVOT", "UNPIVOT", "QUALIFY", "OVER", "PARTITION BY", "CAST", "INTERVAL", "TIMESTAMP",
     "DATE", "TRUE", "FALSE", "NULL", "ASC", "DESC", "NULLS LAST", "FILTER", "VERSION AS OF", "TIMESTAMP AS OF",
     "count", "sum", "avg", "min", "max", "coalesce", "round", "date_trunc", "year", "month", "now",

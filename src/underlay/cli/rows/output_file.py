@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from secrets import token_hex
 from typing import BinaryIO
 
 from underlay.errors import InvalidRequest, from_os_error
@@ -31,7 +30,7 @@ def written_whole(name: str) -> Iterator[BinaryIO]:
         with _opened(path, name) as file:
             yield file
         return
-    unfinished = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{token_hex(4)}.tmp")
+    unfinished = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
     try:
         with _opened(unfinished, name) as file:
             yield file

@@ -108,7 +108,14 @@ def run_statements(
 
 
 def run_query(
-    lake: Lake, text: str, parameters: Parameters, *, format: RowsAs, limit: int | None, output: str | None = None
+    lake: Lake,
+    text: str,
+    parameters: Parameters,
+    *,
+    format: RowsAs,
+    limit: int | None,
+    output: str | None = None,
+    is_shell: bool = False,
 ) -> None:
     """The rows of one SQL query. EXPLAIN is printed as it is for people."""
     try:
@@ -121,7 +128,8 @@ def run_query(
         if result.is_explanation and format in FOR_PEOPLE and output is None:
             print(result)
             return
-        write_rows(result.schema, result.to_batches(), format=format, limit=limit, output=output)
+        batches = result.to_batches()
+        write_rows(result.schema, batches, format=format, limit=limit, output=output, is_shell=is_shell)
 
 
 def _read_script(name: str) -> str:

@@ -23,6 +23,8 @@ _COUNT_SECONDS = 2.0
 """How long to count the rows that are not shown."""
 _CELL_CHARS = 200
 _STREAM_ENDING = ".arrows"
+_HINTS = ("--format vertical shows them", "--limit N shows more, --format csv, json or arrow all")
+_SHELL_HINTS = (r"\x shows them", r"\limit N shows more, \o FILE writes all to a file")
 
 
 def check_output(format: RowsAs, output: str | None) -> None:
@@ -38,6 +40,7 @@ def write_rows(
     format: RowsAs,
     limit: int | None = None,
     output: str | None = None,
+    is_shell: bool = False,
 ) -> None:
     """Rows on stdout, or in a file that appears whole; at most `limit`.
 
@@ -45,7 +48,8 @@ def write_rows(
     """
     with closing(_generator(batches)) as rows:
         if format in FOR_PEOPLE:
-            _write_for_people(schema, rows, limit, output, is_vertical=format is RowsAs.VERTICAL)
+            hints = _SHELL_HINTS if is_shell else _HINTS
+            _write_for_people(schema, rows, limit, output, hints, is_vertical=format is RowsAs.VERTICAL)
             return
         counted = _Counting(rows if limit is None else first_rows(rows, limit))
         if output in (None, STDOUT):
@@ -87,7 +91,13 @@ def _generator(batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch, N
 
 
 def _write_for_people(
-    schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: int | None, output: str | None, *, is_vertical: bool
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    limit: int | None,
+    output: str | None,
+    hints: tuple[str, str],
+    *,
+    is_vertical: bool,
 ) -> None:
     shown = ROWS_SHOWN if limit is None else limit
     head: list[pa.RecordBatch] = []
@@ -109,7 +119,7 @@ def _write_for_people(
                 hidden = _print_cells(schema.names, cells, is_vertical=is_vertical)
             text.detach()
     if hidden:
-        say(f"({hidden} of {len(schema.names)} columns are not shown; --format vertical shows them)")
+        say(f"({hidden} of {len(schema.names)} columns are not shown; {hints[0]})")
     if limit is not None or count < shown:
         say(f"({show_count(len(cells), 'row')})")
         return
@@ -118,7 +128,7 @@ def _write_for_people(
         say(f"({show_count(total, 'row')})")
     else:
         more = f"{total:,}" if is_exact else f"more than {total:,}"
-        say(f"(the first {shown} of {more} rows; --limit N shows more, --format csv, json or arrow all)")
+        say(f"(the first {shown} of {more} rows; {hints[1]})")
 
 
 def _print_cells(names: list[str], cells: list[list[str | None]], *, is_vertical: bool) -> int:

@@ -107,7 +107,7 @@ def _write_csv(schema: pa.Schema, batches: Batches, file: BinaryIO) -> None:
     from pyarrow.csv import CSVWriter
 
     as_text = pa.schema([(field.name, csv_type(field.type)) for field in schema])
-    with CSVWriter(cast("io.IOBase", file), as_text) as writer:
+    with CSVWriter(file, as_text) as writer:
         for batch in batches:
             for begin in range(0, batch.num_rows, _CSV_ROWS):
                 part = batch.slice(begin, _CSV_ROWS)
@@ -128,7 +128,7 @@ def _write_parquet(schema: pa.Schema, batches: Batches, file: BinaryIO) -> None:
     from pyarrow.parquet import ParquetWriter
 
     try:
-        writer = ParquetWriter(_Counted(file), schema, compression="zstd")  # type: ignore[no-untyped-call]  # no stubs
+        writer = ParquetWriter(cast("BinaryIO", _Counted(file)), schema, compression="zstd")
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise Unsupported(f"Parquet cannot hold these columns: {error}", hint="Cast them to text in SQL.") from error
     with writer:

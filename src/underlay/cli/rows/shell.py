@@ -132,7 +132,7 @@ class Shell:
         output, self._output = self._output, None
         format = self._format if output is None else format_of_name(output)
         begin = time.monotonic()
-        run_query(self._lake, statement, None, format=format, limit=self._limit, output=output)
+        run_query(self._lake, statement, None, format=format, limit=self._limit, output=output, is_shell=True)
         if self._is_timing:
             say(f"time: {time.monotonic() - begin:.3f} s")
 

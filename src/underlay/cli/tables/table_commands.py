@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from underlay.api.table import Table
 
 _EPOCH = "epoch"
+_RESTORED = "version_restored"
+_SHOWN_ZEROS = (_EPOCH, _RESTORED)
 """Of a stream: a number, not a count."""
 
 
@@ -261,7 +263,10 @@ def tag(
 
 def rollback(
     name: TableName,
-    version: Annotated[int, typer.Argument(metavar="VERSION", hidden=True, show_default=False)],
+    version: Annotated[int | None, typer.Argument(metavar="[VERSION]", hidden=True, show_default=False)] = None,
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="NAME", help="The version with this tag. Default: VERSION.")
+    ] = None,
     yes: Yes = False,
     lake: LakeUrl = None,
     option: StoreOptions = None,
@@ -269,18 +274,21 @@ def rollback(
 ) -> None:
     """Restore an older version, as a new version.
 
-    Without --yes this only prints what would change, and ends with exit code 2. No version is lost.
+    Give VERSION or --tag. Without --yes this only prints what would change, and ends with exit code 2. No version is
+    lost.
 
     \b
     Examples:
       underlay rollback taxi.trips 5
-      underlay rollback taxi.trips 5 --yes
+      underlay rollback taxi.trips --tag audit --yes
     """
     from underlay.cli.common.table_choice import newest_table
     from underlay.cli.tables.description import newest_of, show_size, version_json
 
+    if (version is None) == (tag is None):
+        raise InvalidRequest("give a version or a tag", hint=f'"underlay history {name}" lists the versions.')
     table = newest_table(lake, option, name)
-    now, then = newest_of(table), newest_of(_at(table, version))
+    now, then = newest_of(table), newest_of(_at(table, _tagged(table, tag) if version is None else version))
     if not yes:
         if json:
             print_json({"table": table.name, "is_done": False, "from": version_json(now), "to": version_json(then)})
@@ -288,11 +296,11 @@ def rollback(
             f"{table.name}: version {now.version + 1} would restore version {then.version}: {show_size(then)} instead"
             f" of {show_size(now)}. Versions up to {now.version} stay as they are"
         )
-    done = table.rollback(version)
+    done = table.rollback(then.version)
     if json:
         print_json({"table": table.name, "is_done": True, **version_json(done)})
     else:
-        say(f"{table.name}: version {done.version} restores version {version}, {show_size(done)}")
+        say(f"{table.name}: version {done.version} restores version {then.version}, {show_size(done)}")
 
 
 def _at(table: Table, version: int) -> Table:
@@ -304,8 +312,16 @@ def _at(table: Table, version: int) -> Table:
         raise version_missing(error, table.name) from None
 
 
+def _tagged(table: Table, tag: str | None) -> int:
+    """The version with this tag. Raises NotFound, and InvalidRequest for a tag of another revision."""
+    version = table.at(tag=tag).version
+    if tag is None or table.tags.get(tag) != version:
+        raise InvalidRequest("the tag stands for a version of another revision", place=table.name, found=tag)
+    return version
+
+
 def _deeds(version: Version) -> str:
-    return ", ".join(_deed(name, count) for name, count in version.counts.items() if count or name == _EPOCH)
+    return ", ".join(_deed(name, count) for name, count in version.counts.items() if count or name in _SHOWN_ZEROS)
 
 
 def _deed(name: str, count: int) -> str:
@@ -315,5 +331,7 @@ def _deed(name: str, count: int) -> str:
         return f"{count / 1000:.1f} s"
     if name == _EPOCH:
         return f"epoch {count}"
+    if name == _RESTORED:
+        return f"version {count} restored"
     noun, separator, rest = name.partition("_")
     return f"{show_count(count, noun.removesuffix('s'))}{' ' if separator else ''}{rest.replace('_', ' ')}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from difflib import get_close_matches
 
 import duckdb
 
@@ -28,6 +27,8 @@ def from_duckdb(error: Exception, tables: Collection[str], named: Collection[str
 
 def no_table(name: str, tables: Collection[str]) -> TableNotFound:
     """There is no such table; the names most like it are named."""
+    from difflib import get_close_matches  # only here: most queries find their tables
+
     by_fold = {one.casefold(): one for one in tables} | {one.casefold().partition(".")[2]: one for one in tables}
     near = list(dict.fromkeys(by_fold[one] for one in get_close_matches(name.casefold(), by_fold)))
     hint = f"Did you mean {' or '.join(near)}?" if near else "Run SHOW TABLES to list the tables."

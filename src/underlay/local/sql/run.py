@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -11,14 +12,19 @@ import pyarrow as pa
 from underlay.errors import InvalidRequest
 from underlay.index.catalog import split_name
 from underlay.local.dataset.failures import FilterMisread
-from underlay.local.implied.statement import implied_by_statement, may_imply
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.result import SqlResult
-from underlay.local.sql.statement import check_statement, is_pushed_right
+from underlay.local.sql.statement import check_statement, explained_from, is_pushed_right
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
 from underlay.local.sql.time_travel import Rewritten, quoted, rewrite_time_travel
-from underlay.prune import TRUE, Predicate
+from underlay.local.sql.words import Word
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds  # loads what `select 1` does not need
+
+    from underlay.local.dataset.source import EngineDataset
+    from underlay.prune import Predicate
 
 Parameters = Sequence[object] | Mapping[str, object]
 
@@ -123,9 +129,13 @@ class _Query:
             return self._result('SELECT * FROM "count"', None)
         if self._engine.is_pushing and not self._sources.are_pushed_right:
             self._stop_pushing()
-        implied = self._implied(parameters)
-        for source in named:
-            self._add_view(source, implied.get((source.schema, source.table), TRUE))
+        if not named:
+            return self._result(self._text, parameters)
+        if self._tokens[0].text.upper() == "EXPLAIN":
+            self._connection.register("explained", self._explained(named, parameters))
+            return self._result('SELECT * FROM "explained"', None)
+        for source, dataset in self._narrowed(named, self._text, parameters):
+            _add_view(self._connection, source, dataset)
         return self._result(self._text, parameters)
 
     def close(self) -> None:
@@ -156,37 +166,78 @@ class _Query:
             interrupt=connection.interrupt,
         )
 
-    def _implied(self, parameters: Parameters | None) -> Mapping[tuple[str, str], Predicate]:
+    def _narrowed(
+        self, named: Sequence[QueriedTable], text: str, parameters: Parameters | None
+    ) -> list[tuple[QueriedTable, EngineDataset]]:
+        """The tables, each with the rows that can matter to the statement, as far as it implies which."""
+        implied = self._implied(named, text, parameters)
+        narrowed = []
+        for source in named:
+            dataset = source.dataset.watched(self._failures.append)
+            if (source.schema, source.table) in implied:
+                dataset.narrow(implied[source.schema, source.table])
+            narrowed.append((source, dataset))
+        return narrowed
+
+    def _implied(
+        self, named: Sequence[QueriedTable], text: str, parameters: Parameters | None
+    ) -> Mapping[tuple[str, str], Predicate]:
         """What the statement implies for its tables that DuckDB does not hand over."""
-        if not may_imply(self._text):
+        from underlay.local.implied.statement import implied_by_statement, may_imply  # loads a parser of SQL
+
+        if not may_imply(text):
             return {}
-        tables = {(source.schema, source.table): source.dataset.schema for source in self._sources.named}
+        tables = {(source.schema, source.table): source.dataset.schema for source in named}
         connection = self._engine.aside()
         try:
-            return implied_by_statement(connection, self._text, tables, parameters)
+            return implied_by_statement(connection, text, tables, parameters)
         finally:
             connection.close()
 
-    def _add_view(self, source: QueriedTable, implied: Predicate) -> None:
-        """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
-        schema = f"memory.{quoted(source.schema)}"
-        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
-        dataset = source.dataset.watched(self._failures.append)
-        dataset.narrow(implied)
-        scan = self._connection.from_arrow(dataset)
-        scan.create_view(source.table, replace=False)
-        self._connection.execute("USE memory.main")
+    def _explained(self, named: Sequence[QueriedTable], parameters: Parameters | None) -> pa.Table:
+        """DuckDB's plan, and what each scan of a table reads."""
+        from underlay.local.sql.explain import NotedTable, NotingDataset, counted_text, run_without_rows, with_pruning
+
+        begin = explained_from(self._tokens)
+        inner, text = self._tokens[begin:], self._text[self._tokens[begin].start :]
+        is_run = any(word.text.upper() == "ANALYZE" for word in self._tokens[:begin])
+        noted = [NotedTable(source, dataset) for source, dataset in self._narrowed(named, text, parameters)]
+        for table in noted:
+            _add_view(self._connection, table.source, NotingDataset(table, table.rows))
+        connection = self._connection
+        worker = self._engine.worker
+        plan = worker.call(
+            lambda: connection.execute(self._text, parameters).to_arrow_reader().read_all(), connection.interrupt
+        )
+        counted = None if is_run else self._counted(inner)
+        if counted is not None:
+            said = pa.table({"explain_key": ["underlay_plan"], "explain_value": [counted_text(counted)]})
+            return pa.concat_tables([plan, said.cast(plan.schema)])
+        if not is_run:
+            probe = take_engine(external_access=self._engine.is_open, pushdown=self._engine.is_pushing)
+            probing = probe.begin()
+            try:
+                for table in noted:
+                    _add_view(probing, table.source, NotingDataset(table, None))
+                worker.call(lambda: run_without_rows(probing, text, parameters), probing.interrupt)
+            finally:
+                give_back(probe, probing)
+        return with_pruning(plan, noted)
 
     def _count(self) -> pa.Table | None:
         """What SELECT count(*) FROM dataset.table answers, from metadata: DuckDB would read a column to count it."""
-        words = [token.text for token in self._tokens if token.text != ";"]
-        if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._has_travels:
-            return None
-        source = self._sources.find_named(words[6], words[8])
+        source = self._counted(self._tokens)
         if source is None:
             return None
         rows = source.dataset.source.scan().count_rows()
         return pa.table({"count_star()": pa.array([rows], pa.int64())})
+
+    def _counted(self, tokens: Sequence[Word]) -> QueriedTable | None:
+        """The table, when the words are SELECT count(*) FROM dataset.table and no others."""
+        words = [token.text for token in tokens if token.text != ";"]
+        if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._has_travels:
+            return None
+        return self._sources.find_named(words[6], words[8])
 
     def _shown_tables(self) -> pa.Table | None:
         """What SHOW TABLES [FROM dataset] answers: names cost nothing, snapshots would."""
@@ -200,3 +251,11 @@ class _Query:
         kept = [pair for pair in pairs if wanted is None or pair[0].lower() == wanted]
         names = [pa.array([pair[at] for pair in kept], pa.string()) for at in (0, 1)]
         return pa.table(names, names=["dataset", "table"])
+
+
+def _add_view(connection: duckdb.DuckDBPyConnection, source: QueriedTable, dataset: ds.Dataset) -> None:
+    """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
+    schema = f"memory.{quoted(source.schema)}"
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
+    connection.from_arrow(dataset).create_view(source.table, replace=False)
+    connection.execute("USE memory.main")

@@ -102,13 +102,26 @@ def _check_type(tokens: Sequence[Word], text: str, connection: duckdb.DuckDBPyCo
 
 def _check_explained(tokens: Sequence[Word], text: str, connection: duckdb.DuckDBPyConnection) -> None:
     """EXPLAIN ANALYZE runs what it explains."""
+    at = explained_from(tokens)
+    if at < len(tokens) and _check_first(tokens[at:]) != "EXPLAIN":
+        _check_type(tokens[at:], text[tokens[at].start :], connection)
+
+
+def explained_from(tokens: Sequence[Word]) -> int:
+    """Where the statement begins that EXPLAIN, the first word, explains."""
     at = 1
     while at < len(tokens) and tokens[at].text.upper() in ("ANALYZE", "VERBOSE"):
         at += 1
     if at < len(tokens) and tokens[at].token_type == WordType.L_PAREN:
-        at = next((n for n in range(at, len(tokens)) if tokens[n].token_type == WordType.R_PAREN), at) + 1
-    if at < len(tokens) and _check_first(tokens[at:]) != "EXPLAIN":
-        _check_type(tokens[at:], text[tokens[at].start :], connection)
+        is_option = [word.text.upper() for word in tokens[at + 1 : at + 2]] not in (
+            ["SELECT"],
+            ["WITH"],
+            ["FROM"],
+            ["("],
+        )
+        closing = next((n for n in range(at, len(tokens)) if tokens[n].token_type == WordType.R_PAREN), at)
+        at = closing + 1 if is_option else at
+    return at
 
 
 def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bool:

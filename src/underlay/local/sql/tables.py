@@ -18,8 +18,9 @@ from underlay.local.sql.time_travel import Rewritten, Travel, dotted_names
 if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset  # half of the package, which `select 1` does not need
 
-Resolve: TypeAlias = "Callable[[str, int | None, datetime | None], EngineDataset | None]"
-"""A table's snapshot by its name: the newest, or a version, or as of a moment. None when there is no such table."""
+Resolve: TypeAlias = "Callable[[str, int | str | None, datetime | None], EngineDataset | None]"
+"""A table's snapshot by its name: the newest, or a version by number or tag, or as of a moment. None when there is no
+such table."""
 
 _CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_columns", "pg_catalog", "duckdb_schemas")
 

@@ -2,6 +2,7 @@
 
     FROM taxi.trips VERSION AS OF 7                    FROM taxi.trips FOR VERSION AS OF 7 AS old
     FROM taxi.trips TIMESTAMP AS OF '2026-01-01'       FROM taxi.trips FOR TIMESTAMP AS OF TIMESTAMP '2026-01-01'
+    FROM taxi.trips VERSION AS OF 'audit'              the version with the tag audit
     FROM taxi.trips AT (VERSION => 7)                  FROM taxi.trips AT (TIMESTAMP => '2026-01-01 12:00+01:00')
 
 The clause becomes blanks and the dataset's name a schema's that stands for the version: "taxi@7".trips. All other
@@ -52,12 +53,12 @@ class Token(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Travel:
-    """A version of a table that a query names: by number, or as of a moment. `schema` stands for the dataset then."""
+    """A version of a table that a query names: by number or tag, or as of a moment. `schema` stands for the dataset."""
 
     schema: str
     dataset: str
     table: str
-    version: int | None
+    version: int | str | None
     as_of: datetime | None
 
 
@@ -75,7 +76,7 @@ class _Clause:
     begin: int
     """The first token."""
     end: int
-    version: int | None
+    version: int | str | None
     as_of: datetime | None
 
 
@@ -167,16 +168,18 @@ def _clause(tokens: Sequence[Word], words: Sequence[str], at: int) -> _Clause | 
 
 def _operand(
     tokens: Sequence[Word], words: Sequence[str], at: int, kind: str
-) -> tuple[int | None, datetime | None, int]:
+) -> tuple[int | str | None, datetime | None, int]:
     if kind == "TIMESTAMP" and at < len(words) and words[at] in _TYPES:
         at += 1
     token = tokens[at] if at < len(tokens) else None
     found = None if token is None else token.text
-    if token is not None and kind == "VERSION" and token.text.isdecimal():
+    if token is not None and kind == "VERSION" and token.text.isascii() and token.text.isdecimal():
         return int(token.text), None, at + 1
+    if token is not None and kind == "VERSION" and token.token_type in _TEXT:
+        return token.text, None, at + 1
     if token is not None and kind == "TIMESTAMP" and token.token_type in _TEXT:
         return None, _moment(token.text), at + 1
-    expected = "a number" if kind == "VERSION" else "a time in quotes"
+    expected = "a number, or a tag in quotes" if kind == "VERSION" else "a time in quotes"
     raise InvalidRequest(f"{kind} AS OF needs {expected}", found=found, hint=_HINT)
 
 

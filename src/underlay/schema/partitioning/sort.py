@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.errors import InvalidRequest
+from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyType
 from underlay.schema.names import find_leaf, parse_path
 from underlay.schema.table_schema import TableSchema
@@ -66,6 +67,9 @@ def sort_indices(table: pa.Table, fields: Sequence[SortField], schema: TableSche
 
 
 def _parse_entry(schema: TableSchema, text: str) -> SortField:
+    name = text.removeprefix("-")
+    if (name,) in schema.leaf_by_path:  # a name as it is, whatever is in it
+        text = ("-" if name != text else "") + format_column((name,))
     match = _ENTRY.fullmatch(text)
     if match is None or (match["minus"] and match["order"]):
         raise InvalidRequest("not an order of rows", found=text, hint="Write pickup, -fare or zone desc nulls last.")

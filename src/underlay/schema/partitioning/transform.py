@@ -96,7 +96,8 @@ def partition_fields(schema: TableSchema, texts: Sequence[str]) -> tuple[Partiti
     """The partition fields that a user asks for. Raises InvalidRequest."""
     found: list[PartitionField] = []
     for text in texts:
-        written = parse_transform(text)
+        is_name = (text,) in schema.leaf_by_path
+        written = WrittenTransform(path=(text,), transform=IDENTITY) if is_name else parse_transform(text)
         field = _bind(find_leaf(schema, written.path), written.transform, written.width)
         if field in found:
             raise InvalidRequest("the table is partitioned by this already", found=text, hint="Leave one out.")

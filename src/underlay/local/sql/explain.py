@@ -1,0 +1,113 @@
+"""What EXPLAIN adds to DuckDB's plan: for each scan of a table, which files and blocks it reads, and why no others.
+
+DuckDB decides while a query begins what it hands to which scan. So the explained query runs over tables without rows,
+which note what they are asked for; under EXPLAIN ANALYZE it runs over the tables themselves, which note it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Timer
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from underlay.local.dataset.source import EngineDataset
+from underlay.local.sql.tables import QueriedTable
+from underlay.plan.explain import explain
+
+PROBE_SECONDS = 5.0
+"""How long the query may run over tables without rows: it may count to a trillion."""
+_INDENT = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class NotedScan:
+    """A scan that DuckDB asked for."""
+
+    columns: tuple[str, ...] | None
+    where: pc.Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotedTable:
+    """A table of the query, the rows of it that can matter, and its scans."""
+
+    source: QueriedTable
+    rows: EngineDataset
+    scans: list[NotedScan] = field(default_factory=list)
+
+
+class NotingDataset(ds.Dataset):
+    """A table that notes what it is asked for, and has its rows, or none."""
+
+    def __init__(self, table: NotedTable, rows: EngineDataset | None) -> None:
+        self._table = table
+        self._rows = rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return self._table.rows.schema
+
+    def scanner(  # type: ignore[override]  # what DuckDB asks for
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **options: object
+    ) -> ds.Scanner:
+        """The scan that is asked for."""
+        self._table.scans.append(NotedScan(None if columns is None else tuple(columns), filter))
+        if self._rows is not None:
+            return self._rows.scanner(columns, filter)
+        chosen = None if columns is None else list(columns)
+        return ds.Scanner.from_batches(iter(()), schema=self.schema, columns=chosen)
+
+
+def run_without_rows(connection: duckdb.DuckDBPyConnection, text: str, parameters: object) -> None:
+    """Run the query for what its scans note. One that takes long is interrupted."""
+    timer = Timer(PROBE_SECONDS, connection.interrupt)
+    timer.start()
+    try:
+        connection.execute(text, parameters).fetchone()
+    except duckdb.InterruptException:
+        return
+    finally:
+        timer.cancel()
+
+
+def with_pruning(plan: pa.Table, tables: Sequence[NotedTable]) -> pa.Table:
+    """DuckDB's answer, and a line for each scan of a table."""
+    keys, texts = plan.column(0).to_pylist(), plan.column(1).to_pylist()
+    for table in tables:
+        for text in _scan_texts(table):
+            keys.append("underlay_plan")
+            texts.append(text)
+    return pa.table([pa.array(keys, pa.string()), pa.array(texts, pa.string())], names=plan.schema.names)
+
+
+def counted_text(table: QueriedTable) -> str:
+    """What is said of a count that metadata answers."""
+    return f"{_name(table)}\n{_INDENT}counted from metadata: no data is read\n"
+
+
+def _scan_texts(table: NotedTable) -> list[str]:
+    name = _name(table.source)
+    if not table.scans:
+        return [f"{name}\n{_INDENT}not read: DuckDB needs none of its rows\n"]
+    texts = []
+    for scan in table.scans:
+        query = table.rows.scanner(scan.columns, scan.where).query
+        lines = [explain(query.plan)]
+        if query.rest is not None:
+            lines.append(f"rows are then filtered by: {query.rest}")
+        body = "\n".join(lines).replace("\n", f"\n{_INDENT}")
+        kept, total = query.plan.kept, query.plan.totals
+        heading = f"{name}: reads {kept.blocks:,} of {total.blocks:,} blocks in {kept.files:,} of {total.files:,} files"
+        texts.append(f"{heading}\n{_INDENT}{body}\n")
+    return texts
+
+
+def _name(table: QueriedTable) -> str:
+    source = table.dataset.source
+    return f"{source.name or table.table}, version {source.snapshot.version}"

@@ -1,0 +1,168 @@
+"""The shell of `underlay sql`."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.cli.common.formats import RowsAs
+from underlay.cli.rows.shell import Shell, is_complete
+
+
+@pytest.fixture
+def shell(taxi: Table, lake: Lake) -> Shell:
+    return Shell(lake, format=RowsAs.TABLE, limit=None)
+
+
+def offered(shell: Shell, text: str) -> list[str]:
+    document = Document(text, len(text))
+    return [one.text for one in shell.completer.get_completions(document, CompleteEvent())]
+
+
+def test_a_statement_goes_on_until_its_semicolon():
+    assert not is_complete("select 1")
+    assert not is_complete("select ';")
+    assert not is_complete("select 1 -- ;")
+    assert is_complete("select\n1;")
+    assert all(map(is_complete, ["", "\\d", "\\q", "exit", "help"]))
+
+
+def test_rows_errors_and_timing(shell: Shell, capsys: pytest.CaptureFixture[str]):
+    assert shell.run("select count(*) as n\nfrom taxi.trips; select nothing; select 2;")
+    seen = capsys.readouterr()
+    assert seen.out == "n\n3\n"
+    assert "(1 row)\ntime: " in seen.err
+    assert 'error: Binder Error: Referenced column "nothing"' in seen.err
+    shell.run("\\timing")
+    shell.run("select 1;")
+    assert "time: " not in capsys.readouterr().err
+
+
+def test_tables_and_columns_are_described(shell: Shell, capsys: pytest.CaptureFixture[str]):
+    shell.run("\\d")
+    assert capsys.readouterr().out == "dataset  table\ntaxi     trips\n"
+    shell.run("\\d TAXI.trips")
+    assert "pickup  timestamp(us)" in capsys.readouterr().out
+    shell.run("\\d taxi.nothing")
+    assert "error: " in capsys.readouterr().err
+
+
+def test_formats_and_files(shell: Shell, place: Path, capsys: pytest.CaptureFixture[str]):
+    shell.run("\\x")
+    shell.run("select 1 as a;")
+    assert capsys.readouterr().out == "row 1\n  a  1\n"
+    shell.run("\\x off")
+    shell.run("\\f csv")
+    shell.run("\\o rows.parquet")
+    shell.run("select 1 as a;")
+    shell.run("select 2 as a;")
+    assert capsys.readouterr().out == '"a"\n2\n'
+    assert (place / "rows.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["\\f parquet", "\\f nothing", "\\limit x", "\\o rows.xyz", "\\nothing", "\\x maybe"]
+)
+def test_a_command_that_cannot_be_is_an_error_and_the_shell_goes_on(
+    shell: Shell, command: str, capsys: pytest.CaptureFixture[str]
+):
+    assert shell.run(command)
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize("word", ["\\q", "exit", "quit;", "EXIT"])
+def test_words_that_leave(shell: Shell, word: str):
+    assert not shell.run(word)
+
+
+def test_names_are_completed(shell: Shell, lake: Lake):
+    lake.create_table("taxi.by-zone", "id bigint")
+    assert offered(shell, "select * from ta") == ['taxi."by-zone"', "taxi.trips", "taxi"]
+    assert offered(shell, "select * from taxi.") == ['"by-zone"', "trips"]
+    assert offered(shell, "select * from taxi.trips where pick") == ["pickup"]
+    assert offered(shell, "select t. from taxi.trips t"[:9]) == []
+    assert "order by" in offered(shell, "select * from taxi.trips ord")
+    assert offered(shell, "\\ti") == ["\\timing"]
+    assert offered(shell, "select trips.fa") == ["fare"]
+
+
+def test_on_a_terminal(taxi: Table, place: Path):
+    """Many lines, completion, an error, Ctrl-C on a line and on a query, history, and Ctrl-D."""
+    main, end = pty.openpty()
+    environment = {**os.environ, "XDG_STATE_HOME": str(place / "state"), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    process = subprocess.Popen([sys.executable, "-m", "underlay", "sql"], stdin=end, stdout=end, stderr=end,
+                               env=environment, start_new_session=True, preexec_fn=_take_terminal)  # fmt: skip
+    os.close(end)
+    screen = Screen(main)
+    try:
+        screen.wait_for("underlay>")
+        os.write(main, b"select count(*) as n\r")
+        screen.wait_for("...>")
+        os.write(main, b"from taxi.tr\t")
+        screen.wait_for("ips")
+        os.write(main, b";\r")
+        assert "3" in screen.wait_for("time: ")
+        screen.wait_for("underlay>")
+        os.write(main, b"selec 1;\r")
+        screen.wait_for("error: not a statement that reads")
+        screen.wait_for("underlay>")
+        os.write(main, b"select thrown away")
+        screen.wait_for("thrown")
+        os.write(main, b"\x03")
+        screen.wait_for("underlay>")
+        os.write(main, b"select 41 + 1 as kept, count(*) from range(10000000000000) where range % 7 = 3;\r")
+        screen.wait_for("kept")
+        screen.wait_for("[?2004l")  # the prompt has given the terminal back
+        os.write(main, b"\x03")
+        screen.wait_for("cancelled")
+        screen.wait_for("underlay>")
+        os.write(main, b"select 41 + 1;\r")
+        screen.wait_for("42")
+        screen.wait_for("underlay>")
+        os.write(main, b"\x04")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+    history = place / "state" / "underlay" / "sql_history"
+    assert "+selec 1;" in history.read_text()
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+    assert stat.S_IMODE(history.parent.stat().st_mode) == 0o700
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Screen:
+    """What comes from a terminal, each text once."""
+
+    def __init__(self, main: int) -> None:
+        self._main = main
+        self._unread = ""
+
+    def wait_for(self, text: str) -> str:
+        """All up to the next occurrence of the text."""
+        for _ in range(60):
+            before, found, after = self._unread.partition(text)
+            if found:
+                self._unread = after
+                return before
+            if select.select([self._main], [], [], 1.0)[0]:
+                self._unread += os.read(self._main, 1 << 16).decode("utf-8", "replace")
+        raise AssertionError(f"{text!r} did not come: {self._unread[-2000:]}")
