@@ -19,7 +19,7 @@ from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged, stage, staging_for
 from underlay.ingest.exactly_once.claim import Claims, claim
 from underlay.ingest.exactly_once.commit_claimed import SourceOutcome, commit_claimed
-from underlay.ingest.exactly_once.ledger import Selection
+from underlay.ingest.exactly_once.ledger import SourceChoice
 from underlay.ingest.exactly_once.rejected_table import reject, rejected_rows
 from underlay.ingest.exactly_once.run import Run, begin_run
 from underlay.ingest.rows.reading import ChangedPolicy, Rejected
@@ -108,7 +108,7 @@ def ingest(
     run = begin(table)
     done = []
     while True:
-        claims = claim(run, found, Selection(policy=policy), most=most)
+        claims = claim(run, found, SourceChoice(policy=policy), most=most)
         if not claims.entries:
             break
         staged, outcomes = work(claims, options)

@@ -32,7 +32,7 @@ from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
 from underlay.ingest.exactly_once.claim import claim
 from underlay.ingest.exactly_once.commit_claimed import SourceOutcome, commit_claimed, run_of
-from underlay.ingest.exactly_once.ledger import Selection, classify, sort_out
+from underlay.ingest.exactly_once.ledger import SourceChoice, classify, sort_out
 from underlay.ingest.exactly_once.rejected_table import commit_rejected, open_rejected, recorded, reject
 from underlay.ingest.source.find import find_sources
 from underlay.ingest.source.source import Source
@@ -108,7 +108,7 @@ def test_a_replacement_that_was_given_up_is_made_later_and_loses_no_row(folder: 
     ingest(new_table(store), [f"{folder}/*"])
     write_source(folder, 0, [10])
     found = find_sources([f"{folder}/*"])
-    dead = claim(begin(opened(store)), found, Selection(policy="replace"))
+    dead = claim(begin(opened(store)), found, SourceChoice(policy="replace"))
     assert [one.found.uri for one in dead.replaced] == [found[0].uri]
     later = opened(LaterStore(store))
     assert [one.found.uri for one in sort_out(later, later.head(), found).changed] == [found[0].uri]
@@ -132,7 +132,7 @@ def test_a_source_that_cannot_be_read_is_remembered_and_tried_again_when_asked(f
         ("failed", "no header")
     ] * 2
     assert [one.found for one in ledger.takeable] == [found[2]]
-    assert [one.found for one in ledger.wanted(Selection(retry_failed=True))] == [found[2], found[0], found[1]]
+    assert [one.found for one in ledger.wanted(SourceChoice(retry_failed=True))] == [found[2], found[0], found[1]]
     write_source(folder, 0, [10])
     ingest(table, [f"{folder}/*"])
     assert ids_in(table) == [5, 6, 10]
@@ -194,7 +194,7 @@ def test_old_rows_that_come_between_the_look_and_the_commit_are_replaced_too(fol
     table = new_table(store)
     ingest(table, [f"{folder}/*"])
     write_source(folder, 0, [10])
-    claims = claim(begin(table), find_sources([f"{folder}/*"]), Selection(policy="replace"))
+    claims = claim(begin(table), find_sources([f"{folder}/*"]), SourceChoice(policy="replace"))
     staged, outcomes = work(claims)
     late = pa.table({"id": [77, 78], "_source": [claims.found[0].uri, "another"]})
     claims.run.table = Overtaken(table, lambda: append(opened(store), late))

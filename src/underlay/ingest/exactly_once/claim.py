@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from underlay.errors import Busy, CommitConflict, InvalidRequest, JobTakenOver
 from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord
-from underlay.ingest.exactly_once.ledger import Contents, Ledger, LedgerEntry, Selection, sort_out
+from underlay.ingest.exactly_once.ledger import Contents, Ledger, LedgerEntry, SourceChoice, sort_out
 from underlay.ingest.exactly_once.replaced import check_replaceable
 from underlay.ingest.exactly_once.run import Run
 from underlay.ingest.source.source import Source
@@ -56,7 +56,7 @@ class Claims:
 def claim(
     run: Run,
     found: Sequence[Source],
-    selection: Selection | None = None,
+    selection: SourceChoice | None = None,
     *,
     most: int = MOST,
     contents: Contents | None = None,

@@ -63,9 +63,9 @@ class Ledger:
     failed: tuple[LedgerEntry, ...] = ()
     """This content could not be read before."""
 
-    def wanted(self, selection: Selection | None = None) -> list[LedgerEntry]:
+    def wanted(self, selection: SourceChoice | None = None) -> list[LedgerEntry]:
         """The sources to claim."""
-        chosen = selection or Selection()
+        chosen = selection or SourceChoice()
         retried = [one for one in self.failed if chosen.retries(one)]
         changed = [one for one in self.changed if chosen.policy == "replace" or one.found.uri in chosen.again]
         again = [one for one in self.known if one.found.uri in chosen.again]
@@ -73,7 +73,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class SourceChoice:
     """Which sources are taken besides those that are new."""
 
     policy: ChangedPolicy = "error"

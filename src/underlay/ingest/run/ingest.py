@@ -8,7 +8,7 @@ from itertools import chain, repeat
 
 from underlay.errors import UnderlayError
 from underlay.ingest.exactly_once.claim import Claims, claim, refresh
-from underlay.ingest.exactly_once.ledger import Contents, Ledger, LedgerEntry, Selection, sort_out
+from underlay.ingest.exactly_once.ledger import Contents, Ledger, LedgerEntry, SourceChoice, sort_out
 from underlay.ingest.exactly_once.replaced import check_replaceable
 from underlay.ingest.exactly_once.run import Run, begin_run
 from underlay.ingest.run.batch import Batch, BatchContext
@@ -97,9 +97,9 @@ def find_wanted(settings: Settings) -> tuple[list[Source], frozenset[str]]:
     return [every[uri] for uri in sorted(every)], frozenset(again)
 
 
-def select(settings: Settings, head: Head, again: frozenset[str]) -> Selection:
+def select(settings: Settings, head: Head, again: frozenset[str]) -> SourceChoice:
     """Which sources are to be read besides new ones, for this version's columns."""
-    return Selection(
+    return SourceChoice(
         policy=settings.changed,
         retry_failed=settings.retry_failed,
         again=again,
@@ -120,7 +120,7 @@ class _Ingest:
         self._workers: Workers | None = None
         self._run: Run | None = None
         self._again = again
-        self._selection = Selection()
+        self._selection = SourceChoice()
         self._contents = Contents(options=context.settings.store_options)
 
     def run(self, found: Sequence[Source]) -> None:
