@@ -20,6 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
 SPARK = "tests/spark/"
 ANSWER_SECONDS = 60.0
+OWN_JVM_SECONDS = 3600
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no process is left with one alone."""
+    """The longest first, so that no process is left with one alone. Those that start Spark several times may take long
+    on a busy machine."""
+    for item in items:
+        if item.get_closest_marker("own_jvm") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(OWN_JVM_SECONDS))
     seconds = durations.known()
     scopes = Counter()
     for file in {item.nodeid.split("::", 1)[0] for item in items}:

@@ -42,6 +42,12 @@ def some(every: Sequence[T], one_in: int = 5) -> list[T]:
     return [every[at] for at in sorted(chosen)]
 
 
+def part(every: Sequence[T], number: int, of: int = 3) -> list[T]:
+    """One of several parts that together are all, so that tests that ask the same share the list. On the next day each
+    gets another part; `make test-all` gives every one the whole."""
+    return list(every) if IS_ALL else list(every[(SEED + number) % of :: of])
+
+
 def every_third() -> dict[str, int]:
     """Which requests get a fault, or are a process's last: a third of them, all in `make test-all`."""
     return {"begin": 0, "step": 1} if IS_ALL else {"begin": SEED % 3, "step": 3}

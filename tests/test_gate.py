@@ -41,8 +41,21 @@ def test_three_days_meet_every_request(monkeypatch: pytest.MonkeyPatch):
     assert sorted(met) == list(range(30))
 
 
+@pytest.mark.usefixtures("push")
+def test_tests_that_share_a_list_run_all_of_it_each_day_and_each_one_in_three(monkeypatch: pytest.MonkeyPatch):
+    met: list[list[int]] = [[], [], []]
+    for seed in (8, 9, 10):
+        monkeypatch.setattr(gate, "SEED", seed)
+        parts = [gate.part(LIST, number) for number in range(3)]
+        assert sorted(one for part in parts for one in part) == list(LIST)
+        for number, part in enumerate(parts):
+            met[number] += part
+    assert [sorted(each) for each in met] == [list(LIST)] * 3
+
+
 def test_everything_is_run_in_test_all(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gate, "IS_ALL", True)
     assert gate.some(LIST) == list(LIST)
+    assert gate.part(LIST, 1) == list(LIST)
     assert gate.every_third() == {"begin": 0, "step": 1}
     assert gate.sized((8, 10), (32, 20)) == (32, 20)

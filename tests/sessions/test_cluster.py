@@ -13,6 +13,6 @@ TESTS = sized(("tasks/test_clustering.py", "test_stream_cluster.py", "test_s3a.p
 
 
 @pytest.mark.own_jvm
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_rows_are_read_written_ingested_and_streamed_on_a_cluster_and_on_s3():
     check_on_cluster(*(f"tests/spark/{name}" for name in TESTS), environment={S3A: "true"})

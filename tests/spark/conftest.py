@@ -13,13 +13,17 @@ import underlay as ul
 from tests.spark.cluster import MASTER, open_on_cluster
 from tests.spark.s3a import S3A, submit_arguments
 from underlay.api.lake import Lake
-from underlay.spark.start.open_session import open_session
+from underlay.spark.native import write_jobs
+from underlay.spark.start.open_session import start_on
 from underlay.spark.types.spark_types import spark_schema
 
 os.environ["PYSPARK_SUBMIT_ARGS"] = (  # few rows: less time goes into compiling, and into tasks without rows
     f"{submit_arguments()} --conf spark.sql.shuffle.partitions=3 --conf spark.python.authenticate.socketTimeout=300s"
+    " --conf spark.python.task.killTimeout=100ms"
     ' --driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
 )
+LOCAL = "local[*,2]"
+"""Tasks are tried twice, once in a session that Underlay starts."""
 ROWS = 50
 FILES = 6
 SCHEMA = pa.schema(
@@ -89,11 +93,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
+@pytest.fixture(autouse=True)
+def patient_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that fails waits until Spark's tasks have ended: on a busy machine they go on otherwise."""
+    monkeypatch.setattr(write_jobs, "_MOST_SECONDS", 600)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for all tests, since it takes seconds to start: local, or of the cluster that is named."""
     master = os.environ.get(MASTER)
-    found = open_session() if master is None else open_on_cluster(master)
+    found = start_on(LOCAL) if master is None else open_on_cluster(master)
     yield found
     found.stop()
 

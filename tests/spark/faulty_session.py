@@ -38,8 +38,7 @@ class FaultySession:
     def __init__(self, folder: Path) -> None:
         environment = {**os.environ, "PYTHONWARNINGS": "ignore", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         command = [sys.executable, "-m", "tests.spark.faulty_session", str(folder)]
-        for pipe in ("begun", "go_on"):
-            os.mkfifo(folder / pipe)
+        make_pipes(folder)
         self._errors = (folder / "errors").open("w+")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=environment
@@ -68,6 +67,12 @@ class FaultySession:
         """End the process."""
         self.process.communicate(timeout=240)
         self._errors.close()
+
+
+def make_pipes(folder: Path) -> None:
+    """Those at which a task tells that it has begun, and waits until it may go on."""
+    for pipe in ("begun", "go_on"):
+        os.mkfifo(folder / pipe)
 
 
 def _as_it_is(batches: Batches) -> Batches:
@@ -118,7 +123,8 @@ def _attempt() -> int:
 FUNCTIONS = {"plain": _as_it_is, "fails once": _fails_once, "killed once": _killed_once, "fails always": _fails_always}
 
 
-def _write(spark: SparkSession, lake: Lake, folder: Path, scenario: str, way: str, table: str, begin: int) -> None:
+def write_rows(spark: SparkSession, lake: Lake, folder: Path, scenario: str, way: str, table: str, begin: int) -> None:
+    """Write the rows from `begin`, in two tasks. `folder` has the pipes."""
     frame = spark.range(begin, begin + ROWS, 1, 2)
     if scenario == "cancelled":
         spark.sparkContext.setJobGroup("doomed", "is cancelled", interruptOnCancel=True)
@@ -135,7 +141,7 @@ def _save(frame: DataFrame, lake: Lake, way: str, table: str) -> None:
     if way == "append":
         append(frame, table, lake=lake)
     else:
-        frame.write.format("underlay").mode("append").save(table)
+        frame.write.format("underlay").mode("append").option("lake", lake.url).save(table)
 
 
 class _NoPandas(MetaPathFinder):
@@ -159,7 +165,7 @@ def _serve(folder: Path) -> None:
     for line in sys.stdin:
         *scenario, way, table, begin = line.split()
         try:
-            _write(spark, lake, folder, " ".join(scenario), way, table, int(begin))
+            write_rows(spark, lake, folder, " ".join(scenario), way, table, int(begin))
             answer = "done"
         except Exception as error:  # noqa: BLE001  # whatever Spark raises is the answer
             answer = " ".join(str(error).split())

@@ -34,7 +34,7 @@ def run_and_kill(folder: Path, step: str, epoch: int) -> int:
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "tests.spark.killed_stream", str(folder), step, str(epoch)]
     with (folder / f"errors of {step}").open("w") as errors:
-        return subprocess.run(command, env=environment, stderr=errors, timeout=240, check=False).returncode
+        return subprocess.run(command, env=environment, stderr=errors, timeout=800, check=False).returncode
 
 
 class KillingSource(UnderlayDataSource):

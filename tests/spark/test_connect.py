@@ -97,6 +97,6 @@ def test_tables_are_read_and_written_over_spark_connect(tmp_path: Path):
         text=True,
         env=environment,
         cwd=tmp_path,
-        timeout=250,
+        timeout=800,
     )
     assert done.stdout.split() == ["read", "written", "ingested"], done.stderr[-4000:]

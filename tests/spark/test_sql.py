@@ -59,8 +59,8 @@ def layouts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     spark.sql("drop database suite cascade")
 
 
-CHOSEN = {family: tuple(some(queries, 5 if family in CONDITIONS else 3)) for family, queries in FAMILIES.items()}
-"""The queries that are run. `make test` runs a third of those that are more than a condition."""
+CHOSEN = {family: tuple(some(queries)) for family, queries in FAMILIES.items()}
+"""The queries that are run."""
 
 
 @pytest.fixture(scope="module")

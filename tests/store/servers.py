@@ -127,9 +127,11 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     identity = {"name": "tests", "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]}
     (home / "s3.json").write_text(json.dumps({"identities": [{**identity, "actions": ["Admin"]}]}))
     names = ["master", "volume", "filer", "s3"]
+    used: list[int] = []
 
     def command() -> tuple[list[str], S3Server]:
         ports = dict(zip([*names, *(f"{name}.grpc" for name in names)], free_ports(8), strict=True))
+        used.extend(ports.values())
         arguments = [
             str(Path(sys.executable).with_name("weed")),
             *("server", f"-dir={home}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
@@ -144,6 +146,9 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with _running(command, home / "log") as server:
         yield server
     shutil.rmtree(home)
+    for port in used:  # it makes sockets there whatever it is told, and is killed
+        for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+            left.unlink()
 
 
 @pytest.fixture(scope="session")

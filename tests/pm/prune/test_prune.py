@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.gate import sized
 from tests.pm.examples import sidecar_bytes
 from tests.pm.typed_files import (
     GROUP_ROWS,
@@ -35,7 +36,7 @@ from underlay.prune.parse.sql import parse_where
 from underlay.values.ranges import ByteRange
 
 WRITERS = tuple(GROUP_ROWS)
-PREDICATES = 50
+PREDICATES = sized(20, 50)
 """Random predicates for each column of each file."""
 
 
@@ -94,7 +95,7 @@ def test_a_dropped_row_group_has_no_row_that_duckdb_finds(case: Case, name: str)
                 continue
             assert matching <= kept, (str(predicate), with_schema)
             dropped += len(range(6)) - len(kept)
-    assert judged > PREDICATES * 0.9
+    assert judged > PREDICATES * 0.8
     assert dropped > PREDICATES
 
 

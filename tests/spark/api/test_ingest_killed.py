@@ -53,7 +53,7 @@ def test_driver_killed_between_commits_is_made_good_by_the_next_run(
     table = lake.create_table(NAME, COLUMNS)
     command = [sys.executable, "-m", "tests.spark.api.test_ingest_killed", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(tmp_path)}
-    killed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
+    killed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=800, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     assert table.count() == BATCH * ROWS
     monkeypatch.setattr(small, "SMALL_SOURCE_BYTES", -1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import underlay as ul
-from tests.spark.faulty_session import ROWS, FaultySession
+from tests.spark.faulty_session import ROWS, FaultySession, make_pipes, write_rows
 from underlay.api.lake import Lake
 from underlay.api.table import Table
+from underlay.spark.api.data_source import register_source
 from underlay.spark.api.write import append
 from underlay.spark.tasks import collect as small
 from underlay.table.coordination.intent import list_intents
@@ -21,19 +23,14 @@ pytestmark = pytest.mark.local_only
 
 WAYS = ("append", "source")
 NUMBERS = count()
+Begin = Callable[..., "Future[None]"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("faults")
-
-
-@pytest.fixture(scope="module")
-def faulty(folder: Path) -> Iterator[FaultySession]:
-    """A session that tries tasks again, which is decided when one is started."""
-    found = FaultySession(folder)
-    yield found
-    found.close()
+    found = tmp_path_factory.mktemp("faults")
+    make_pipes(found)
+    return found
 
 
 @pytest.fixture
@@ -44,6 +41,19 @@ def lake(folder: Path) -> Lake:
 @pytest.fixture
 def table(lake: Lake) -> Table:
     return lake.create_table(f"some.t{next(NUMBERS)}", "id bigint not null")
+
+
+@pytest.fixture
+def begin(spark: SparkSession, lake: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    """Has rows written by a thread, whose job group is its own. Nothing is small enough to be written in process."""
+    monkeypatch.setattr(small, "SMALL_BYTES", -1)
+
+    def run(scenario: str, way: str, table: Table) -> None:
+        register_source(spark)  # Spark finds sources in the session that is active in a thread, and a new one has none
+        write_rows(spark, lake, folder, scenario, way, table.name, 0)
+
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda *arguments: pool.submit(run, *arguments)
 
 
 def ids(table: Table) -> list[int]:
@@ -57,39 +67,46 @@ def intents(table: Table) -> list[object]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("scenario", ["fails once", "killed once"])
-def test_a_task_that_is_tried_again_adds_its_rows_once(faulty: FaultySession, table: Table, scenario: str, way: str):
-    assert faulty.run(scenario, way, table.name, 0) == "done"
+def test_a_task_that_is_tried_again_adds_its_rows_once(begin: Begin, table: Table, scenario: str, way: str):
+    begin(scenario, way, table).result()
     assert (table.version, ids(table), intents(table)) == (1, list(range(ROWS)), [])
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("scenario", "message"), [("fails always", "every attempt fails"), ("cancelled", "cancel")])
 def test_a_write_that_fails_adds_nothing_and_the_next_one_lands(
-    faulty: FaultySession, table: Table, scenario: str, message: str, way: str
+    begin: Begin, table: Table, scenario: str, message: str, way: str
 ):
-    assert message in faulty.run(scenario, way, table.name, 0)
+    with pytest.raises(Exception, match=message):
+        begin(scenario, way, table).result()
     assert (table.version, ids(table), intents(table)) == (0, [], [])
-    assert faulty.run("plain", way, table.name, 0) == "done"
+    begin("plain", way, table).result()
     assert (table.version, ids(table)) == (1, list(range(ROWS)))
 
 
-def test_writers_of_two_sessions_all_land(
-    faulty: FaultySession, spark: SparkSession, lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+def test_a_long_write_holds_an_intent_until_its_commit(begin: Begin, folder: Path, table: Table):
+    for version, way in enumerate(WAYS, 1):
+        writing = begin("pausing", way, table)
+        (folder / "begun").read_text()
+        assert len(intents(table)) == 1
+        (folder / "go_on").write_text("go on")
+        writing.result()
+        assert (table.version, intents(table)) == (version, [])
+
+
+@pytest.mark.own_jvm
+def test_writers_of_two_sessions_all_land_one_of_them_without_pandas(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    lake = ul.connect(tmp_path / "lake")
+    table = lake.create_table("some.shared", "id bigint not null")
     monkeypatch.setattr(small, "SMALL_BYTES", -1)
+    faulty = FaultySession(tmp_path)
     for turn in range(4):
         faulty.begin("plain", WAYS[turn % 2], table.name, turn * ROWS)
     for turn in range(4, 8):
         append(spark.range(turn * ROWS, (turn + 1) * ROWS, 1, 2), table.name, lake=lake)
-    assert [faulty.end() for _ in range(4)] == ["done"] * 4
-    assert (table.version, ids(table)) == (8, list(range(8 * ROWS)))
-
-
-def test_a_long_write_holds_an_intent_until_its_commit(faulty: FaultySession, folder: Path, table: Table):
-    for version, way in enumerate(WAYS, 1):
-        faulty.begin("pausing", way, table.name, 0)
-        (folder / "begun").read_text()
-        assert len(intents(table)) == 1
-        (folder / "go_on").write_text("go on")
-        assert faulty.end() == "done"
-        assert (table.version, intents(table)) == (version, [])
+    answers = [faulty.end() for _ in range(4)] + [faulty.run("killed once", "append", table.name, 8 * ROWS)]
+    faulty.close()
+    assert answers == ["done"] * 5
+    assert (table.version, ids(table)) == (9, list(range(9 * ROWS)))

@@ -17,6 +17,7 @@ from pyspark.sql.functions import expr
 
 import underlay as ul
 from tests.end_to_end.lakes import data_keys, named_keys
+from tests.gate import some
 from tests.spark.fuzz import asked, in_memory, matching
 from tests.spark.relation.test_deletions import delete
 from tests.spark.trap_rows import COUNT, NAN, VALUES, conditions, wide_rows
@@ -108,7 +109,7 @@ def test_trap_rows_are_found_by_every_condition_on_spark_and_in_process(spark: S
     assert len(flags_of(table, "n")) == COUNT // 2
     found = table.to_arrow().sort_by("n")
     assert [str(row) for row in found.to_pylist()] == [str(row) for row in rows.to_pylist()]
-    wheres = conditions(ASKED)
+    wheres = some(conditions(ASKED))
     expected = matching(in_memory(spark, rows, table), wheres)
     read_table(spark, lake, NAME).createOrReplaceTempView("native_table")
     answers = asked(spark, "native_table", wheres)

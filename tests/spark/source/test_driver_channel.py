@@ -27,7 +27,7 @@ def listener() -> Iterator[DriverListener]:
 def test_commit_of_another_process_is_heard_before_it_goes_on(listener: DriverListener):
     code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).tell_committed('file:///lake', 'a.b'))"
     given = pickle.dumps(listener.line)
-    done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True, timeout=600)
     assert done.stdout == b"True\n"
     assert heard == [("file:///lake", "a.b")]
 

@@ -40,8 +40,16 @@ def test_session_is_local_in_utc_and_writes_no_int96(spark: SparkSession):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MICROS"
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
-    assert spark.sparkContext.master == "local[*]"
     assert spark.sparkContext.uiWebUrl is None
+
+
+def test_a_session_that_nobody_has_yet_is_on_all_cores_of_this_machine(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    started: list[str] = []
+    monkeypatch.setattr("underlay.spark.start.open_session.start_on", started.append)
+    open_session()
+    assert started == ["local[*]"]
 
 
 def test_active_session_is_used(spark: SparkSession):
