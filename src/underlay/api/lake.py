@@ -9,13 +9,13 @@ from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Self, Unpack
 
+from underlay.api import create
 from underlay.api.context import LakeContext
 from underlay.api.info import RevisionInfo, TableInfo
 from underlay.api.jobs_and_leases import JobInfo, LeaseInfo, list_jobs, list_leases
 from underlay.api.moment import show_moment
 from underlay.api.run_info import RunInfo, list_runs
 from underlay.api.table import Table
-from underlay.change.define.define import define
 from underlay.errors import InvalidRequest, NotFound
 from underlay.index.catalog import find_table
 from underlay.registry.registry import Registry, open_registry
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from underlay.ingest.work.workers import MakeWorkers
     from underlay.local.dataset.source import EngineDataset
     from underlay.local.sql.result import SqlResult
+    from underlay.maintain.verify.finding import Report
 
 
 def connect(
@@ -118,27 +119,36 @@ class Lake:
     def create_table(
         self,
         name: str,
-        schema: object,
+        schema: object = None,
         *,
+        data: object = None,
+        exist_ok: bool = False,
         key: Sequence[str] = (),
         sort_by: Sequence[str] = (),
         partition_by: Sequence[str] = (),
         comment: str | None = None,
         properties: Mapping[str, str | int] | None = None,
     ) -> Table:
-        """A new table without rows.
+        """A new table: without rows, or with those of `data`, all or none.
 
-        `schema` is an Arrow schema, or text such as `id bigint not null, at timestamp`. `key` columns get bloom
-        filters; rows of a file are sorted by `sort_by` (`["pickup", "-fare"]`); `partition_by` keeps files apart
-        (`["month(pickup)", "bucket(16, id)"]`). Raises TableExists.
+        `schema` is an Arrow schema, a frame whose columns are taken, or text such as `id bigint not null, at
+        timestamp`; without one it is that of `data`. `key` columns get bloom filters; rows of a file are sorted by
+        `sort_by` (`["pickup", "-fare"]`); `partition_by` keeps files apart (`["month(pickup)", "bucket(16, id)"]`).
+        Raises TableExists; with `exist_ok` only when the table is defined otherwise.
         """
-        definition = define(
-            schema, key=key, sort_by=sort_by, partition_by=partition_by, comment=comment, properties=properties
+        opened = create.create_table(
+            self._context,
+            name,
+            schema,
+            data=data,
+            exist_ok=exist_ok,
+            key=key,
+            sort_by=sort_by,
+            partition_by=partition_by,
+            comment=comment,
+            properties=properties,
         )
-        self.initialise()
-        revision = succession.create(self._lake, name, definition)
-        # From here on nothing may fail: the table is there.
-        return Table(self._context.open_new_table(name, revision), self._context)
+        return Table(opened, self._context)
 
     def table(
         self,
@@ -227,6 +237,15 @@ class Lake:
         settings = make_settings(sources, **options)
         return self._ingests.watch(name, settings, chosen, workers=workers, progress=progress)
 
+    def verify(self, *names: str, deep: bool = False, repair: bool = False, registry: bool = True) -> Report:
+        """Check every object of these tables, or of all, as `underlay verify` does: what is wrong is in the report.
+
+        With `deep` all rows are read too, with `repair` sidecars and the registry are rebuilt where they are wrong.
+        """
+        from underlay.api.verify import verify_lake  # what few processes need
+
+        return verify_lake(self._context, names, deep=deep, repair=repair, registry=registry)
+
     def jobs(self, name: str | None = None) -> list[JobInfo]:
         """Jobs that write, of a table or of all."""
         return list_jobs(self._lake, name)
@@ -270,6 +289,17 @@ class Lake:
         from underlay.local.dataset.source import EngineDataset  # loads pyarrow.dataset
 
         return EngineDataset(self.table(name, version=version, as_of=as_of).source())
+
+    def __getitem__(self, name: str) -> Table:
+        return self.table(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ipython_key_completions_()
+
+    __iter__ = None
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [table.name for table in self.tables()]
 
     def __repr__(self) -> str:
         return f"Lake({self.url!r})"
