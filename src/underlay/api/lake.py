@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from underlay.ingest.work.settings import Options, Settings, Sources
     from underlay.ingest.work.workers import MakeWorkers
     from underlay.local.dataset.source import EngineDataset
+    from underlay.local.sql.connection import LakeConnection
     from underlay.local.sql.result import SqlResult
     from underlay.maintain.verify.finding import Report
 
@@ -258,15 +259,37 @@ class Lake:
         """Leases of readers, of a table or of all."""
         return list_leases(self._lake, name)
 
-    def sql(self, text: str, parameters: Sequence[object] | Mapping[str, object] | None = None) -> SqlResult:
+    def sql(
+        self,
+        text: str,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        *,
+        tables: Mapping[str, object] | None = None,
+    ) -> SqlResult:
         """Run a query on DuckDB: tables by their two-part names, each in one version for the whole query.
 
-        Older versions by `FROM taxi.trips VERSION AS OF 7` and `TIMESTAMP AS OF '2026-01-01'`. Nothing else of this
-        machine can be reached.
+        Older versions by `FROM taxi.trips VERSION AS OF 7` and `TIMESTAMP AS OF '2026-01-01'`. `tables` are frames,
+        readers and datasets by one-part names: `lake.sql("from df join taxi.trips using (id)", tables={"df": df})`.
+        Nothing else of this machine can be reached.
         """
         from underlay.local.sql.run import run_sql  # loads DuckDB
 
-        return run_sql(text, self._dataset, lambda: [table.name for table in self.tables()], parameters)
+        given = {name: rows.dataset() if isinstance(rows, Table) else rows for name, rows in (tables or {}).items()}
+        return run_sql(text, self._dataset, self._ipython_key_completions_, parameters, given=given)
+
+    def duckdb(self) -> LakeConnection:
+        """A DuckDB connection of your own, in memory, with the tables as `dataset.table`; close it after use.
+
+        Each query reads the newest version of each table, one for the whole query, and pushes columns and filters into
+        the planner. Nothing is locked: SQL can reach what this process can, but cannot change the lake.
+        """
+        from duckdb import connect as open_duckdb  # loads DuckDB
+
+        from underlay.local.sql.connection import LakeConnection
+
+        return LakeConnection(
+            open_duckdb(":memory:"), lambda name: self.table(name).source(), self._ipython_key_completions_
+        )
 
     def close(self) -> None:
         """Apply this process's commits to the registry, waiting 2 s at most, stop its thread and close its connections.

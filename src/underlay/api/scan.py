@@ -78,7 +78,7 @@ class Scan:
 
     def __arrow_c_schema__(self) -> object:
         """The columns of the answer."""
-        return self.schema.__arrow_c_schema__()  # type: ignore[no-untyped-call]  # pyarrow's
+        return self.schema.__arrow_c_schema__()
 
     def __len__(self) -> int:
         return self.count()

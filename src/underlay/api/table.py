@@ -296,7 +296,7 @@ class Table:
 
     def __arrow_c_schema__(self) -> object:
         """The columns."""
-        return self.schema.__arrow_c_schema__()  # type: ignore[no-untyped-call]  # pyarrow's
+        return self.schema.__arrow_c_schema__()
 
     def _repr_html_(self) -> str:
         from underlay.local.show.html import as_html

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import pyarrow as pa
 
@@ -36,7 +37,7 @@ def _head(field: pa.Field[pa.DataType]) -> str:
     return f"<th>{escape(field.name)}<br><small>{escape(str(field.type))}</small></th>"
 
 
-def _column(column: pa.ChunkedArray | None, count: int) -> Sequence[str]:
+def _column(column: pa.ChunkedArray[Any] | None, count: int) -> Sequence[str]:
     if column is None:
         return [f"<td>{ELIDED}</td>"] * count
     style = ' style="text-align: right"' if is_number(column.type) else ""

@@ -75,7 +75,7 @@ class SqlResult:
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]  # not in the stubs
 
     def __arrow_c_schema__(self) -> object:
-        return self.schema.__arrow_c_schema__()  # type: ignore[no-untyped-call]  # not in the stubs
+        return self.schema.__arrow_c_schema__()
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:  # Any: values of the columns' types
         for batch in self.to_batches():

@@ -12,6 +12,7 @@ from underlay.errors import InvalidRequest
 from underlay.index.catalog import split_name
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
+from underlay.local.sql.given import GivenTables
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.statement import check_statement, is_pushed_right
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
@@ -32,21 +33,24 @@ def run_sql(
     tables: Callable[[], Iterable[str]],
     parameters: Parameters | None = None,
     *,
+    given: Mapping[str, object] | None = None,
     external_access: bool = False,
 ) -> SqlResult:
     """Run one statement that reads. Each table is one snapshot, however often it is named.
 
     Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, which may be
-    later, while rows are read. `external_access` lets SQL reach files and the network as this process can.
+    later, while rows are read. `given` are tables with names of one part. `external_access` lets SQL reach files and
+    the network as this process can.
     """
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
     sources = QueriedTables(rewritten, resolve, tables)
+    others = GivenTables(given) if given else None
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
     def run(*, pushdown: bool) -> SqlResult:
         engine = take_engine(external_access=external_access, pushdown=pushdown)
-        query = _Query(engine, engine.begin(), rewritten, sources)
+        query = _Query(engine, engine.begin(), rewritten, sources, others)
         try:
             return query.run(parameters)
         except duckdb.Error as error:
@@ -58,7 +62,8 @@ def run_sql(
             raise
 
     try:
-        return run(pushdown=is_pushed_right(rewritten.tokens, values))
+        is_right = others is None or others.are_pushed_right
+        return run(pushdown=is_right and is_pushed_right(rewritten.tokens, values))
     except InvalidRequest as error:
         is_refused = isinstance(error.__cause__, duckdb.NotSupportedError)
         if not is_refused or not any(words in error.problem for words in _PUSHDOWN):
@@ -94,7 +99,12 @@ def _stream(connection: duckdb.DuckDBPyConnection, text: str, parameters: Parame
 
 class _Query:
     def __init__(
-        self, engine: Engine, connection: duckdb.DuckDBPyConnection, rewritten: Rewritten, sources: QueriedTables
+        self,
+        engine: Engine,
+        connection: duckdb.DuckDBPyConnection,
+        rewritten: Rewritten,
+        sources: QueriedTables,
+        given: GivenTables | None,
     ) -> None:
         self._engine = engine
         self._connection = connection
@@ -102,6 +112,7 @@ class _Query:
         self._tokens = rewritten.tokens
         self._has_travels = bool(rewritten.travels)
         self._sources = sources
+        self._given = given
         self._failures: list[Exception] = []
 
     def run(self, parameters: Parameters | None) -> SqlResult:
@@ -120,6 +131,9 @@ class _Query:
             self._stop_pushing()
         for source in named:
             self._add_view(source)
+        if self._given is not None:
+            given, connection = self._given, self._connection
+            self._engine.worker.call(lambda: given.add(connection, self._failures.append), connection.interrupt)
         return self._result(self._text, parameters)
 
     def close(self) -> None:
