@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from underlay.ingest.work.settings import Options, Settings, Sources
     from underlay.ingest.work.workers import MakeWorkers
     from underlay.local.dataset.source import EngineDataset
+    from underlay.local.sql.connection import LakeConnection
     from underlay.local.sql.result import SqlResult
+    from underlay.maintain.verify.finding import Report
     from underlay.registry.registry import Registry
 
 
@@ -125,31 +127,39 @@ class Lake:
     def create_table(
         self,
         name: str,
-        schema: object,
+        schema: object = None,
         *,
+        data: object = None,
+        exist_ok: bool = False,
         key: Sequence[str] = (),
         sort_by: Sequence[str] = (),
         partition_by: Sequence[str] = (),
         comment: str | None = None,
         properties: Mapping[str, str | int] | None = None,
     ) -> Table:
-        """A new table without rows.
+        """A new table: without rows, or with those of `data`, all or none.
 
-        `schema` is an Arrow schema, or text such as `id bigint not null, at timestamp`. `key` columns get bloom
-        filters; rows of a file are sorted by `sort_by` (`["pickup", "-fare"]`); `partition_by` keeps files apart
-        (`["month(pickup)", "bucket(16, id)"]`). Raises TableExists.
+        `schema` is an Arrow schema, a frame whose columns are taken, or text such as `id bigint not null, at
+        timestamp`; without one it is that of `data`. `key` columns get bloom filters; rows of a file are sorted by
+        `sort_by` (`["pickup", "-fare"]`); `partition_by` keeps files apart (`["month(pickup)", "bucket(16, id)"]`).
+        Raises TableExists; with `exist_ok` only when the table is defined otherwise.
         """
+        from underlay.api.create import create_table
         from underlay.api.table import Table
-        from underlay.change.define.define import define
-        from underlay.table.catalog.lifecycle import create
 
-        definition = define(
-            schema, key=key, sort_by=sort_by, partition_by=partition_by, comment=comment, properties=properties
+        opened = create_table(
+            self._context,
+            name,
+            schema,
+            data=data,
+            exist_ok=exist_ok,
+            key=key,
+            sort_by=sort_by,
+            partition_by=partition_by,
+            comment=comment,
+            properties=properties,
         )
-        self.initialise()
-        revision = create(self._lake, name, definition)
-        # From here on nothing may fail: the table is there.
-        return Table(self._context.open_new_table(name, revision), self._context)
+        return Table(opened, self._context)
 
     def table(
         self,
@@ -242,6 +252,15 @@ class Lake:
         settings = make_settings(sources, **options)
         return self._ingests.watch(name, settings, chosen, workers=workers, progress=progress)
 
+    def verify(self, *names: str, deep: bool = False, repair: bool = False, registry: bool = True) -> Report:
+        """Check every object of these tables, or of all, as `underlay verify` does: what is wrong is in the report.
+
+        With `deep` all rows are read too, with `repair` sidecars and the registry are rebuilt where they are wrong.
+        """
+        from underlay.api.verify import verify_lake  # what few processes need
+
+        return verify_lake(self._context, names, deep=deep, repair=repair, registry=registry)
+
     def jobs(self, name: str | None = None) -> list[JobInfo]:
         """Jobs that write, of a table or of all."""
         from underlay.api.jobs_and_leases import list_jobs
@@ -260,15 +279,37 @@ class Lake:
 
         return list_leases(self._lake, name)
 
-    def sql(self, text: str, parameters: Sequence[object] | Mapping[str, object] | None = None) -> SqlResult:
+    def sql(
+        self,
+        text: str,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        *,
+        tables: Mapping[str, object] | None = None,
+    ) -> SqlResult:
         """Run a query on DuckDB: tables by their two-part names, each in one version for the whole query.
 
-        Older versions by `FROM taxi.trips VERSION AS OF 7` and `TIMESTAMP AS OF '2026-01-01'`. Nothing else of this
-        machine can be reached.
+        Older versions by `FROM taxi.trips VERSION AS OF 7` and `TIMESTAMP AS OF '2026-01-01'`. `tables` are frames,
+        readers and datasets by one-part names: `lake.sql("from df join taxi.trips using (id)", tables={"df": df})`.
+        Nothing else of this machine can be reached.
         """
         from underlay.local.sql.run import run_sql  # loads DuckDB
 
-        return run_sql(text, self._dataset, lambda: [table.name for table in self.tables()], parameters)
+        given = {name: rows.dataset() if isinstance(rows, Table) else rows for name, rows in (tables or {}).items()}
+        return run_sql(text, self._dataset, self._ipython_key_completions_, parameters, given=given)
+
+    def duckdb(self) -> LakeConnection:
+        """A DuckDB connection of your own, in memory, with the tables as `dataset.table`; close it after use.
+
+        Each query reads the newest version of each table, one for the whole query, and pushes columns and filters into
+        the planner. Nothing is locked: SQL can reach what this process can, but cannot change the lake.
+        """
+        from duckdb import connect as open_duckdb  # loads DuckDB
+
+        from underlay.local.sql.connection import LakeConnection
+
+        return LakeConnection(
+            open_duckdb(":memory:"), lambda name: self.table(name).source(), self._ipython_key_completions_
+        )
 
     def close(self) -> None:
         """Apply this process's commits to the registry, waiting 2 s at most, stop its thread and close its connections.
@@ -293,6 +334,17 @@ class Lake:
         tag = version if isinstance(version, str) else None
         table = self.table(name, version=None if isinstance(version, str) else version, as_of=as_of, tag=tag)
         return EngineDataset(table.source())
+
+    def __getitem__(self, name: str) -> Table:
+        return self.table(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ipython_key_completions_()
+
+    __iter__ = None
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [table.name for table in self.tables()]
 
     def __repr__(self) -> str:
         return f"Lake({self.url!r})"

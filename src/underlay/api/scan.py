@@ -45,16 +45,28 @@ class Scan:
 
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a pandas frame; pandas must be installed."""
-        return self.to_arrow().to_pandas()
+        from underlay.local.show.frames import as_pandas, check_installed
+
+        check_installed("pandas")
+        return as_pandas(self.to_arrow())
 
     def to_polars(self) -> polars.DataFrame:
         """All rows as a Polars frame; Polars must be installed."""
-        import polars  # an optional library
+        from underlay.local.show.frames import as_polars, check_installed
 
-        frame = polars.from_arrow(self.to_arrow())
-        if not isinstance(frame, polars.DataFrame):
-            raise TypeError(f"Polars returned a {type(frame).__name__} of a table")
-        return frame
+        check_installed("polars")
+        return as_polars(self.to_arrow())
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows. Reads only the files that hold them."""
+        taken: list[pa.RecordBatch] = []
+        left = rows
+        for batch in self.to_batches() if left > 0 else ():
+            taken.append(batch.slice(0, left))
+            left -= taken[-1].num_rows
+            if left == 0:
+                break
+        return pa.Table.from_batches(taken, self.schema)
 
     def count(self) -> int:
         """How many rows match: from metadata where that is exact, else from the predicate's columns alone."""
@@ -63,6 +75,22 @@ class Scan:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows as an Arrow C stream."""
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]  # pyarrow's
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns of the answer."""
+        return self.schema.__arrow_c_schema__()
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        """A scan of no rows is a scan."""
+        return True
+
+    def _repr_html_(self) -> str:
+        from underlay.local.show.html import MOST_ROWS, as_html
+
+        return as_html(self.head(MOST_ROWS + 1), caption=repr(self))
 
     def __repr__(self) -> str:
         snapshot = self._query.snapshot

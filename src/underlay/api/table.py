@@ -40,6 +40,9 @@ from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]  # an optional library without types
+    import polars
+
     from underlay.local.dataset.dataset import TableDataset
     from underlay.local.dataset.source import SnapshotSource
     from underlay.prune.parse.parameters import Parameters
@@ -143,6 +146,18 @@ class Table:
     def to_arrow(self) -> pa.Table:
         """All rows."""
         return self.scan().to_arrow()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a pandas frame; pandas must be installed."""
+        return self.scan().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a Polars frame; Polars must be installed."""
+        return self.scan().to_polars()
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows. Reads only the files that hold them."""
+        return self.scan().head(rows)
 
     def dataset(self) -> TableDataset:
         """This version as a `pyarrow.dataset.Dataset`, for Arrow, DuckDB, Polars, DataFusion and pandas."""
@@ -286,6 +301,30 @@ class Table:
                 hint="Open the table without a version.",
             )
         return self._opened
+
+    def __len__(self) -> int:
+        """The rows of the version that is read, from metadata."""
+        return self.read_head().root.row_count
+
+    def __bool__(self) -> bool:
+        """A table without rows is a table."""
+        return True
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as an Arrow C stream."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns."""
+        return self.schema.__arrow_c_schema__()
+
+    def _repr_html_(self) -> str:
+        from underlay.local.show.html import as_html
+
+        head = self.read_head()
+        pinned = Table(self._opened, self._context, head)
+        caption = f"{self.name}, version {head.root.version}: {len(pinned):,} rows"
+        return as_html(pinned.head(), caption=caption, has_more=len(pinned) > 10)
 
     def __repr__(self) -> str:
         return f"Table({self.name!r}{'' if self._pinned is None else f', version={self._pinned.root.version}'})"

@@ -148,11 +148,12 @@ def test_a_scanner_knows_its_columns_and_can_run_twice(dataset):
 
 
 def test_a_scan_reads_nothing_until_it_is_asked(lake, dataset):
-    scanner = dataset.scanner()
-    reader = scanner.to_reader()
+    scanner, batches = dataset.scanner(), dataset.to_batches()
     lake.store.delete(file.key for file in data_files(lake))
     with pytest.raises(NotFound):
-        reader.read_all()
+        scanner.to_reader().read_all()
+    with pytest.raises(NotFound):
+        next(batches)
 
 
 def test_a_snapshot_stays_what_it_was(lake, dataset):

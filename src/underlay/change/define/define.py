@@ -22,7 +22,7 @@ SchemaLike = TableSchema | pa.Schema | str
 
 
 def read_schema(schema: object) -> TableSchema:
-    """The columns that `schema` states: also anything with `__arrow_c_schema__`, or an Arrow table's own."""
+    """The columns that `schema` states: also anything with `__arrow_c_schema__`, or those of a frame."""
     if isinstance(schema, TableSchema):
         return schema
     if isinstance(schema, str):
@@ -35,6 +35,8 @@ def read_schema(schema: object) -> TableSchema:
         return from_arrow(schema)
     if hasattr(schema, "__arrow_c_schema__"):
         return from_arrow(pa.schema(cast("pa.Schema", schema)))
+    if hasattr(schema, "__arrow_c_stream__"):  # a frame of pandas or Polars
+        return from_arrow(pa.RecordBatchReader.from_stream(schema).schema)
     raise InvalidRequest(
         "not a schema", found=type(schema).__name__, hint="Give an Arrow schema, or text such as 'id bigint not null'."
     )

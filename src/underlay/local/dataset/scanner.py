@@ -78,7 +78,8 @@ class TableScanner:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, as they come."""
         try:
-            for batch in self.query.batches(self._slabs()):
+            slabs = self._slabs()
+            for batch in self.query.batches() if slabs is None else self.query.batches(slabs):
                 yield from self._finished(batch)
         except Exception as error:  # bugs too: an engine would hide them behind an error of its own
             if self._on_failure is not None:

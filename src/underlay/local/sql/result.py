@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
-from underlay.errors import InvalidRequest, Unsupported
+from underlay.errors import InvalidRequest
+from underlay.local.show.frames import as_pandas, as_polars, check_installed
+from underlay.local.show.html import MOST_ROWS, as_html
+from underlay.local.show.text import draw
 from underlay.local.sql.interruptible import Worker
 
 if TYPE_CHECKING:
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SHOWN_ROWS = 20
-_MAX_WIDTH = 32
 _EXPLAINED = ["explain_key", "explain_value"]
 """The columns of EXPLAIN."""
 
@@ -51,8 +54,7 @@ class SqlResult:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, as they come."""
-        if self._is_taken:
-            raise InvalidRequest("the result was read already", hint="Run the query again, or keep to_arrow().")
+        self._check_unread()
         self._is_taken = True
         return self._batches()
 
@@ -66,23 +68,19 @@ class SqlResult:
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas frame."""
-        try:
-            return self.to_arrow().to_pandas()
-        except ImportError as error:
-            raise _not_installed("pandas") from error
+        check_installed("pandas")
+        return as_pandas(self.to_arrow())
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a Polars frame."""
-        try:
-            import polars as pl
-        except ImportError as error:
-            raise _not_installed("polars") from error
-        frame = pl.from_arrow(self.to_arrow())
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        check_installed("polars")
+        return as_polars(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]  # not in the stubs
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:  # Any: values of the columns' types
         for batch in self.to_batches():
@@ -97,17 +95,41 @@ class SqlResult:
         print(self)
 
     def __repr__(self) -> str:
-        if self._is_taken or (not self._closing.alive and not self._peeked):
+        if self._is_read:
             return f"<SqlResult of {', '.join(self.schema.names)}, read>"
-        while sum(batch.num_rows for batch in self._peeked) <= _SHOWN_ROWS:
+        table = self._peek(_SHOWN_ROWS + 1)
+        if self.is_explanation:
+            return "\n".join(str(text).rstrip("\n") for text in table.column(1).to_pylist())
+        return draw(table.slice(0, _SHOWN_ROWS), has_more=table.num_rows > _SHOWN_ROWS)
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows, which stay to be read. Raises InvalidRequest when the result was read already."""
+        self._check_unread()
+        return self._peek(rows).slice(0, rows)
+
+    def _repr_html_(self) -> str:
+        if self._is_read:
+            return f"<pre>{escape(repr(self))}</pre>"
+        if self.is_explanation:
+            return f"<pre>{escape(repr(self))}</pre>"
+        return as_html(self._peek(MOST_ROWS + 1))
+
+    @property
+    def _is_read(self) -> bool:
+        return self._is_taken or (not self._closing.alive and not self._peeked)
+
+    def _check_unread(self) -> None:
+        if self._is_taken:
+            raise InvalidRequest("the result was read already", hint="Run the query again, or keep to_arrow().")
+
+    def _peek(self, rows: int) -> pa.Table:
+        """At least so many rows, if there are."""
+        while sum(batch.num_rows for batch in self._peeked) < rows:
             batch = self._next()
             if batch is None:
                 break
             self._peeked.append(batch)
-        table = pa.Table.from_batches(self._peeked, self.schema)
-        if self.is_explanation:
-            return "\n".join(str(text).rstrip("\n") for text in table.column(1).to_pylist())
-        return _draw(table.slice(0, _SHOWN_ROWS), has_more=table.num_rows > _SHOWN_ROWS)
+        return pa.Table.from_batches(self._peeked, self.schema)
 
     def close(self) -> None:
         """Free the engine. What was not read is lost."""
@@ -146,41 +168,3 @@ class SqlResult:
         except BaseException:  # Ctrl-C: the query was interrupted
             self._closing()
             raise
-
-
-def _not_installed(library: str) -> Unsupported:
-    return Unsupported(f"{library} is not installed", hint=f"Run pip install {library}, or use to_arrow().")
-
-
-def _draw(table: pa.Table, *, has_more: bool) -> str:
-    """The rows under the names of their columns; numbers to the right."""
-    columns = [[_cell(value.as_py()) for value in column] for column in table.columns]
-    names = _names(table)
-    widths = [max(map(len, (name, *cells))) for name, cells in zip(names, columns, strict=True)]
-    is_number = [_is_number(field.type) for field in table.schema]
-    lines = [_line(names, widths, is_number), "  ".join("-" * width for width in widths)]
-    lines += [_line(cells, widths, is_number) for cells in zip(*columns, strict=True)]
-    if has_more:
-        lines.append("…")
-    return "\n".join(lines)
-
-
-def _names(table: pa.Table) -> list[str]:
-    return [_cell(name) for name in table.schema.names]
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], is_number: Sequence[bool]) -> str:
-    placed = (
-        cell.rjust(width) if right else cell.ljust(width)
-        for cell, width, right in zip(cells, widths, is_number, strict=True)
-    )
-    return "  ".join(placed).rstrip()
-
-
-def _cell(value: object) -> str:
-    text = "NULL" if value is None else str(value).replace("\n", " ")
-    return text if len(text) <= _MAX_WIDTH else text[: _MAX_WIDTH - 1] + "…"

@@ -14,6 +14,7 @@ from underlay.index.catalog import split_name
 from underlay.local.dataset.failures import FilterMisread
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
+from underlay.local.sql.given import GivenTables
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.statement import check_statement, explained_from, is_pushed_right
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
@@ -41,21 +42,24 @@ def run_sql(
     tables: Callable[[], Iterable[str]],
     parameters: Parameters | None = None,
     *,
+    given: Mapping[str, object] | None = None,
     external_access: bool = False,
 ) -> SqlResult:
     """Run one statement that reads. Each table is one snapshot, however often it is named.
 
     Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, which may be
-    later, while rows are read. `external_access` lets SQL reach files and the network as this process can.
+    later, while rows are read. `given` are tables with names of one part. `external_access` lets SQL reach files and
+    the network as this process can.
     """
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
     sources = QueriedTables(rewritten, resolve, tables)
+    others = GivenTables(given) if given else None
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
     def run(*, pushdown: bool) -> SqlResult:
         engine = take_engine(external_access=external_access, pushdown=pushdown)
-        query = _Query(engine, engine.begin(), rewritten, sources)
+        query = _Query(engine, engine.begin(), rewritten, sources, others)
         try:
             return query.run(parameters)
         except duckdb.Error as error:
@@ -67,7 +71,8 @@ def run_sql(
             raise
 
     try:
-        return run(pushdown=is_pushed_right(rewritten.tokens, values))
+        is_right = others is None or others.are_pushed_right
+        return run(pushdown=is_right and is_pushed_right(rewritten.tokens, values))
     except FilterMisread:
         pass
     except InvalidRequest as error:
@@ -105,7 +110,12 @@ def _stream(connection: duckdb.DuckDBPyConnection, text: str, parameters: Parame
 
 class _Query:
     def __init__(
-        self, engine: Engine, connection: duckdb.DuckDBPyConnection, rewritten: Rewritten, sources: QueriedTables
+        self,
+        engine: Engine,
+        connection: duckdb.DuckDBPyConnection,
+        rewritten: Rewritten,
+        sources: QueriedTables,
+        given: GivenTables | None,
     ) -> None:
         self._engine = engine
         self._connection = connection
@@ -113,6 +123,7 @@ class _Query:
         self._tokens = rewritten.tokens
         self._has_travels = bool(rewritten.travels)
         self._sources = sources
+        self._given = given
         self._failures: list[Exception] = []
 
     def run(self, parameters: Parameters | None) -> SqlResult:
@@ -129,13 +140,12 @@ class _Query:
             return self._result('SELECT * FROM "count"', None)
         if self._engine.is_pushing and not self._sources.are_pushed_right:
             self._stop_pushing()
-        if not named:
-            return self._result(self._text, parameters)
-        if self._tokens[0].text.upper() == "EXPLAIN":
+        if named and self._tokens[0].text.upper() == "EXPLAIN":
             self._connection.register("explained", self._explained(named, parameters))
             return self._result('SELECT * FROM "explained"', None)
-        for source, dataset in self._narrowed(named, self._text, parameters):
+        for source, dataset in self._narrowed(named, self._text, parameters) if named else ():
             _add_view(self._connection, source, dataset)
+        self._add_given(self._connection)
         return self._result(self._text, parameters)
 
     def close(self) -> None:
@@ -165,6 +175,11 @@ class _Query:
             translate=self.translate,
             interrupt=connection.interrupt,
         )
+
+    def _add_given(self, connection: duckdb.DuckDBPyConnection) -> None:
+        given = self._given
+        if given is not None:
+            self._engine.worker.call(lambda: given.add(connection, self._failures.append), connection.interrupt)
 
     def _narrowed(
         self, named: Sequence[QueriedTable], text: str, parameters: Parameters | None
@@ -205,6 +220,7 @@ class _Query:
         for table in noted:
             _add_view(self._connection, table.source, NotingDataset(table, table.rows))
         connection = self._connection
+        self._add_given(connection)
         worker = self._engine.worker
         plan = worker.call(
             lambda: connection.execute(self._text, parameters).to_arrow_reader().read_all(), connection.interrupt
@@ -219,6 +235,7 @@ class _Query:
             try:
                 for table in noted:
                     _add_view(probing, table.source, NotingDataset(table, None))
+                self._add_given(probing)
                 worker.call(lambda: run_without_rows(probing, text, parameters), probing.interrupt)
             finally:
                 give_back(probe, probing)

@@ -7,6 +7,7 @@ finds a terminal root without its entry writes the entry, so a crash between the
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from underlay.errors import CommitUnknown, InvalidRequest, RevisionClosed, TableNotFound, Unavailable
 from underlay.index.catalog import check_free, find_table
@@ -23,14 +24,21 @@ _HOPS = 100
 """Revisions that may take over from each other while a table is opened."""
 
 
-def create(lake: LakeCatalog, name: str, definition: Definition) -> Revision:
-    """A new table without rows. Raises TableExists. A crash leaves at most an unreferenced revision."""
+def create(
+    lake: LakeCatalog, name: str, definition: Definition, fill: Callable[[Revision], None] | None = None
+) -> Revision:
+    """A new table without rows, or with those that `fill` adds before the catalog names it. Raises TableExists.
+
+    A crash, or what `fill` raises, leaves at most an unreferenced revision.
+    """
     catalog = lake.catalog()
     check_free(catalog, name)
     # A dropped table keeps its folder until it is swept; a new one of the same name must not share it.
     folder = free_folder(catalog, name, os.urandom(3).hex())
     # The revision first: an entry must never name one that is not there. `create_table` checks the name again.
     revision = create_revision(lake.store, folder, definition, lake.surroundings)
+    if fill is not None:
+        fill(revision)
     lake.change(create_table(name, folder, revision.id, lake.surroundings.now_us()))
     return revision
 

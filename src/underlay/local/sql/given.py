@@ -1,0 +1,78 @@
+"""Frames, readers and datasets that a query names beside the tables of the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from underlay.errors import InvalidRequest
+from underlay.local.dataset.dataset import TableDataset
+from underlay.local.dataset.source import EngineDataset
+from underlay.local.sql.time_travel import quoted
+
+Given = pa.Table | ds.Dataset
+_HINT = "Give a pyarrow table, reader or dataset, a pandas or Polars frame, a table of a lake, or a DuckDB relation."
+
+
+class GivenTables:
+    """Tables by their one-part names. Rows that can be read once are read at once: a query may scan them twice.
+
+    Rows in memory become tables of DuckDB, so that it filters them by its own rules: what it hands to Arrow compares
+    NaN by Arrow's. Datasets stay where they are, and no filter is handed to one that is not of a lake.
+    """
+
+    def __init__(self, tables: Mapping[str, object] | None) -> None:
+        if not isinstance(tables, Mapping | None):
+            raise InvalidRequest(
+                "tables are frames by their names", found=type(tables).__name__, hint='Write tables={"df": df}.'
+            )
+        self._tables = {_checked(name): _read(name, rows) for name, rows in (tables or {}).items()}
+        if len({name.lower() for name in self._tables}) < len(self._tables):
+            raise InvalidRequest("two tables have names that differ in upper and lower case only")
+
+    @property
+    def are_pushed_right(self) -> bool:
+        """Whether filters may be handed to them."""
+        return all(isinstance(rows, pa.Table | EngineDataset) for rows in self._tables.values())
+
+    def add(self, connection: duckdb.DuckDBPyConnection, on_failure: Callable[[Exception], None]) -> None:
+        """Make them known to a connection, until its transaction ends."""
+        for name, rows in self._tables.items():
+            if isinstance(rows, pa.Table):
+                connection.register("underlay given", rows)
+                connection.execute(f'CREATE TEMP TABLE {quoted(name)} AS FROM "underlay given"')
+                connection.unregister("underlay given")
+            else:
+                watched = rows.watched(on_failure) if isinstance(rows, EngineDataset) else rows
+                connection.from_arrow(watched).create_view(name, replace=False)
+
+
+def _checked(name: object) -> str:
+    if not isinstance(name, str) or not name or "." in name:
+        raise InvalidRequest(
+            "a frame has a name of one part; names with a dot are tables of the lake", found=repr(name)
+        )
+    return name
+
+
+def _read(name: object, rows: object) -> Given:
+    if isinstance(rows, TableDataset):
+        return EngineDataset(rows.source)
+    if isinstance(rows, pa.Table | ds.Dataset):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if isinstance(rows, list | tuple) and rows and all(isinstance(batch, pa.RecordBatch) for batch in rows):
+        return pa.Table.from_batches(rows)
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows.read_all()
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(rows).read_all()
+    if hasattr(rows, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(rows)])
+    if hasattr(rows, "to_reader"):  # a scanner
+        return _read(name, rows.to_reader())
+    raise InvalidRequest("not rows that Arrow can read", place=str(name), found=type(rows).__name__, hint=_HINT)
