@@ -294,7 +294,11 @@ class Lake:
         """
         from underlay.local.sql.run import run_sql  # loads DuckDB
 
-        given = {name: rows.dataset() if isinstance(rows, Table) else rows for name, rows in (tables or {}).items()}
+        given = dict(tables or {})
+        if given:
+            from underlay.api.table import Table
+
+            given = {name: rows.dataset() if isinstance(rows, Table) else rows for name, rows in given.items()}
         return run_sql(text, self._dataset, self._ipython_key_completions_, parameters, given=given)
 
     def duckdb(self) -> LakeConnection:
