@@ -13,8 +13,11 @@ import pytest
 import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, memory, quick, rows
 from tests.maintain.healthy import active, run
-from underlay.errors import CommitConflict, InvalidRequest, NotFound, Replaced, SchemaMismatch
+from tests.scan.changes.test_appended import end_of
+from tests.scan.changes.test_appended import ids as streamed
+from underlay.errors import CommitConflict, InvalidRequest, NotFound, Replaced, SchemaMismatch, Unsupported
 from underlay.index.keys import again, plain_location
+from underlay.scan.changes.appended import after
 from underlay.store import Store
 from underlay.store.local import LocalStore
 from underlay.store.testing.counting import CountingStore
@@ -237,3 +240,21 @@ def test_a_location_that_comes_again_is_the_same_place(location: str):
     assert plain_location(name) == location
     assert plain_location(location) == location
     assert again(name, 13) == again(location, 13)
+
+
+def test_a_stream_of_appends_passes_over_what_was_unregistered_and_reads_what_was_refreshed(
+    table: underlay.Table, folder: Path
+):
+    head = table.read_head()
+    begin = after(head.revision, head.root)
+    table.register(folder)
+    table.unregister(folder / "0.parquet")
+    end = end_of(table)
+    with pytest.raises(Unsupported, match="skipChanges"):
+        streamed(table, begin, end)
+    assert streamed(table, begin, end, skips_changes=True) == list(range(30))
+    change(folder / "1.parquet", range(100, 103))
+    table.register(folder / "1.parquet", refresh=True)
+    with pytest.raises(Unsupported, match="skipChanges"):
+        streamed(table, end, end_of(table))
+    assert streamed(table, end, end_of(table), skips_changes=True) == [100, 101, 102]
