@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -81,6 +82,22 @@ def test_an_object_that_was_put_again_is_the_same_file():
     assert after is not None
     assert before.etag != after.etag
     assert ids(table) == list(range(5))
+
+
+@pytest.mark.parametrize("server", ["moto", "seaweedfs"])
+def test_an_object_of_s3_that_was_put_in_parts_is_the_same_file(server: str, request: pytest.FixtureRequest):
+    store = request.getfixturevalue(server).open()
+    table = quick(store).create_table(NAME, SCHEMA)
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows(range(5)), sink)
+    whole = sink.getvalue().to_pybytes()
+    store.put("in/year=2024/a.parquet", whole)
+    table.register(f"{store.url}/in/year=2024/a.parquet", hive=False)
+    obstore.put(store._inner, "in/year=2024/a.parquet", whole, use_multipart=True)
+    assert ids(table) == list(range(5))
+    store.put("in/year=2024/a.parquet", whole[:-12] + bytes([whole[-12] ^ 1]) + whole[-11:])
+    with pytest.raises(Replaced, match="--refresh"):
+        ids(table)
 
 
 def test_a_file_with_other_bytes_is_an_error_that_says_what_to_do(table: underlay.Table, folder: Path):
