@@ -251,3 +251,34 @@ def test_files_are_registered_where_they_are(lake: Lake, place: Path):
     assert again.code == 2
     assert "already part of the table" in again.words
     assert underlay("register", "a.b", "none*.parquet").code == 3
+
+
+def test_known_files_are_skipped_refreshed_and_unregistered(lake: Lake, place: Path):
+    table = lake.create_table("a.b", "n bigint, year int")
+    (place / "in" / "year=2024").mkdir(parents=True)
+    for number in range(2):
+        pq.write_table(pa.table({"n": [number]}), place / "in" / "year=2024" / f"{number}.parquet")
+    assert underlay("register", "a.b", "in/**/0.parquet").code == 0
+    run = underlay("register", "a.b", "in", "--skip-known")
+    assert "1 file with 1 row registered; 1 file known already" in run.words
+    pq.write_table(pa.table({"n": [7, 8]}), place / "in" / "year=2024" / "0.parquet")
+    refreshed = underlay("register", "a.b", "in", "--refresh", "--json")
+    assert refreshed.objects == [{"table": "a.b", "version": 3, "rows": 2, "files": 1, "known": 1, "replaced": 1}]
+    assert "nothing to register" in underlay("register", "a.b", "in", "--refresh").words
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [1, 7, 8]
+    assert set(table.to_arrow()["year"].to_pylist()) == {2024}
+    (place / "in" / "year=2024" / "0.parquet").unlink()
+    gone = underlay("unregister", "a.b", "in/year=2024/0.parquet", "--json")
+    assert gone.objects == [{"table": "a.b", "version": 4, "rows": 2, "files": 1}]
+    assert underlay("unregister", "a.b", "in/year=2024/0.parquet").code == 3
+    assert "1 file with 1 row unregistered" in underlay("unregister", "a.b", "in").words
+    assert underlay("register", "a.b", "in", "--no-hive").code == 0
+    assert table.to_arrow()["year"].to_pylist() == [None]
+
+
+def test_a_table_that_is_made_from_files_has_the_columns_of_their_paths(lake: Lake, place: Path):
+    (place / "in" / "year=2024" / "zone=a%20b").mkdir(parents=True)
+    (place / "in" / "year=2024" / "zone=a%20b" / "x.csv").write_text("n\n1\n")
+    assert underlay("create", "a.b", "--from", "in/**/*.csv").code == 0
+    assert underlay("append", "a.b", "in/**/*.csv").code == 0
+    assert lake.table("a.b").to_arrow().to_pylist() == [{"n": 1, "year": 2024, "zone": "a b"}]

@@ -90,6 +90,7 @@ _CHANGING = frozenset(
     {
         Operation.INGEST,  # of a source that changed it replaces the rows
         Operation.REJECT,  # likewise
+        Operation.REGISTER,  # of a file that changed it may do so too
         Operation.OVERWRITE,
         Operation.UPSERT,
         Operation.DELETE,

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,8 +14,11 @@ import pytest
 import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, memory, quick, rows
 from tests.maintain.healthy import active, run
-from underlay.errors import CommitConflict, InvalidRequest, NotFound, Replaced, SchemaMismatch
+from tests.scan.changes.test_appended import end_of
+from tests.scan.changes.test_appended import ids as streamed
+from underlay.errors import CommitConflict, InvalidRequest, NotFound, Replaced, SchemaMismatch, Unsupported
 from underlay.index.keys import again, plain_location
+from underlay.scan.changes.appended import after
 from underlay.store import Store
 from underlay.store.local import LocalStore
 from underlay.store.testing.counting import CountingStore
@@ -78,6 +82,22 @@ def test_an_object_that_was_put_again_is_the_same_file():
     assert after is not None
     assert before.etag != after.etag
     assert ids(table) == list(range(5))
+
+
+@pytest.mark.parametrize("server", ["moto", "seaweedfs"])
+def test_an_object_of_s3_that_was_put_in_parts_is_the_same_file(server: str, request: pytest.FixtureRequest):
+    store = request.getfixturevalue(server).open()
+    table = quick(store).create_table(NAME, SCHEMA)
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows(range(5)), sink)
+    whole = sink.getvalue().to_pybytes()
+    store.put("in/year=2024/a.parquet", whole)
+    table.register(f"{store.url}/in/year=2024/a.parquet", hive=False)
+    obstore.put(store._inner, "in/year=2024/a.parquet", whole, use_multipart=True)
+    assert ids(table) == list(range(5))
+    store.put("in/year=2024/a.parquet", whole[:-12] + bytes([whole[-12] ^ 1]) + whole[-11:])
+    with pytest.raises(Replaced, match="--refresh"):
+        ids(table)
 
 
 def test_a_file_with_other_bytes_is_an_error_that_says_what_to_do(table: underlay.Table, folder: Path):
@@ -237,3 +257,21 @@ def test_a_location_that_comes_again_is_the_same_place(location: str):
     assert plain_location(name) == location
     assert plain_location(location) == location
     assert again(name, 13) == again(location, 13)
+
+
+def test_a_stream_of_appends_passes_over_what_was_unregistered_and_reads_what_was_refreshed(
+    table: underlay.Table, folder: Path
+):
+    head = table.read_head()
+    begin = after(head.revision, head.root)
+    table.register(folder)
+    table.unregister(folder / "0.parquet")
+    end = end_of(table)
+    with pytest.raises(Unsupported, match="skipChanges"):
+        streamed(table, begin, end)
+    assert streamed(table, begin, end, skips_changes=True) == list(range(30))
+    change(folder / "1.parquet", range(100, 103))
+    table.register(folder / "1.parquet", refresh=True)
+    with pytest.raises(Unsupported, match="skipChanges"):
+        streamed(table, end, end_of(table))
+    assert streamed(table, end, end_of(table), skips_changes=True) == [100, 101, 102]

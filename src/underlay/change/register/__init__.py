@@ -1,1 +1,1 @@
-"""Adds existing Parquet files to a table without copying them."""
+"""Adds existing Parquet files to a table without copying them, and removes them again."""

@@ -1,1 +1,1 @@
-"""Commands that write and read rows: `append`, `register`, `scan`, `sql` and `plan`."""
+"""Commands that write and read rows: `append`, `register`, `unregister`, `scan`, `sql` and `plan`."""

@@ -132,7 +132,7 @@ def register(
     ] = False,
     refresh: Annotated[
         bool,
-        typer.Option("--refresh", help="Replace files whose bytes changed; leave out other known ones."),
+        typer.Option("--refresh", help="Replace known files whose bytes changed. Default: refuse known files."),
     ] = False,
     lake: LakeUrl = None,
     option: StoreOptions = None,
@@ -147,8 +147,7 @@ def register(
     \b
     Examples:
       underlay register taxi.trips 'data/2024-*.parquet'
-      underlay register taxi.trips s3://nyc/yellow/ --ignore-surplus
-      underlay register taxi.trips 'archive/**/*.parquet' --skip-known
+      underlay register taxi.trips s3://nyc/yellow/ --ignore-surplus --skip-known
     """
     from underlay.cli.common.table_choice import newest_table
     from underlay.cli.rows.write import register_files

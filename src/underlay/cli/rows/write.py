@@ -68,16 +68,9 @@ def register_files(
             progress=tell,
         )
     if json:
-        print_json(
-            {
-                "table": table.name,
-                "version": done.version,
-                "rows": done.row_count,
-                "files": done.file_count,
-                "known": done.known_count,
-                "replaced": done.replaced_count,
-            }
-        )
+        counts = {"table": table.name, "version": done.version, "rows": done.row_count, "files": done.file_count}
+        more = {"known": done.known_count, "replaced": done.replaced_count} if skip_known or refresh else {}
+        print_json(counts | more)
         return
     rows, files = show_count(done.row_count, "row"), show_count(done.file_count, "file")
     known = f"; {show_count(done.known_count, 'file')} known already" if done.known_count else ""
