@@ -126,7 +126,7 @@ def test_a_number_is_taken_if_and_only_if_the_other_type_has_it(data, source, ta
 @example(source="ns", target="us", kind="timestamp", ticks=1_700_000_000_000_001_000, whole=False)
 def test_a_time_is_taken_if_and_only_if_it_has_no_finer_digit_and_does_not_overflow(source, target, kind, ticks, whole):
     if whole:
-        ticks = ticks // 10**9 * 10**9
+        ticks = abs(ticks) // 10**9 * 10**9 * (-1 if ticks < 0 else 1)
     if kind == "time":
         ticks %= 86_400 * TICKS[source]
     names = {"timestamp": "timestamp({})", "timestamptz": "timestamp({}, UTC)", "time": "time({})"}
@@ -246,6 +246,8 @@ def test_other_arrow_types_of_the_same_values_are_taken(array, target, values):
         (pa.array([Decimal("0.1")], pa.decimal256(76, 40)), "decimal(3, 0)"),
         (pa.array([Decimal("0.1")], pa.decimal128(30, 25)), "float64"),
         (pa.array([2**62], pa.timestamp("ms")), "timestamp(us)"),
+        (pa.array([1_099_452_327_522]), "decimal(38, 30)"),
+        (pa.array([Decimal(10**37)], pa.decimal128(38, -1)), "uint64"),
     ],
     ids=lambda found: str(getattr(found, "type", found)),
 )

@@ -38,6 +38,7 @@ _FLOATS: dict[AnyType, type[np.floating[Any]]] = {
     pa.float32(): np.float32,
     pa.float64(): np.float64,
 }
+_MOST_DIGITS = 38
 _TEN_DIGITS = 22
 """Powers of ten up to this one are doubles."""
 _WHOLE = 2.0**53
@@ -120,9 +121,13 @@ def _cast(array: AnyArray, arrow: AnyType) -> AnyArray:
         _refuse(_rounded(_numbers(array), _FLOATS[arrow]), array)
         return array.cast(arrow, safe=False)
     if types.is_integer(given) and types.is_decimal(arrow):
-        return array.cast(pa.decimal128(20, 0)).cast(arrow)  # Arrow asks for digits for every value of an integer type
-    if types.is_decimal(given) and arrow in _FLOATS:
-        return _decimal_to_float(array, arrow)
+        return _rescaled(array.cast(pa.decimal128(20, 0)), arrow)  # Arrow asks for digits for all integers of a type
+    if types.is_decimal(given):
+        if arrow in _FLOATS:
+            return _decimal_to_float(array, arrow)
+        whole = types.is_integer(arrow)
+        scaled = _rescaled(array, pa.decimal128(_MOST_DIGITS, 0) if whole else arrow)
+        return scaled.cast(arrow) if whole else scaled
     if isinstance(given, pa.TimestampType) and types.is_date32(arrow):
         _refuse(_numbers(array) % _DAY_TICKS[given.unit] != 0, array)
     if isinstance(array, pa.ExtensionArray):
@@ -167,6 +172,16 @@ def _shortened(floats: Numbers, kind: type[np.floating[Any]]) -> Mask:
         back = floats.astype(kind).astype(floats.dtype)
     unfit: Mask = (back != floats) & ~np.isnan(floats)
     return unfit
+
+
+def _rescaled(array: AnyArray, arrow: AnyType) -> AnyArray:
+    """Decimals in another type. Arrow does not see that a product with a power of ten overflows 128 bits (26.0)."""
+    given = array.type
+    if given.scale >= arrow.scale:
+        return array.cast(arrow)
+    if given.precision > _MOST_DIGITS:
+        array = array.cast(pa.decimal256(_MOST_DIGITS, given.scale))
+    return array.cast(pa.decimal256(2 * _MOST_DIGITS, arrow.scale)).cast(arrow)
 
 
 def _float_to_decimal(array: AnyArray, arrow: AnyType) -> AnyArray:

@@ -11,11 +11,14 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StringType, StructType
 
 from underlay.index.root import Definition
+from underlay.schema.cast.widen import is_widening
+from underlay.schema.convert.arrow import scalar_of
 from underlay.schema.record import from_record
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
+from underlay.spark.types.arrow_types import arrow_type
 from underlay.spark.types.spark_types import quoted, spark_type
 
 _KINDS = (
@@ -57,7 +60,7 @@ def native_columns(frame: DataFrame, definition: Definition, *, checks_text: boo
             column = f.lit(None).cast(wanted)
         else:
             found, type_ = frame[quoted(field.name)], given[field.name]
-            is_wider = isinstance(field.type, Scalar) and type_ != wanted
+            is_wider = isinstance(type_, NullType) or (isinstance(field.type, Scalar) and type_ != wanted)
             if is_wider:
                 found, type_ = found.cast(wanted), wanted
             column = _not_null(_valid(found, type_, field) if checks_text else found, type_, field)
@@ -98,6 +101,8 @@ def _is_null_free_inside(wanted: Type, given: DataType) -> bool:
     """Whether Spark knows that parts which the table requires are never null."""
     parts: list[tuple[Field, DataType, bool]] = []
     match wanted, given:
+        case _, NullType():
+            return True
         case StructOf(fields), StructType():
             parts = [(part, one.dataType, one.nullable) for part, one in zip(fields, given.fields, strict=True)]
         case ListOf(element), ArrayType():
@@ -111,11 +116,17 @@ def _is_null_free_inside(wanted: Type, given: DataType) -> bool:
 
 
 def _is_given(given: DataType | None, field: Field) -> bool:
-    """Whether a column has the table's type, or one that Spark widens to it; a missing one must be null."""
+    """Whether a column has the table's type, or one that Spark widens to it, or none; a missing one must be null.
+
+    A type that has only some values in common goes through Arrow, which checks each.
+    """
     if given is None:
         return field.default is None
-    if isinstance(field.type, Scalar) and field.type.kind is not TypeKind.STRING:
+    if isinstance(given, NullType):
         return True
+    if isinstance(field.type, Scalar) and field.type.kind is not TypeKind.STRING:
+        source = scalar_of(arrow_type(given))
+        return source is not None and is_widening(source, field.type)
     return _is_same(given, spark_type(field.type))
 
 

@@ -11,6 +11,7 @@
 | `push_filters` | `true`: take Spark's filters, where its setting for that is on; see `read` for the danger |
 | `task_bytes` | bytes of files that one task reads; 128 MiB |
 | `token` | rows are written once however often a write has this token |
+| `naive_timestamps` | `session` or `utc`: which local time instants are in columns without a zone; else refused |
 | `sink` | a stream's name for what it writes, beside the id of its query; the table's name unless given |
 | `startingVersion` | whose appends a stream reads first, or `latest`; unless given the whole table comes first |
 | `maxFilesPerTrigger`, `maxBytesPerTrigger` | how much a stream reads at once; 1000 files unless given |
@@ -31,12 +32,24 @@ from underlay.api.lake import connect
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest
 from underlay.spark.tasks.store_address import StoreAddress
+from underlay.spark.types.from_spark import NaiveTimestamps, read_naive_timestamps
 
 TASK_BYTES = 128 << 20
 _STORE = "option."
 _READ = ("version", "as_of", "tag", "where", "columns")
 _STREAM_READ = ("startingversion", "maxfilespertrigger", "maxbytespertrigger", "skipchanges")
-_KNOWN = ("lake", "path", "registry", *_READ, "push_filters", "task_bytes", "token", "sink", *_STREAM_READ)
+_KNOWN = (
+    "lake",
+    "path",
+    "registry",
+    *_READ,
+    "push_filters",
+    "task_bytes",
+    "token",
+    "sink",
+    "naive_timestamps",
+    *_STREAM_READ,
+)
 _OF_SPARK = ("checkpointlocation", "queryname", "asyncprogresstracking")
 """How options of streams begin that mean something to Spark, which hands over all."""
 
@@ -57,6 +70,7 @@ class SourceOptions:
     task_bytes: int = TASK_BYTES
     token: str | None = None
     sink: str | None = None
+    naive_timestamps: NaiveTimestamps | None = None
     checkpoint: str | None = None
     """Where the query that writes keeps its offsets, if it was told by an option."""
     starting_version: int | Literal["latest"] | None = None
@@ -123,6 +137,7 @@ def read_options(options: Mapping[str, str], known: StoreAddress | None = None) 
         task_bytes=_number(plain, "task_bytes") or TASK_BYTES,
         token=plain.get("token"),
         sink=plain.get("sink"),
+        naive_timestamps=read_naive_timestamps(plain.get("naive_timestamps")),
         checkpoint=plain.get("checkpointlocation"),
         starting_version=_starting_version(plain),
         max_files=_number(plain, "maxfilespertrigger"),

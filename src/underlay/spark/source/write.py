@@ -50,7 +50,7 @@ class TableWriter(DataSourceArrowWriter):
         with hinting_creation():
             table = options.open()
             head = table.read_head()
-        check_columns(schema, head.root.definition)
+        check_columns(schema, head.root.definition, options.naive_timestamps)
         if is_overwrite and driver is not None:
             _check_replaced(driver, head)
         self._options = options
@@ -65,7 +65,8 @@ class TableWriter(DataSourceArrowWriter):
         """Write the rows of one task. Files of failed or superfluous tasks stay unreferenced."""
         if self._is_repeat:
             return Written(msgspec.msgpack.encode(Staged()))
-        return Written(write_batches(self._options.lake, self._staging, iterator))
+        naive = self._options.naive_timestamps
+        return Written(write_batches(self._options.lake, self._staging, iterator, naive))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make all files one version. Raises CommitConflict, RevisionClosed, CommitUnknown, Unavailable."""

@@ -23,21 +23,25 @@ from underlay.spark.stream.query import QUERY_ID, read_offsets
 from underlay.spark.tasks.clustering import clustered
 from underlay.spark.tasks.collect import SeenRows, collect_batch, seen_in
 from underlay.spark.tasks.stage_rows import check_columns, hinting_creation, stage_by_tasks
-from underlay.spark.types.from_spark import table_rows
+from underlay.spark.types.from_spark import SESSION_ZONE, NaiveTimestamps, read_naive_timestamps, table_rows
 from underlay.table.coordination.upload_intent import upload
 
 
 def batch_writer(
-    table: Table | str, *, sink: str | None = None, lake: Lake | None = None
+    table: Table | str,
+    *,
+    sink: str | None = None,
+    lake: Lake | None = None,
+    naive_timestamps: NaiveTimestamps | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """A function for `foreachBatch` that adds each batch of a stream to a table, exactly once.
 
     A name means a table of the session's lake unless another lake is given. A query that writes to one table twice
-    names its sinks; a sink is named as the table is unless told otherwise. What is returned raises ReplayDiffers,
-    SchemaMismatch before any task runs, CommitConflict, RevisionClosed, CommitUnknown; then a restart of the query
-    goes on. Raises Unsupported over Spark Connect.
+    names its sinks; a sink is named as the table is unless told otherwise. `naive_timestamps` is that of `append`. What
+    is returned raises ReplayDiffers, SchemaMismatch before any task runs, CommitConflict, RevisionClosed,
+    CommitUnknown; then a restart of the query goes on. Raises Unsupported over Spark Connect.
     """
-    writer = _BatchWriter(table, sink, lake)
+    writer = _BatchWriter(table, sink, lake, read_naive_timestamps(naive_timestamps))
 
     def write_batch(batch: DataFrame, epoch: int) -> None:
         writer.write(batch, epoch)
@@ -48,10 +52,11 @@ def batch_writer(
 class _BatchWriter:
     """One sink, and what it need not find out again for every batch."""
 
-    def __init__(self, table: Table | str, sink: str | None, lake: Lake | None) -> None:
+    def __init__(self, table: Table | str, sink: str | None, lake: Lake | None, naive: NaiveTimestamps | None) -> None:
         self._given = table
         self._sink = sink
         self._lake = lake
+        self._naive = naive
         self._table: Table | None = None
         self._checked: tuple[StructType, Definition] | None = None
         self._checkpoints: dict[str, str | None] = {}
@@ -70,11 +75,14 @@ class _BatchWriter:
             return
         rows = collect_batch(batch, self._seen)
         if rows is not None:
-            append_epoch(opened, key, epoch, table_rows(rows, from_record(head.root.definition.schema)), facts=facts)
+            zone = batch.sparkSession.conf.get(SESSION_ZONE)
+            schema = from_record(head.root.definition.schema)
+            given = table_rows(rows, schema, self._naive, session_zone=zone)
+            append_epoch(opened, key, epoch, given, facts=facts)
             self._seen = seen_in(rows) or self._seen
             return
         with upload(head.revision, note="a stream of Spark"):  # keeps files from being swept
-            staged = stage_by_tasks(clustered(batch, head.root.definition), table, head)
+            staged = stage_by_tasks(clustered(batch, head.root.definition), table, head, self._naive)
             commit_epoch(opened, head, key, epoch, staged, facts=facts)
         self._seen = seen_in(staged) or self._seen
 
@@ -86,7 +94,7 @@ class _BatchWriter:
 
     def _check(self, schema: StructType, definition: Definition) -> None:
         if self._checked != (schema, definition):
-            check_columns(schema, definition)
+            check_columns(schema, definition, self._naive)
             self._checked = (schema, definition)
 
     def _checkpoint(self, spark: SparkSession, query_id: str) -> str | None:

@@ -69,7 +69,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             )
         with hinting_creation():
             head = options.open().read_head()
-        check_columns(schema, head.root.definition)
+        check_columns(schema, head.root.definition, options.naive_timestamps)
         self._options = options
         self._driver = driver
         self._pin = Pin.of(head)
@@ -85,7 +85,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return EpochFiles(query_id=query_id, pin=self._pin, staged=empty, job=None)
         revision = _revision(self._pin, self._options.lake.open().lake)
         job = announce(revision, note="a stream of Spark", ttl_seconds=MOST_SECONDS).job
-        staged = write_batches(self._options.lake, self._staging, chain([first], batches))
+        naive = self._options.naive_timestamps
+        staged = write_batches(self._options.lake, self._staging, chain([first], batches), naive)
         return EpochFiles(query_id=query_id, pin=self._pin, staged=staged, job=job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name

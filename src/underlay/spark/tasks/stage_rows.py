@@ -22,7 +22,7 @@ from underlay.schema.record import from_record
 from underlay.spark.tasks.map_in_arrow import BatchFunction, map_in_arrow
 from underlay.spark.tasks.store_address import StoreAddress
 from underlay.spark.types.arrow_types import arrow_schema
-from underlay.spark.types.from_spark import table_rows
+from underlay.spark.types.from_spark import NaiveTimestamps, table_rows
 from underlay.store import Store
 from underlay.store.directory import local_root
 from underlay.table.open_table import Head
@@ -42,19 +42,21 @@ def hinting_creation() -> Iterator[None]:
         raise
 
 
-def check_columns(schema: StructType, definition: Definition) -> None:
+def check_columns(schema: StructType, definition: Definition, naive: NaiveTimestamps | None = None) -> None:
     """Raises SchemaMismatch when rows with these columns cannot fit the table, whatever they hold; Unsupported."""
     if not schema.fields:
         raise SchemaMismatch("the frame has no columns", hint="Select at least one column of the table.")
     columns = from_record(definition.schema)
-    conform(table_rows(arrow_schema(schema).empty_table(), columns), columns)
+    conform(table_rows(arrow_schema(schema).empty_table(), columns, naive), columns)
 
 
-def write_batches(lake: StoreAddress, staging: bytes, batches: Iterable[pa.RecordBatch]) -> bytes:
+def write_batches(
+    lake: StoreAddress, staging: bytes, batches: Iterable[pa.RecordBatch], naive: NaiveTimestamps | None = None
+) -> bytes:
     """Put the rows into the store as new files; their entries, as bytes."""
     how = msgspec.msgpack.decode(staging, type=Staging)
     columns = from_record(how.definition.schema)
-    given = (table_rows(pa.Table.from_batches([batch]), columns) for batch in batches)
+    given = (table_rows(pa.Table.from_batches([batch]), columns, naive) for batch in batches)
     first = next(given, None)
     if first is None:
         return msgspec.msgpack.encode(Staged())
@@ -63,12 +65,12 @@ def write_batches(lake: StoreAddress, staging: bytes, batches: Iterable[pa.Recor
     return msgspec.msgpack.encode(stage(how, lake.open().lake, read_rows(reader)))
 
 
-def stage_by_tasks(frame: DataFrame, table: Table, head: Head) -> list[Staged]:
+def stage_by_tasks(frame: DataFrame, table: Table, head: Head, naive: NaiveTimestamps | None = None) -> list[Staged]:
     """Have tasks put the rows as files into the store. They hand them to Python as Arrow, which costs about what
     writing them costs. Raises Unavailable for files that the driver does not see."""
     staging = msgspec.msgpack.encode(staging_for(head))
     address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
-    rows = map_in_arrow(frame, stager(address, staging), STAGED_ROWS).collect()
+    rows = map_in_arrow(frame, stager(address, staging, naive), STAGED_ROWS).collect()
     return seen_by_driver(table.stores.lake, head.revision.keys.folder, [bytes(row[0]) for row in rows])
 
 
@@ -108,10 +110,11 @@ def decode_staged(data: bytes) -> Staged:
     return msgspec.msgpack.decode(data, type=Staged)
 
 
-def stager(lake: StoreAddress, staging: bytes) -> BatchFunction:
+def stager(lake: StoreAddress, staging: bytes, naive: NaiveTimestamps | None = None) -> BatchFunction:
     """The function for `map_in_arrow` that writes the rows of a task, and gives one row with their files."""
 
     def stage_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch([pa.array([write_batches(lake, staging, batches)], pa.binary())], names=["staged"])
+        staged = write_batches(lake, staging, batches, naive)
+        yield pa.record_batch([pa.array([staged], pa.binary())], names=["staged"])
 
     return stage_batches

@@ -22,6 +22,7 @@ _PLAIN: dict[type[DataType], pa.DataType] = {
     spark_types.DateType: pa.date32(),
     spark_types.TimestampType: pa.timestamp("us", "UTC"),
     spark_types.TimestampNTZType: pa.timestamp("us"),
+    spark_types.NullType: pa.null(),
 }
 
 
@@ -31,6 +32,11 @@ def arrow_schema(schema: StructType, *, is_loose: bool = False) -> pa.Schema:
     `is_loose`: they, and all parts of nested ones but the keys of maps, may be null.
     """
     return pa.schema([_field(field, is_loose) for field in schema.fields])
+
+
+def arrow_type(given: DataType) -> AnyType:
+    """A type as Arrow has it. Raises Unsupported."""
+    return _type(given, is_loose=True)
 
 
 def _field(field: StructField, is_loose: bool) -> AnyField:
