@@ -80,4 +80,5 @@ class Ingests:
         return make
 
     def _source_options(self, settings: Settings) -> Mapping[str, Option]:
-        return source_options(settings.sources, settings.store_options, self.lake.store.url, self.stores.options)
+        every = (*settings.sources, *settings.again)
+        return source_options(every, settings.store_options, self.lake.store.url, self.stores.options)

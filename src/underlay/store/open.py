@@ -137,9 +137,7 @@ def _open_bucket(scheme: str, url: str, options: Mapping[str, Option]) -> Remote
     except UnknownConfigurationKeyError:
         problem = f"one of these options is not known here: {', '.join(sorted(options))}"
     except (BaseError, ValueError, TypeError):
-        problem = (
-            "the URL and the options do not describe a store; is an account, endpoint or credentials file missing?"
-        )
+        problem = "the URL and the options do not describe a store; an account, endpoint or key file may be missing"
     # Raised here, so that obstore's text, which may quote option values, is not its context.
     raise InvalidRequest(problem, place=url, hint="Options have obstore's names, such as endpoint and region.")
 

@@ -25,7 +25,9 @@ from tests.ingest.lakes import (
     run,
     write_csv,
 )
+from tests.store.servers import S3Server
 from tests.table.coordination.owners import LaterStore
+from underlay.api.lake import Lake
 from underlay.change.define.define import define
 from underlay.change.define.evolve import add_columns
 from underlay.errors import CommitUnknown, InvalidRequest, NotFound, SourceChanged, Unavailable
@@ -249,3 +251,16 @@ def test_files_of_a_source_that_was_read_again_in_vain_do_not_stay(tmp_path: Pat
     path.write_text("nonsense\n1\n")
     assert run(lake, path, changed="replace").failed == 1
     assert (data_files(lake), ids(lake), records(lake)["a.csv"].row_count) == (before, [1], 1)
+
+
+def test_sources_that_are_read_again_have_the_options_of_the_lake_s_store(moto: S3Server):
+    store = moto.open()
+    lake = Lake(store, options=moto.options)
+    store.put("in/a.csv", b"id\n1\n")
+    url = f"{store.url}/in/a.csv"
+    lake.create_table(NAME, "id bigint, _source string")
+    assert lake.ingest(NAME, url).ingested == 1
+    assert (lake.ingest(NAME, [], again=url).replaced, lake.table(NAME).count()) == (1, 1)
+    store.put("in/a.csv", b"id\n2\n")
+    assert lake.ingest(NAME, [], again=url).replaced == 1
+    assert lake.runs(NAME, most=1)[0].state == "done"

@@ -1,1 +1,1 @@
-"""Decodes JSON lines and checks them against the table's types."""
+"""Finds the records of JSON, decodes them and checks them against the table's types."""

@@ -90,7 +90,7 @@ def show_failures(failures: tuple[SourceFailure, ...]) -> str:
 
 def asked_for(settings: Settings) -> str:
     """The patterns of the sources, cut to a length that a record takes."""
-    text = " ".join(settings.sources)
+    text = " ".join((*settings.sources, *settings.again))
     return text if len(text) <= _ASKED_CHARACTERS else f"{text[: _ASKED_CHARACTERS - 1]}…"
 
 

@@ -118,7 +118,10 @@ def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialec
             case FileFormat.ARROW:
                 return arrow_schema(Plain(file, name).arrow_file(), name)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise SourceUnreadable("its columns cannot be inferred", place=name, found=str(error).strip()) from None
+        hint = "Give the columns of the table (--schema)."
+        raise SourceUnreadable(
+            "its columns cannot be inferred", place=name, found=str(error).strip(), hint=hint
+        ) from None
     except OSError as error:
         raise from_os_error(error, name) from None
 
