@@ -10,7 +10,7 @@ import pytest
 import underlay
 from tests.contract.worlds import add_column, delete_positions
 from tests.end_to_end.lakes import NAME, SCHEMA, memory, quick, rows
-from underlay.errors import NotFound, Replaced
+from underlay.errors import InvalidRequest, NotFound, Replaced
 from underlay.prune import TRUE, col
 from underlay.scan.portion import Portion, portions, read_portion
 from underlay.scan.read.file_stores import FileStores
@@ -107,3 +107,14 @@ def test_a_file_that_is_gone_is_an_error(store: Store):
     store.delete([f"{found[0].folder}/{found[0].slabs[0].location}"])
     with pytest.raises(NotFound):
         list(read_portion(found[0], FileStores(store), TRUE))
+
+
+def test_a_portion_is_not_read_without_the_rest_of_its_conditions(store: Store):
+    query = table_of(store).query(["name"], "id % 7 = 3")
+    found = sent(portions(query, target_bytes=2000))
+    with pytest.raises(InvalidRequest, match="without all of the query's conditions"):
+        read_all(store, found, query.predicate)
+    batches = [
+        batch for one in found for batch in read_portion(one, FileStores(store), query.predicate, query.apply_rest)
+    ]
+    assert pa.Table.from_batches(batches).equals(query.table())

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import underlay
@@ -54,3 +55,23 @@ def test_a_new_file_may_match_unless_its_bounds_rule_that_out(table: OpenTable):
     head = table.head()
     may_match = file_may_match(table.snapshot(head).schema, col("id").is_in([1500, 5000]))
     assert [may_match(file) for file in head.root.tail] == [False, True, False]
+
+
+@pytest.mark.parametrize("where", ["id % 10 = 3", "id < 250 and lower(name) = 'a'", "coalesce(name, 'c') = 'c'"])
+def test_positions_obey_what_only_an_engine_can_apply(table: OpenTable, where: str):
+    """Rows of a delete are those of the scan, also when DuckDB decides on them."""
+    head = table.head()
+    found = underlay.connect(table.lake.store).table("some.table").query(["id"], where)
+    first_id = {file.location: 1000 * number for number, file in enumerate(head.root.tail)}
+    positions = [first_id[location] + at for location, some in row_positions(found) for at in some.tolist()]
+    assert positions == found.table()["id"].to_pylist() != []
+
+
+def test_positions_obey_what_only_arrow_can_apply(table: OpenTable):
+    head = table.head()
+    condition = pc.bit_wise_and(pc.field("id"), 3) == 1
+    found = underlay.connect(table.lake.store).table("some.table").query(["id"], condition)
+    assert found.rest is not None
+    first_id = {file.location: 1000 * number for number, file in enumerate(head.root.tail)}
+    positions = [first_id[location] + at for location, some in row_positions(found) for at in some.tolist()]
+    assert positions == found.table()["id"].to_pylist() != []

@@ -10,7 +10,8 @@ from underlay.plan import answers, explain
 from underlay.plan.assign import assign
 from underlay.plan.chunks import all_ranges, block_identities
 from underlay.plan.plan import BlockPlan, Totals
-from underlay.scan.query import Query
+from underlay.prune import TRUE
+from underlay.scan.query import ExplainedFilter, Query
 from underlay.schema.names import find_leaf, parse_path
 
 
@@ -39,7 +40,14 @@ class Plan:
     def explain(self) -> str:
         """Step by step what was dropped and why, and what is read."""
         text = explain.explain(self.choices)
-        return text if self._query.rest is None else f"{text}\nrows are then filtered by: {self._query.rest}"
+        rest = self._query.rest
+        if rest is None:
+            return text
+        lines = [text, f"rows are then filtered by: {rest}"]
+        if isinstance(rest, ExplainedFilter):
+            for part, predicate in rest.explain():
+                lines.append(f"  {part}: {'only filters' if predicate == TRUE else f'prunes by {predicate}'}")
+        return "\n".join(lines)
 
     def to_dict(self) -> Mapping[str, object]:
         """The same for programs."""

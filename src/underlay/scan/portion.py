@@ -13,10 +13,11 @@ from functools import partial
 import msgspec
 import pyarrow as pa
 
+from underlay.errors import InvalidRequest
 from underlay.index.entry import FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.prune import Predicate
-from underlay.scan.query import SPREAD, Query, answer, answer_schema, row_filter_of
+from underlay.scan.query import SPREAD, Query, RestFilter, answer, answer_schema, row_filter_of
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import FileStores
 from underlay.scan.read.pipeline import Task, run_in_order
@@ -29,7 +30,10 @@ _BUDGET_BYTES = 256 << 20
 
 
 class Portion(msgspec.Struct, frozen=True, kw_only=True):
-    """Some slabs of a query over the version with this commit id; `read_columns` are its own and the predicate's."""
+    """Some slabs of a query over the version with this commit id; `read_columns` are its own and the conditions'.
+
+    `has_rest` says that its rows must be filtered by more than the predicate.
+    """
 
     folder: str
     version: int
@@ -39,11 +43,12 @@ class Portion(msgspec.Struct, frozen=True, kw_only=True):
     read_columns: tuple[str, ...]
     layouts: tuple[FileLayout, ...]
     slabs: tuple[Slab, ...]
+    has_rest: bool = False
 
 
 def portions(query: Query, *, target_bytes: int, least: int = 1) -> list[Portion]:
     """The query's work in its order, cut into portions of about `target_bytes` to fetch, and about `least` of them
-    while they stay above a thirty-second of that. Plans the query. The predicate goes along apart from it."""
+    while they stay above a thirty-second of that. Plans the query. Its conditions go along apart from it."""
     slabs = list(query.slabs())
     total = sum(slab.fetch_bytes for slab in slabs)
     most = min(target_bytes, max(total // least + 1, target_bytes // 32))
@@ -59,8 +64,13 @@ def portions(query: Query, *, target_bytes: int, least: int = 1) -> list[Portion
     return [_portion(query, tuple(group)) for group in groups]
 
 
-def read_portion(portion: Portion, stores: FileStores, predicate: Predicate) -> Iterator[pa.RecordBatch]:
-    """The rows of a portion that match. Raises Replaced and NotFound when a file is not what it was."""
+def read_portion(
+    portion: Portion, stores: FileStores, predicate: Predicate, rest: RestFilter | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a portion that match. Raises Replaced and NotFound when a file is not what it was, and InvalidRequest
+    without the rest of the query's conditions."""
+    if portion.has_rest and rest is None:
+        raise InvalidRequest("a portion of a query is read without all of the query's conditions")
     keys = RevisionKeys(portion.folder)
     schema = from_record(portion.schema)
     wanted = tuple(schema.column(name) for name in portion.read_columns)
@@ -70,7 +80,7 @@ def read_portion(portion: Portion, stores: FileStores, predicate: Predicate) -> 
     tasks = (Task(slab.fetch_bytes * SPREAD, partial(slab.rows, files, row_filter)) for slab in portion.slabs)
     found = answer_schema(schema, portion.columns)
     for table in run_in_order(tasks, workers=WORKERS, budget_bytes=_BUDGET_BYTES):
-        yield from answer(table, found).to_batches()
+        yield from answer(table if rest is None else rest(table), found).to_batches()
 
 
 def _portion(query: Query, slabs: tuple[Slab, ...]) -> Portion:
@@ -84,4 +94,5 @@ def _portion(query: Query, slabs: tuple[Slab, ...]) -> Portion:
         read_columns=tuple(column.name for column in query.read_columns),
         layouts=tuple(snapshot.layout(layout) for layout in dict.fromkeys(slab.layout for slab in slabs)),
         slabs=slabs,
+        has_rest=query.rest is not None,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.index.deletion_vectors import unpack
@@ -16,21 +17,20 @@ from underlay.plan.plan import make_plan
 from underlay.prune import Predicate
 from underlay.scan.query import SPREAD, Query, row_filter_of
 from underlay.scan.read.pipeline import Task, default_workers, run_in_order
-from underlay.scan.slabs import RowFilter, Slab, SlabFiles
+from underlay.scan.slabs import RowFilter, Slab, keep_rows
 from underlay.schema.table_schema import TableSchema
 
 Positions = NDArray[np.int64]
+_POSITION = "underlay position"
 
 
 def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
     """The location of a file, and the positions in it of rows that match and are not deleted; a file may come again.
 
-    Reads the predicate's columns of the blocks that may match; nothing of blocks of which every row does.
+    Reads the conditions' columns of the blocks that may match; nothing of blocks of which every row does.
     """
     row_filter = row_filter_of(query.predicate)
-    tasks = (
-        Task(slab.fetch_bytes * SPREAD, partial(_matching, slab, query.files, row_filter)) for slab in query.slabs()
-    )
+    tasks = (Task(slab.fetch_bytes * SPREAD, partial(_matching, slab, query, row_filter)) for slab in query.slabs())
     workers = query.workers or default_workers(query.snapshot.store)
     for location, positions in run_in_order(tasks, workers=workers, budget_bytes=query.budget_bytes):
         if len(positions):
@@ -47,12 +47,20 @@ def file_may_match(schema: TableSchema, predicate: Predicate) -> Callable[[FileE
     return may_match
 
 
-def _matching(slab: Slab, files: SlabFiles, row_filter: RowFilter | None) -> tuple[str, Positions]:
+def _matching(slab: Slab, query: Query, row_filter: RowFilter | None) -> tuple[str, Positions]:
     counts = slab.row_counts
     runs = zip(slab.first_rows, counts, strict=True)
     positions = np.concatenate([np.arange(first, first + count, dtype=np.int64) for first, count in runs])
-    if row_filter is not None and not all(slab.must):
-        positions = positions[row_filter(slab.open(files).read()) | np.repeat(slab.must, counts)]
+    keep = np.ones(len(positions), dtype=np.bool_)
     if slab.deletes is not None:
-        positions = positions[~np.isin(positions, unpack(slab.deletes))]
-    return slab.location, positions
+        keep = ~np.isin(positions, unpack(slab.deletes))
+    is_filtered = row_filter is not None and not all(slab.must)
+    if not is_filtered and query.rest is None:
+        return slab.location, positions[keep]
+    rows = slab.open(query.files).read()
+    if row_filter is not None and is_filtered:
+        keep &= row_filter(rows) | np.repeat(slab.must, counts)
+    if query.rest is None:
+        return slab.location, positions[keep]
+    left = query.apply_rest(keep_rows(rows.append_column(_POSITION, pa.array(positions)), keep))
+    return slab.location, left.column(_POSITION).to_numpy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +29,16 @@ from underlay.table.versions.snapshot import Snapshot
 
 RestFilter = Callable[[pa.Table], pa.Table]
 """The rows that an engine keeps, in their order."""
+
+
+@runtime_checkable
+class ExplainedFilter(Protocol):
+    """A filter of rows that says what of it prunes."""
+
+    def explain(self) -> Iterator[tuple[str, Predicate]]:
+        """Each part of the condition, and what must hold where it is true: TRUE for one that only filters."""
+
+
 SPREAD = 6
 """How much more memory decoded rows take than their chunks, about."""
 
@@ -108,14 +119,17 @@ class Query:
             yield Task(slab.fetch_bytes * SPREAD, partial(self._rows, slab, row_filter))
 
     def _rows(self, slab: Slab, row_filter: RowFilter | None) -> pa.Table:
-        rows = slab.rows(self.files, row_filter)
+        return self.apply_rest(slab.rows(self.files, row_filter))
+
+    def apply_rest(self, rows: pa.Table) -> pa.Table:
+        """The rows that `rest` keeps, with all their columns. Raises BadPredicate."""
         if self.rest is None:
             return rows
         if not isinstance(self.rest, pc.Expression):
             return self.rest(rows)
         # in the table's order: a condition may name a column by its number
         named = [column.name for column in self.table_schema.fields if column.name in self.rest_columns]
-        return _keep(rows, self.rest, named)
+        return keep_by_arrow(rows, self.rest, named)
 
     def _shape(self, layout: str) -> FileShape:
         if layout not in self._shapes:
@@ -145,7 +159,7 @@ def row_filter_of(predicate: Predicate) -> RowFilter | None:
     return lambda table: matches(predicate, table).to_numpy(zero_copy_only=False)
 
 
-def _keep(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> pa.Table:
+def keep_by_arrow(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> pa.Table:
     """The rows that Arrow finds the condition on these columns true for. Raises BadPredicate."""
     import pyarrow.dataset as ds  # loads pandas where there is one, which takes long; few conditions come here
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from underlay.errors import UnknownColumn
 from underlay.local.implied.bounds import between_bounds
-from underlay.local.implied.interval import Interval, bound_of, family_of, number, number_or_count
+from underlay.local.implied.interval import Bound, Interval, bound_of, clamped, family_of, number, number_or_count
 from underlay.local.implied.inverse import comparable, invert
 from underlay.local.implied.letters import candidates
 from underlay.local.implied.syntax import Node, NotUnderstood, Reader, Value, conjuncts_of, read_query, write_expression
 from underlay.prune import FALSE, TRUE, Predicate
 from underlay.prune.parse.bind import resolve_path
+from underlay.prune.predicates.instant import DAY_NS
 from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.operand import ColumnPath
 from underlay.prune.predicates.predicate import And, Compare, In, IsNotNull, IsNull, Op, Or, StartsWith
@@ -133,6 +134,8 @@ class _Deriver:
         match node["class"], node["type"]:
             case "COMPARISON", type_ if type_ in _OPS:
                 return self._comparison(node, _OPS[type_], is_negated=is_negated)
+            case "COMPARISON", "COMPARE_NOTEQUAL" if is_negated:
+                return self._comparison(node, Op.EQ, is_negated=False)
             case "BETWEEN", _:
                 return self._between(node, is_negated=is_negated)
             case "OPERATOR", "COMPARE_IN" if not is_negated:
@@ -213,7 +216,9 @@ class _Deriver:
             return self._text_compared(inner, op, text)
         if kind == value.type in ("BLOB", "UUID", "TIME", "BOOLEAN"):
             raise NotUnderstood(kind)
-        interval = _interval(op, value)
+        if (family_of(kind), value.type) == ("time", "DATE"):  # its midnight
+            return self.lies_in(inner, clamped(_interval(op, _midnight(bound_of(value)), is_count=True), kind))
+        interval = _interval(op, bound_of(value), is_count=family_of(value.type) in ("date", "time"))
         if family_of(kind) == "whole" and family_of(value.type) in ("whole", "decimal"):
             interval = _whole_interval(interval, op)
         return self.lies_in(inner, comparable(interval, kind, value.type))
@@ -319,7 +324,7 @@ class _Deriver:
         found = [self._reader.value_of(one) for one in constants]
         valid = [value for value in found if value.scalar.is_valid]
         if kind != "VARCHAR" and any(value.is_text_literal for value in valid):
-            if not all(value.is_text_literal for value in valid):
+            if not all(value.is_text_literal or value.type == kind for value in valid):
                 raise NotUnderstood("text beside other values")
             return [self._reader.value_of(one, kind) for one in constants]
         families = {family_of(value.type) for value in valid}
@@ -365,9 +370,13 @@ def _steps(node: Node) -> ColumnPath | None:
     return (*steps, str(name["value"]["value"]))
 
 
-def _interval(op: Op, value: Value) -> Interval:
-    bound = bound_of(value)
-    is_count = family_of(value.type) in ("date", "time")
+def _midnight(bound: Bound) -> int:
+    if not isinstance(bound, int):
+        raise NotUnderstood("not a day")
+    return bound * DAY_NS
+
+
+def _interval(op: Op, bound: Bound, *, is_count: bool) -> Interval:
     if op is Op.LT and is_count and isinstance(bound, int):
         return Interval(None, bound - 1)
     if op is Op.GT and is_count and isinstance(bound, int):

@@ -92,11 +92,6 @@ def comparable(interval: Interval, kind: str, constant: str) -> Interval:
     match families:
         case ("date", "time"):
             return days_of(interval)
-        case ("time", "date"):
-            low, high = whole(interval.low), whole(interval.high)
-            return clamped(
-                Interval(None if low is None else low * DAY_NS, None if high is None else high * DAY_NS), kind
-            )
         case ("time", "time") if unit_ns(kind) != unit_ns(constant):
             return widened(interval, max(unit_ns(kind), unit_ns(constant)))
         case (one, other) if one == other:

@@ -1,0 +1,77 @@
+"""What lake.sql leaves out: blocks of which no row can be in the answer, whatever the statement does with them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pyarrow as pa
+import pytest
+
+from tests.local.lakes import SmallLake
+from underlay.local.sql.run import _Query
+
+ROWS = pa.table(
+    {
+        "k": range(6),
+        "ts": pa.array([datetime(2022 + at // 2, 1, 1 + at) for at in range(6)], pa.timestamp("us")),
+        "s": ["a", "A", "b", "B", "c", "C"],
+        "b": [None, True, False] * 2,
+    }
+)
+BOTH = "select k from a.b where year(ts) = 2023 union all select k from a.b where lower(s) = 'c'"
+
+
+@pytest.fixture
+def narrowed(monkeypatch):
+    """What is implied for each table of the queries that run."""
+    seen = []
+    add_view = _Query._add_view
+
+    def spy(self, source, implied):
+        seen.append(str(implied))
+        return add_view(self, source, implied)
+
+    monkeypatch.setattr(_Query, "_add_view", spy)
+    return seen
+
+
+@pytest.fixture
+def lake():
+    return SmallLake(None, {"a.b": ROWS}, block_rows=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "keys"),
+    [
+        ("select k from a.b where year(ts) = 2023", None, [2, 3]),
+        ("select t.k from a.b as t where year(t.ts) = 2023 and lower(t.s) = 'b'", None, [2, 3]),
+        ("with x as (select * from a.b where year(ts) = 2023) select k from x", None, [2, 3]),
+        ("select k from (select k, s from a.b where year(ts) = ?) where s = 'b'", [2023], [2]),
+        ("select k from a.b where year(ts) = $y and a.b.k > 2", {"y": 2023}, [3]),
+        (BOTH, None, [2, 3, 4, 5]),
+        ("select year(ts) as k2, k from a.b where upper(s) = 'C' order by k limit 1", None, [4]),
+        ("select k from a.b where ts::date between '2023-01-01' and '2023-12-31' and b", None, []),
+    ],
+)
+def test_conditions_on_functions_prune(text, parameters, keys, lake, narrowed):
+    rows = lake.sql(text, parameters).to_arrow()
+    assert sorted(rows["k"].to_pylist()) == keys
+    assert narrowed != ["TRUE"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select x.k from a.b x left join a.b y on x.k = y.k and year(y.ts) = 2023",
+        "select k from a.b where year(ts) = 2023 union all select k from a.b",
+        "select k from a.b tablesample reservoir(6 rows) where year(ts) >= 2022",
+        "select k from a.b as t(k, s, ts) where lower(s) is not null",
+        "select k, 2023 as y from a.b where y + 0 = 2023",
+        "select k, s as ts2 from a.b where year(ts) = 2023 or random() >= 0",
+        "select k from a.b where year(ts) = 2023 + (random() * 0)::int",
+        "select k from a.b x where exists (select 1 from a.b y where year(y.ts) = 2023 and year(x.ts) = 2023)",
+    ],
+)
+def test_what_is_not_plain_implies_nothing(text, lake, narrowed):
+    lake.sql(text).fetchall()
+    assert set(narrowed) == {"TRUE"}
