@@ -16,6 +16,7 @@ HELP = os.path.join(os.path.dirname(__file__), "help.txt")  # pathlib is slow to
 them, and `python -m tests.cli.help_file` writes them anew."""
 
 _COLUMNS = 80
+_GARBAGE_OBJECTS = 50_000
 
 
 def run() -> None:
@@ -27,7 +28,7 @@ def run() -> None:
     if answer is not None:
         _print(answer)
         sys.exit(0)
-    _leave_pandas_out()
+    _be_brief()
     if sys.argv[1:2] in (["tables"], ["sql"]) and not os.environ.get("UNDERLAY_DEBUG"):
         from underlay.cli.quick import run_quickly
 
@@ -48,9 +49,13 @@ class _NoPandas:
             raise ModuleNotFoundError("underlay's commands do without pandas", name=name)
 
 
-def _leave_pandas_out() -> None:
-    """Only in a process of our own: in one that uses Arrow already, it may need pandas later."""
+def _be_brief() -> None:
+    """Only in a process of our own: one that uses Arrow already may need pandas later. Garbage is collected seldom, as
+    imports leave none: they would be interrupted by it a hundred times."""
     if "pandas" not in sys.modules and "pyarrow" not in sys.modules:
+        import gc
+
+        gc.set_threshold(_GARBAGE_OBJECTS, 20, 20)
         sys.meta_path.insert(0, _NoPandas)
 
 

@@ -67,9 +67,11 @@ def sort_indices(table: pa.Table, fields: Sequence[SortField], schema: TableSche
 
 
 def _parse_entry(schema: TableSchema, text: str) -> SortField:
-    name = text.removeprefix("-")
-    if (name,) in schema.leaf_by_path:  # a name as it is, whatever is in it
-        text = ("-" if name != text else "") + format_column((name,))
+    for minus in ("", "-"):  # a name as it is, whatever is in it
+        name = text.removeprefix(minus)
+        if text.startswith(minus) and (name,) in schema.leaf_by_path:
+            text = minus + format_column((name,))
+            break
     match = _ENTRY.fullmatch(text)
     if match is None or (match["minus"] and match["order"]):
         raise InvalidRequest("not an order of rows", found=text, hint="Write pickup, -fare or zone desc nulls last.")
