@@ -7,13 +7,15 @@ from functools import partial
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from underlay.errors import InvalidRequest
 from underlay.index.catalog import split_name
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.result import SqlResult
-from underlay.local.sql.statement import check_statement, is_pushed_right
+from underlay.local.sql.small_scan import SmallScan, TooManyRowsError
+from underlay.local.sql.statement import check_statement, is_pushed_right, reads_one_table
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
 from underlay.local.sql.time_travel import Rewritten, quoted, rewrite_time_travel
 
@@ -44,8 +46,8 @@ def run_sql(
     sources = QueriedTables(rewritten, resolve, tables)
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
-    def run(*, pushdown: bool) -> SqlResult:
-        engine = take_engine(external_access=external_access, pushdown=pushdown)
+    def run(*, pushdown: bool, threads: int | None = None) -> SqlResult:
+        engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads)
         query = _Query(engine, engine.begin(), rewritten, sources)
         try:
             return query.run(parameters)
@@ -57,8 +59,17 @@ def run_sql(
             query.close()
             raise
 
+    def run_pushing() -> SqlResult:
+        """On one thread if a scan keeps few rows: threads that wait for each other take longer than those rows."""
+        if reads_one_table(rewritten.tokens):
+            try:
+                return run(pushdown=True, threads=1)
+            except TooManyRowsError:
+                pass
+        return run(pushdown=True)
+
     try:
-        return run(pushdown=is_pushed_right(rewritten.tokens, values))
+        return run_pushing() if is_pushed_right(rewritten.tokens, values) else run(pushdown=False)
     except InvalidRequest as error:
         is_refused = isinstance(error.__cause__, duckdb.NotSupportedError)
         if not is_refused or not any(words in error.problem for words in _PUSHDOWN):
@@ -103,6 +114,8 @@ class _Query:
         self._has_travels = bool(rewritten.travels)
         self._sources = sources
         self._failures: list[Exception] = []
+        self._is_begun = False
+        self._is_too_large = False
 
     def run(self, parameters: Parameters | None) -> SqlResult:
         """Begin the query."""
@@ -128,6 +141,8 @@ class _Query:
 
     def translate(self, error: Exception) -> Exception:
         """What a scan raised, or else what DuckDB says."""
+        if self._is_too_large:
+            return TooManyRowsError()
         if self._failures:
             return self._failures[0]
         return from_duckdb(error, self._sources.tables, self._sources.pairs)
@@ -142,6 +157,7 @@ class _Query:
     def _result(self, text: str, parameters: Parameters | None) -> SqlResult:
         connection = self._connection
         reader = self._engine.worker.call(lambda: _stream(connection, text, parameters), connection.interrupt)
+        self._is_begun = True
         return SqlResult(
             reader,
             worker=self._engine.worker,
@@ -154,9 +170,15 @@ class _Query:
         """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
         schema = f"memory.{quoted(source.schema)}"
         self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
-        scan = self._connection.from_arrow(source.dataset.watched(self._failures.append))
-        scan.create_view(source.table, replace=False)
+        watched = source.dataset.watched(self._failures.append)
+        dataset: ds.Dataset = SmallScan(watched, self._refuse) if self._engine.threads == 1 else watched
+        self._connection.from_arrow(dataset).create_view(source.table, replace=False)
         self._connection.execute("USE memory.main")
+
+    def _refuse(self) -> bool:
+        """Whether another engine can still begin anew. Called where a scan is too large for this one."""
+        self._is_too_large = not self._is_begun
+        return self._is_too_large
 
     def _count(self) -> pa.Table | None:
         """What SELECT count(*) FROM dataset.table answers, from metadata: DuckDB would read a column to count it."""

@@ -30,6 +30,13 @@ HARMLESS_FUNCTIONS = frozenset((
 ))  # fmt: skip
 """Table functions that show nothing but the lake's tables and constants."""
 
+_MANY_ROWS = frozenset((
+    "JOIN", "WITH", "UNION", "INTERSECT", "EXCEPT", "UNNEST", "RANGE", "GENERATE_SERIES", "REPEAT", "PIVOT", "UNPIVOT",
+    "OVER", "WINDOW", "QUALIFY", "CUBE", "ROLLUP", "SETS", "TABLE", "VALUES", "EXISTS",
+))  # fmt: skip
+"""Words of statements that may make more of a table's rows than one pass over them."""
+_AFTER_FROM = frozenset(("WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "OFFSET", ";"))
+
 WRITING_FUNCTIONS = frozenset(("write_log",))
 """Scalar functions that leave a trace for other queries."""
 
@@ -102,6 +109,19 @@ def _check_explained(tokens: Sequence[Token], text: str, connection: duckdb.Duck
         at = next((n for n in range(at, len(tokens)) if tokens[n].token_type == TokenType.R_PAREN), at) + 1
     if at < len(tokens) and _check_first(tokens[at:]) != "EXPLAIN":
         _check_type(tokens[at:], text[tokens[at].start :], connection)
+
+
+def reads_one_table(tokens: Sequence[Token]) -> bool:
+    """Whether the statement is one SELECT of one table, so that its work is in proportion to the rows of that.
+
+    It may say no of such a statement, and never yes of another.
+    """
+    words = [token.text.upper() for token in tokens]
+    if words[:1] != ["SELECT"] or words.count("SELECT") != 1 or words.count("FROM") != 1 or _MANY_ROWS & set(words):
+        return False
+    begin = words.index("FROM") + 1
+    end = next((at for at in range(begin, len(words)) if words[at] in _AFTER_FROM), len(words))
+    return end - begin >= 3 and not {",", "("} & set(words[begin:end])
 
 
 def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bool:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import ClassVar
 
 from sqlglot.dialects.duckdb import DuckDB
@@ -78,6 +79,7 @@ def tokenize(text: str) -> list[Token]:
         raise InvalidRequest(f"not SQL: {error}") from error
 
 
+@lru_cache(maxsize=256)
 def rewrite_time_travel(text: str) -> Rewritten:
     """The text without clauses of versions. Raises InvalidRequest for a clause that cannot be read."""
     tokens = tokenize(text)
