@@ -25,11 +25,16 @@ _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions()
 
 
 class Engine:
-    """A database for one query at a time. With `is_pushing` it hands filters to scans."""
+    """A database for one query at a time. With `is_pushing` it hands filters to scans.
+
+    `threads` is how many it uses, None for one on each core. `refused_functions` are table functions that reach out
+    of the lake.
+    """
 
     def __init__(self, *, is_open: bool, is_pushing: bool, threads: int | None = None) -> None:
         self.is_open = is_open
         self.is_pushing = is_pushing
+        self.threads = threads
         self.worker = Worker()
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open, threads=threads))
         with suppress(duckdb.CatalogException):  # without ICU there is no zone but UTC, and no such setting
@@ -74,16 +79,17 @@ class _Pool:
         self._lock = RLock()  # a result that is collected gives its engine back, in whatever thread, at any time
         self._process = os.getpid()
 
-    def take(self, *, is_open: bool, is_pushing: bool) -> Engine:
+    def take(self, *, is_open: bool, is_pushing: bool, threads: int | None) -> Engine:
         with self._lock:
             if self._process != os.getpid():  # the threads of a database do not survive a fork
                 self._idle, self._taken, self._process = [], set(), os.getpid()
-            found = next((one for one in self._idle if (one.is_open, one.is_pushing) == (is_open, is_pushing)), None)
+            wanted = (is_open, is_pushing, threads)
+            found = next((one for one in self._idle if (one.is_open, one.is_pushing, one.threads) == wanted), None)
             if found is not None:
                 self._idle.remove(found)
                 self._taken.add(found)
                 return found
-        engine = Engine(is_open=is_open, is_pushing=is_pushing)
+        engine = Engine(is_open=is_open, is_pushing=is_pushing, threads=threads)
         with self._lock:
             self._taken.add(engine)
         return engine
@@ -139,9 +145,9 @@ _pool = _Pool()
 atexit.register(_pool.close)
 
 
-def take_engine(*, external_access: bool, pushdown: bool) -> Engine:
-    """An idle database. Give it back after use."""
-    return _pool.take(is_open=external_access, is_pushing=pushdown)
+def take_engine(*, external_access: bool, pushdown: bool, threads: int | None = None) -> Engine:
+    """An idle database with this many threads, None for one on each core. Give it back after use."""
+    return _pool.take(is_open=external_access, is_pushing=pushdown, threads=threads)
 
 
 def give_back(engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:

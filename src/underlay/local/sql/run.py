@@ -16,7 +16,7 @@ from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.given import GivenTables
 from underlay.local.sql.result import SqlResult
-from underlay.local.sql.statement import check_statement, explained_from, is_pushed_right
+from underlay.local.sql.statement import check_statement, explained_from, is_pushed_right, reads_one_table
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
 from underlay.local.sql.time_travel import Rewritten, quoted, rewrite_time_travel
 from underlay.local.sql.words import Word
@@ -57,8 +57,8 @@ def run_sql(
     others = GivenTables(given) if given else None
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
-    def run(*, pushdown: bool) -> SqlResult:
-        engine = take_engine(external_access=external_access, pushdown=pushdown)
+    def run(*, pushdown: bool, threads: int | None = None) -> SqlResult:
+        engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads)
         query = _Query(engine, engine.begin(), rewritten, sources, others)
         try:
             return query.run(parameters)
@@ -70,9 +70,20 @@ def run_sql(
             query.close()
             raise
 
+    def run_pushing() -> SqlResult:
+        """On one thread if a scan keeps few rows: threads that wait for each other take longer than those rows."""
+        if others is None and reads_one_table(rewritten.tokens):
+            from underlay.local.sql.small_scan import TooManyRowsError
+
+            try:
+                return run(pushdown=True, threads=1)
+            except TooManyRowsError:
+                pass
+        return run(pushdown=True)
+
     try:
         is_right = others is None or others.are_pushed_right
-        return run(pushdown=is_right and is_pushed_right(rewritten.tokens, values))
+        return run_pushing() if is_right and is_pushed_right(rewritten.tokens, values) else run(pushdown=False)
     except FilterMisread:
         pass
     except InvalidRequest as error:
@@ -125,6 +136,8 @@ class _Query:
         self._sources = sources
         self._given = given
         self._failures: list[Exception] = []
+        self._is_begun = False
+        self._is_too_large = False
 
     def run(self, parameters: Parameters | None) -> SqlResult:
         """Begin the query."""
@@ -144,7 +157,7 @@ class _Query:
             self._connection.register("explained", self._explained(named, parameters))
             return self._result('SELECT * FROM "explained"', None)
         for source, dataset in self._narrowed(named, self._text, parameters) if named else ():
-            _add_view(self._connection, source, dataset)
+            _add_view(self._connection, source, self._sized(dataset))
         self._add_given(self._connection)
         return self._result(self._text, parameters)
 
@@ -154,6 +167,10 @@ class _Query:
 
     def translate(self, error: Exception) -> Exception:
         """What a scan raised, or else what DuckDB says."""
+        if self._is_too_large:
+            from underlay.local.sql.small_scan import TooManyRowsError
+
+            return TooManyRowsError()
         if self._failures:
             return self._failures[0]
         return from_duckdb(error, self._sources.tables, self._sources.pairs)
@@ -168,6 +185,7 @@ class _Query:
     def _result(self, text: str, parameters: Parameters | None) -> SqlResult:
         connection = self._connection
         reader = self._engine.worker.call(lambda: _stream(connection, text, parameters), connection.interrupt)
+        self._is_begun = True
         return SqlResult(
             reader,
             worker=self._engine.worker,
@@ -240,6 +258,17 @@ class _Query:
             finally:
                 give_back(probe, probing)
         return with_pruning(plan, noted)
+
+    def _sized(self, dataset: EngineDataset) -> ds.Dataset:
+        """As it is, or on an engine with one thread with scans that are refused if they are large."""
+        from underlay.local.sql.small_scan import SmallScan  # loads pyarrow.dataset
+
+        return SmallScan(dataset, self._refuse) if self._engine.threads == 1 else dataset
+
+    def _refuse(self) -> bool:
+        """Whether another engine can still begin anew. Called where a scan is too large for this one."""
+        self._is_too_large = not self._is_begun
+        return self._is_too_large
 
     def _count(self) -> pa.Table | None:
         """What SELECT count(*) FROM dataset.table answers, from metadata: DuckDB would read a column to count it."""

@@ -30,6 +30,13 @@ HARMLESS_FUNCTIONS = frozenset((
 ))  # fmt: skip
 """Table functions that show nothing but the lake's tables and constants."""
 
+_MANY_ROWS = frozenset((
+    "JOIN", "WITH", "UNION", "INTERSECT", "EXCEPT", "UNNEST", "RANGE", "GENERATE_SERIES", "REPEAT", "PIVOT", "UNPIVOT",
+    "OVER", "WINDOW", "QUALIFY", "CUBE", "ROLLUP", "SETS", "TABLE", "VALUES", "EXISTS",
+))  # fmt: skip
+"""Words of statements that may make more of a table's rows than one pass over them."""
+_AFTER_FROM = frozenset(("WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "OFFSET", ";"))
+
 WRITING_FUNCTIONS = frozenset(("write_log",))
 """Scalar functions that leave a trace for other queries."""
 
@@ -122,6 +129,19 @@ def explained_from(tokens: Sequence[Word]) -> int:
         closing = next((n for n in range(at, len(tokens)) if tokens[n].token_type == WordType.R_PAREN), at)
         at = closing + 1 if is_option else at
     return at
+
+
+def reads_one_table(tokens: Sequence[Token]) -> bool:
+    """Whether the statement is one SELECT of one table, so that its work is in proportion to the rows of that.
+
+    It may say no of such a statement, and never yes of another.
+    """
+    words = [token.text.upper() for token in tokens]
+    if words[:1] != ["SELECT"] or words.count("SELECT") != 1 or words.count("FROM") != 1 or _MANY_ROWS & set(words):
+        return False
+    begin = words.index("FROM") + 1
+    end = next((at for at in range(begin, len(words)) if words[at] in _AFTER_FROM), len(words))
+    return end - begin >= 3 and not {",", "("} & set(words[begin:end])
 
 
 def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bool:

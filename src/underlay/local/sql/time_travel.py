@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 from underlay.errors import InvalidRequest
@@ -80,6 +81,7 @@ class _Clause:
     as_of: datetime | None
 
 
+@lru_cache(maxsize=256)
 def rewrite_time_travel(text: str) -> Rewritten:
     """The text without clauses of versions, and with X'0AFF' as bytes. Raises InvalidRequest for a clause that cannot
     be read."""
