@@ -81,6 +81,7 @@ FOLDERS = [
     "maintain/verify",
     "maintain/deep",
     "maintain",
+    "local/text",
     "local/show",
     "local/dataset",
     "local/implied",

@@ -9,8 +9,8 @@ import underlay
 from underlay.local.sql import run as module
 from underlay.local.sql import small_scan
 from underlay.local.sql.engine import take_engine
-from underlay.local.sql.statement import reads_one_table
-from underlay.local.sql.time_travel import tokenize
+from underlay.local.text.statement import reads_one_table
+from underlay.local.text.time_travel import tokenize
 
 
 @pytest.fixture

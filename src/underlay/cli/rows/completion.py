@@ -10,8 +10,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from underlay.errors import UnderlayError
-from underlay.local.sql.time_travel import quoted
-from underlay.local.sql.words import OpenText, Word, WordType, words_of
+from underlay.local.text.time_travel import quoted
+from underlay.local.text.words import OpenText, Word, WordType, words_of
 
 if TYPE_CHECKING:
     from underlay.api.lake import Lake

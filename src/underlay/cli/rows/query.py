@@ -12,7 +12,7 @@ from underlay.cli.common.formats import BINARY, FOR_PEOPLE, RowsAs, choose_forma
 from underlay.cli.common.output import print_json
 from underlay.cli.rows.row_output import check_output, write_rows
 from underlay.errors import InvalidRequest, TableNotFound, from_os_error
-from underlay.local.sql.words import WordType, split_statements, words_of
+from underlay.local.text.words import WordType, split_statements, words_of
 
 if TYPE_CHECKING:
     from underlay.api.lake import Lake

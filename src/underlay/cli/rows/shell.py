@@ -24,7 +24,7 @@ from underlay.cli.common.output import print_table, say
 from underlay.cli.rows.completion import SqlCompleter
 from underlay.cli.rows.query import run_query
 from underlay.errors import InvalidRequest, UnderlayError
-from underlay.local.sql.words import ends_statement, split_statements
+from underlay.local.text.words import ends_statement, split_statements
 
 if TYPE_CHECKING:
     from underlay.api.lake import Lake

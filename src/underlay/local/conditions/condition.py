@@ -26,9 +26,9 @@ from underlay.local.conditions.condition_text import checked_text, with_moments
 from underlay.local.conditions.shared_engine import connected
 from underlay.local.implied.bounds import is_told
 from underlay.local.implied.derive import implied_by, parts_of
-from underlay.local.sql.statement import is_pushed_right
 from underlay.local.sql.tables import has_unlike_type, refuse_alike_names
-from underlay.local.sql.time_travel import quoted
+from underlay.local.text.statement import is_pushed_right
+from underlay.local.text.time_travel import quoted
 from underlay.prune import FALSE, TRUE, Constant, Predicate, has_opaque
 from underlay.prune.parse.arrow import from_arrow
 from underlay.prune.parse.bind import check_literals, resolve_names

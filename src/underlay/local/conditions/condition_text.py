@@ -12,8 +12,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from underlay.errors import BadPredicate, InvalidRequest
 from underlay.local.conditions.shared_engine import USE_SQL, connected, shared_engine
-from underlay.local.sql.statement import check_functions
-from underlay.local.sql.time_travel import is_name, quoted
+from underlay.local.text.statement import check_functions
+from underlay.local.text.time_travel import is_name, quoted
 from underlay.prune.parse.sql import parse_condition, tokens_of
 
 _CLOCKS = frozenset((

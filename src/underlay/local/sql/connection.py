@@ -17,7 +17,7 @@ from underlay.errors import Unsupported
 from underlay.index.catalog import split_name
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, TableScanner
 from underlay.local.dataset.source import SnapshotSource
-from underlay.local.sql.time_travel import quoted
+from underlay.local.text.time_travel import quoted
 
 Open = Callable[[str], SnapshotSource]
 """The newest version of a table. Raises TableNotFound."""

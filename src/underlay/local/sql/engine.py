@@ -18,7 +18,7 @@ from uuid import uuid4
 import duckdb
 
 from underlay.local.sql.interruptible import Worker
-from underlay.local.sql.statement import HARMLESS_FUNCTIONS, WRITING_FUNCTIONS
+from underlay.local.text.statement import HARMLESS_FUNCTIONS, WRITING_FUNCTIONS
 
 MAX_IDLE = 4
 _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions() where function_type = 'table'"

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from underlay.local.dataset.scanner import TableScanner
 from underlay.local.dataset.source import EngineDataset
 from underlay.local.sql.tables import QueriedTable
 from underlay.plan.explain import explain
@@ -55,7 +56,7 @@ class NotingDataset(ds.Dataset):
 
     def scanner(  # type: ignore[override]  # what DuckDB asks for
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **options: object
-    ) -> ds.Scanner:
+    ) -> ds.Scanner | TableScanner:
         """The scan that is asked for."""
         self._table.scans.append(NotedScan(None if columns is None else tuple(columns), filter))
         if self._rows is not None:

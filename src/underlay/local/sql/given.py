@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from underlay.errors import InvalidRequest
 from underlay.local.dataset.dataset import TableDataset
 from underlay.local.dataset.source import EngineDataset
-from underlay.local.sql.time_travel import quoted
+from underlay.local.text.time_travel import quoted
 
 Given = pa.Table | ds.Dataset
 _HINT = "Give a pyarrow table, reader or dataset, a pandas or Polars frame, a table of a lake, or a DuckDB relation."

@@ -16,10 +16,10 @@ from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.given import GivenTables
 from underlay.local.sql.result import SqlResult
-from underlay.local.sql.statement import check_statement, explained_from, is_pushed_right, reads_one_table
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
-from underlay.local.sql.time_travel import Rewritten, quoted, rewrite_time_travel
-from underlay.local.sql.words import Word
+from underlay.local.text.statement import check_statement, explained_from, is_pushed_right, reads_one_table
+from underlay.local.text.time_travel import Rewritten, quoted, rewrite_time_travel
+from underlay.local.text.words import Word
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds  # loads what `select 1` does not need

@@ -13,7 +13,7 @@ import pyarrow as pa
 from underlay.errors import Unsupported
 from underlay.index.catalog import split_name
 from underlay.local.sql.duckdb_errors import no_table
-from underlay.local.sql.time_travel import Rewritten, Travel, dotted_names
+from underlay.local.text.time_travel import Rewritten, Travel, dotted_names
 
 if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset  # half of the package, which `select 1` does not need

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from underlay.errors import InvalidRequest
-from underlay.local.sql.words import Word, WordType, words_of
+from underlay.local.text.words import Word, WordType, words_of
 
 _TEXT = (WordType.STRING, WordType.NATIONAL_STRING)
 _NOT_NAMES = frozenset(("STRING", "NATIONAL_STRING", "NUMBER", "HEREDOC_STRING", "BYTE_STRING", "RAW_STRING"))

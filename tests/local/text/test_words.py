@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from underlay.local.sql.words import OpenText, WordType, ends_statement, split_statements, words_of
+from underlay.local.text.words import OpenText, WordType, ends_statement, split_statements, words_of
 
 TEXTS = [
     "select 1",

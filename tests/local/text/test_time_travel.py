@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from underlay.errors import InvalidRequest
-from underlay.local.sql.time_travel import rewrite_time_travel
+from underlay.local.text.time_travel import rewrite_time_travel
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import duckdb
 
 from underlay.errors import InvalidRequest
-from underlay.local.sql.time_travel import Token, is_name
-from underlay.local.sql.words import Word, WordType
+from underlay.local.text.time_travel import Token, is_name
+from underlay.local.text.words import Word, WordType
 
 _MAX_INT64 = 2**63 - 1
 _READ_TYPES = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
