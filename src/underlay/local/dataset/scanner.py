@@ -25,7 +25,7 @@ MakeQuery = Callable[[Sequence[str], SplitFilter], Query]
 """The query for these columns of the rows that match."""
 
 
-class FilterMisread(Unsupported):
+class FilterMisread(Exception):
     """DuckDB handed over a filter that does not mean what the query says. Without filters the query is right."""
 
 
