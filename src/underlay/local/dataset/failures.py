@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from underlay.errors import Unsupported
-
 FailureListener = Callable[[Exception], None]
 """Is told what a scan raises before it is raised: engines hide it behind an error of their own."""
 
 
-class FilterMisread(Unsupported):
+class FilterMisread(Exception):
     """DuckDB handed over a filter that does not mean what the query says. Without filters the query is right."""
