@@ -123,8 +123,11 @@ def test_on_a_terminal(taxi: Table, place: Path):
         screen.wait_for("underlay>")
         os.write(main, b"select 41 + 1 as kept, count(*) from range(10000000000000) where range % 7 = 3;\r")
         screen.wait_for("kept")
-        screen.wait_for("[?2004l")  # the prompt has given the terminal back
-        os.write(main, b"\x03")
+        screen.wait_for("[?2004l")  # the prompt ends; a moment later Ctrl-C is a signal again
+        for _ in range(60):
+            if screen.comes("cancelled"):
+                break
+            os.write(main, b"\x03")
         screen.wait_for("cancelled")
         screen.wait_for("underlay>")
         os.write(main, b"select 41 + 1;\r")
@@ -156,13 +159,16 @@ class Screen:
         self._main = main
         self._unread = ""
 
+    def comes(self, text: str) -> bool:
+        """Whether the text has come; waits a second for more."""
+        if text not in self._unread and select.select([self._main], [], [], 1.0)[0]:
+            self._unread += os.read(self._main, 1 << 16).decode("utf-8", "replace")
+        return text in self._unread
+
     def wait_for(self, text: str) -> str:
         """All up to the next occurrence of the text."""
         for _ in range(60):
-            before, found, after = self._unread.partition(text)
-            if found:
-                self._unread = after
+            if self.comes(text):
+                before, _, self._unread = self._unread.partition(text)
                 return before
-            if select.select([self._main], [], [], 1.0)[0]:
-                self._unread += os.read(self._main, 1 << 16).decode("utf-8", "replace")
         raise AssertionError(f"{text!r} did not come: {self._unread[-2000:]}")
