@@ -9,7 +9,6 @@ from underlay.change.files.add_files import add_files
 from underlay.change.files.rows import Rows, read_rows
 from underlay.change.files.writer import FileWriter, NewFile, next_block
 from underlay.index.operation import Operation
-from underlay.index.root import Root
 from underlay.table.commit.commit import put_all
 from underlay.table.commit.transaction import Transaction
 from underlay.table.commit_change import Committed, commit_change, version_of_token
@@ -54,16 +53,6 @@ def appended(done: Committed) -> Appended:
         row_count=counts.get("rows_added", 0),
         file_count=counts.get("files_added", 0),
         is_repeat=done.is_repeat,
-    )
-
-
-def committed(transaction: Transaction, root: Root) -> Appended:
-    """What the commit of a transaction did, `root` being what `commit` returned."""
-    if transaction.adds_files and not transaction.is_in(root):
-        return Appended(version=root.version, row_count=0, file_count=0, is_repeat=True)
-    counts = root.counts
-    return Appended(
-        version=root.version, row_count=counts.get("rows_added", 0), file_count=counts.get("files_added", 0)
     )
 
 

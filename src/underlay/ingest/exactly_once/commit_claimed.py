@@ -99,7 +99,8 @@ def commit_claimed(
     _check(batch)
     if not batch.outcomes:
         return Appended(version=claims.head.root.version, row_count=0, file_count=0)
-    return commit_once(newest_base(table, claims.head), lambda head: _prepare(batch, head))
+    base = newest_base(table, claims.head)
+    return commit_once(table, base, Operation.INGEST, lambda change, head: _prepare(batch, change, head))
 
 
 def check_claims(claims: Claims) -> None:
@@ -131,11 +132,10 @@ def _check(batch: _Batch) -> None:
         )
 
 
-def _prepare(batch: _Batch, head: Head) -> Transaction:
+def _prepare(batch: _Batch, transaction: Transaction, head: Head) -> None:
     table = batch.claims.run.table
     records = table.snapshot(head).find_sources(list(batch.outcomes))
     _check_claims(batch, records)
-    transaction = table.begin(head, Operation.INGEST)
     add_staged(transaction, batch.staged)
     for uri, outcome in batch.outcomes.items():
         transaction.add_source(_record(batch.found[uri], outcome, records[uri]))
@@ -144,7 +144,6 @@ def _prepare(batch: _Batch, head: Head) -> Transaction:
     delete_rows_of(transaction, SOURCE_COLUMN, replaced, batch.stores)
     for name, number in _counts(batch, len(replaced)).items():
         transaction.count(name, number)
-    return transaction
 
 
 def _check_claims(batch: _Batch, records: Mapping[str, SourceRecord]) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from underlay.change.files.add_files import add_files
-from underlay.change.rows.append import Appended, committed
+from underlay.change.rows.append import Appended, appended
 from underlay.change.rows.staged import Staged
 from underlay.errors import RevisionClosed
-from underlay.index.root import Root
+from underlay.index.operation import Operation
 from underlay.index.state import count_rows
-from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
+from underlay.table.commit_change import commit_change
 from underlay.table.open_table import Head, OpenTable
 
 
@@ -28,25 +28,24 @@ class Repeated(Exception):
         super().__init__(version)
 
 
-def commit_once(head: Head, prepare: Callable[[Head], Transaction]) -> Appended:
-    """Commit what `prepare` makes for `head`, and makes again for a newer one when the sources are looked at anew.
+def commit_once(
+    table: OpenTable, head: Head, operation: Operation, prepare: Callable[[Transaction, Head], None]
+) -> Appended:
+    """Commit what `prepare` puts into a transaction on `head`, and puts again into one on a newer version when the
+    sources are looked at anew.
 
     `prepare` raises Repeated when it finds everything done. Raises what it raises, and what `commit` does.
     """
-    prepared: list[Transaction] = []
-
-    def prepare_for(root: Root) -> Transaction:
-        prepared.append(prepare(Head(head.revision, root)))
-        return prepared[-1]
-
     try:
-        root = commit(prepare_for(head.root), redo=prepare_for)
-    except Repeated as done:
-        return Appended(version=done.version, row_count=0, file_count=0, is_repeat=True)
+        done = commit_change(
+            table, operation, lambda change: prepare(change, Head(head.revision, change.base)), base=head
+        )
+    except Repeated as repeated:
+        return Appended(version=repeated.version, row_count=0, file_count=0, is_repeat=True)
     except RevisionClosed as closed:
         closed.hint = "The files were written for a revision that is closed now. Redo the work."
         raise
-    return committed(prepared[-1], root)
+    return appended(done)
 
 
 def newest_base(table: OpenTable, staged_for: Head) -> Head:

@@ -136,10 +136,9 @@ def commit_rejected(
         )
     elsewhere = stores or FileStores(rejected.lake.store)
 
-    def prepare(base: Head) -> Transaction:
+    def prepare(transaction: Transaction, base: Head) -> None:
         records = rejected.snapshot(base).find_sources([found.uri for found in counts])
         _check_recorded(rejected, run, counts, records)
-        transaction = rejected.begin(base, Operation.REJECT)
         add_staged(transaction, every)
         gone = [found.uri for found in counts if found.uri in records and records[found.uri].row_count]
         delete_rows_of(transaction, "source", gone, elsewhere)
@@ -147,9 +146,8 @@ def commit_rejected(
             if count or found.uri in records:
                 transaction.add_source(_record(found, run, count))
         transaction.count("sources", sum(map(bool, counts.values())))
-        return transaction
 
-    return commit_once(newest_base(rejected, head), prepare)
+    return commit_once(rejected, newest_base(rejected, head), Operation.REJECT, prepare)
 
 
 def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) -> Appended | None:

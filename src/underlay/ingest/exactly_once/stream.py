@@ -93,20 +93,18 @@ def commit_epoch(
     every = tuple(staged)
     mine = _epoch(key, epoch, rows_of(every), facts)
 
-    def prepare(base: Head) -> Transaction:
+    def prepare(transaction: Transaction, base: Head) -> None:
         remembered = _remembered(table, base, key)
         version = _done_version(table, base, key, remembered, mine)
         if version is not None:
             raise Repeated(version)
-        transaction = table.begin(base, Operation.STREAM)
         add_staged(transaction, every)
         kept = (*remembered[1 - REMEMBERED :], mine)
         identity = msgspec.json.encode(kept).decode()
         transaction.add_source(SourceRecord(uri=key.uri, identity=identity, version=0, row_count=mine.row_count))
         transaction.count("epoch", epoch)
-        return transaction
 
-    return commit_once(newest_base(table, head), prepare)
+    return commit_once(table, newest_base(table, head), Operation.STREAM, prepare)
 
 
 def append_epoch(table: OpenTable, key: StreamKey, epoch: int, data: object, *, facts: str = "") -> Appended:
