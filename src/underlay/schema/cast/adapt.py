@@ -72,7 +72,7 @@ def adapt_column(array: AnyChunks | None, source: SourceField | None, field: Fie
 
 def _pieces(chunk: AnyArray) -> list[AnyArray]:
     """The rows in pieces whose text has offsets of four bytes, which Arrow's plain types have, as far as is known."""
-    count = 1 + chunk.nbytes // _PIECE_BYTES
+    count = 1 + chunk.get_total_buffer_size() // _PIECE_BYTES  # `nbytes` ends the process for some views (Arrow 24)
     if isinstance(chunk, pa.DictionaryArray | pa.RunEndEncodedArray):
         count = max(count, 1 + len(chunk) // _PIECE_ROWS)
     rows = max(1, -(-len(chunk) // count))

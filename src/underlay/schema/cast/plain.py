@@ -30,9 +30,9 @@ def plain(array: AnyArray) -> AnyArray:
     if isinstance(array.type, pa.JsonType):
         return plain(array.storage)
     if pa.types.is_string_view(array.type):
-        return array.cast(pa.string() if array.nbytes < _SHORT_BYTES else pa.large_string())
+        return array.cast(pa.string() if array.get_total_buffer_size() < _SHORT_BYTES else pa.large_string())
     if pa.types.is_binary_view(array.type):
-        return array.cast(pa.binary() if array.nbytes < _SHORT_BYTES else pa.large_binary())
+        return array.cast(pa.binary() if array.get_total_buffer_size() < _SHORT_BYTES else pa.large_binary())
     return array
 
 
