@@ -36,7 +36,7 @@ class FileStores:
     @cached_property
     def local_root(self) -> str | None:
         """The real path of the lake's folder, None for a lake that is not on this machine."""
-        scheme, path = self._lake_path()
+        scheme, path = self._lake_path
         return os.path.realpath(path) if scheme == LOCAL else None
 
     def locate(self, keys: RevisionKeys, location: str) -> ObjectPlace:
@@ -49,7 +49,7 @@ class FileStores:
 
     def locate_path(self, scheme: str, path: str) -> ObjectPlace:
         """Where `scheme://path` lies; nothing in the path is quoted, and it may be a pattern."""
-        own_scheme, own_path = self._lake_path()
+        own_scheme, own_path = self._lake_path
         if scheme == own_scheme and path.startswith(f"{own_path}/"):
             return ObjectPlace(self.lake, path[len(own_path) + 1 :])
         bucket, _, key = ("", "", path.lstrip("/")) if scheme == LOCAL else path.partition("/")
@@ -73,6 +73,7 @@ class FileStores:
             return f"{url if url.endswith('/') else f'{url}/'}{quote(place.key)}"
         return f"{url}/{place.key}"
 
+    @cached_property
     def _lake_path(self) -> tuple[str, str]:
         scheme, _, rest = self.lake.url.partition("://")
         return scheme, (unquote(rest) if scheme == LOCAL else rest).rstrip("/")
