@@ -12,6 +12,7 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from underlay.cache.settings import disk_cache, memory_cache
 from underlay.index.catalog import Catalog, find_table
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
@@ -62,7 +63,6 @@ class LakeContext:
     def cache(self) -> DecodedCache:
         """What was read and decoded."""
         from underlay.cache.objects import DecodedCache
-        from underlay.cache.settings import disk_cache, memory_cache
 
         shared = self.registry.pieces if self.registry is not None else None
         return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=shared)

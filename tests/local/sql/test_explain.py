@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,9 +23,16 @@ def lake() -> Lake:
 
 
 def plans(lake: Lake, text: str, parameters: list[object] | None = None) -> list[str]:
-    rows = lake.sql(text, parameters).fetchall()
-    assert rows[0][0] in ("physical_plan", "analyzed_plan")
-    return [value for key, value in rows if key == "underlay_plan"]
+    """What is said of each table, below DuckDB's drawing."""
+    ((key, value),) = lake.sql(text, parameters).fetchall()
+    assert key in ("physical_plan", "analyzed_plan")
+    return [f"a.{part}" for part in value.split("\na.")[1:]]
+
+
+def test_json_stays_json_and_has_the_tables_beside_it(lake: Lake):
+    plan, table = lake.sql("explain (format json) select * from a.b where id = 3").fetchall()
+    assert json.loads(plan[1])
+    assert table[0] == "underlay_plan"
 
 
 def test_a_scan_says_what_it_reads_and_why_no_more(lake: Lake):

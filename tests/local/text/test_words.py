@@ -5,7 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from underlay.local.text.words import OpenText, WordType, ends_statement, split_statements, words_of
+from underlay.errors import InvalidRequest
+from underlay.local.text.words import WordType, ends_statement, split_statements, words_of
 
 TEXTS = [
     "select 1",
@@ -40,7 +41,7 @@ def test_what_words_say():
 
 @pytest.mark.parametrize("text", ["select 'a", 'select "a', "select /* a /* b */", "select $$ a", "select E'a\\'"])
 def test_what_is_not_closed_is_an_error_that_says_where(text: str):
-    with pytest.raises(OpenText, match=r"is not closed.*line 1"):
+    with pytest.raises(InvalidRequest, match=r"is not closed.*line 1"):
         words_of(text)
     assert not ends_statement(text + ";")
 

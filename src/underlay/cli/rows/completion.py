@@ -11,7 +11,7 @@ from prompt_toolkit.document import Document
 
 from underlay.errors import UnderlayError
 from underlay.local.text.time_travel import quoted
-from underlay.local.text.words import OpenText, Word, WordType, words_of
+from underlay.local.text.words import Word, WordType, words_of
 
 if TYPE_CHECKING:
     from underlay.api.lake import Lake
@@ -75,7 +75,7 @@ class SqlCompleter(Completer):
         """The tables that the text names."""
         try:
             words = words_of(text)
-        except OpenText:
+        except UnderlayError:
             return []
         pairs = {
             f"{before.text}.{after.text}".lower()

@@ -23,6 +23,7 @@ from underlay.plan.explain import explain
 PROBE_SECONDS = 5.0
 """How long the query may run over tables without rows: it may count to a trillion."""
 _INDENT = "  "
+_DRAWING = ("┌", "╭", "+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,20 @@ def run_without_rows(connection: duckdb.DuckDBPyConnection, text: str, parameter
         timer.cancel()
 
 
-def with_pruning(plan: pa.Table, tables: Sequence[NotedTable]) -> pa.Table:
-    """DuckDB's answer, and a line for each scan of a table."""
+def with_pruning(plan: pa.Table, scans: Sequence[str]) -> pa.Table:
+    """DuckDB's answer and what each scan reads: below a drawing, and in rows of their own beside JSON and the like."""
     keys, texts = plan.column(0).to_pylist(), plan.column(1).to_pylist()
-    for table in tables:
-        for text in _scan_texts(table):
-            keys.append("underlay_plan")
-            texts.append(text)
+    if str(texts[-1]).startswith(_DRAWING):
+        texts[-1] = "\n".join([str(texts[-1]).rstrip("\n"), *scans])
+    else:
+        keys += ["underlay_plan"] * len(scans)
+        texts += scans
     return pa.table([pa.array(keys, pa.string()), pa.array(texts, pa.string())], names=plan.schema.names)
+
+
+def scan_texts(tables: Sequence[NotedTable]) -> list[str]:
+    """What each scan of each table reads."""
+    return [text for table in tables for text in _scan_texts(table)]
 
 
 def counted_text(table: QueriedTable) -> str:

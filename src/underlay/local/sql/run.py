@@ -229,7 +229,14 @@ class _Query:
 
     def _explained(self, named: Sequence[QueriedTable], parameters: Parameters | None) -> pa.Table:
         """DuckDB's plan, and what each scan of a table reads."""
-        from underlay.local.sql.explain import NotedTable, NotingDataset, counted_text, run_without_rows, with_pruning
+        from underlay.local.sql.explain import (  # loads what `select 1` does not need
+            NotedTable,
+            NotingDataset,
+            counted_text,
+            run_without_rows,
+            scan_texts,
+            with_pruning,
+        )
 
         begin = explained_from(self._tokens)
         inner, text = self._tokens[begin:], self._text[self._tokens[begin].start :]
@@ -245,8 +252,7 @@ class _Query:
         )
         counted = None if is_run else self._counted(inner)
         if counted is not None:
-            said = pa.table({"explain_key": ["underlay_plan"], "explain_value": [counted_text(counted)]})
-            return pa.concat_tables([plan, said.cast(plan.schema)])
+            return with_pruning(plan, [counted_text(counted)])
         if not is_run:
             probe = take_engine(external_access=self._engine.is_open, pushdown=self._engine.is_pushing)
             probing = probe.begin()
@@ -257,7 +263,7 @@ class _Query:
                 worker.call(lambda: run_without_rows(probing, text, parameters), probing.interrupt)
             finally:
                 give_back(probe, probing)
-        return with_pruning(plan, noted)
+        return with_pruning(plan, scan_texts(noted))
 
     def _sized(self, dataset: EngineDataset) -> ds.Dataset:
         """As it is, or on an engine with one thread with scans that are refused if they are large."""

@@ -41,10 +41,6 @@ class Word(NamedTuple):
     end: int
 
 
-class OpenText(InvalidRequest):
-    """A text, a quoted name or a comment is not closed: more may follow."""
-
-
 _FIRST = r"[^\s\x00-@\[-^`{-\x7f]"
 """A letter, an underscore, or anything beyond ASCII that is not a blank. As what it is not: so it compiles fast."""
 _NEXT = r"[^\s\x00-#%-/:-@\[-^`{-\x7f]"
@@ -72,7 +68,7 @@ _SIGNS = {one.value: one for one in (WordType.DOT, WordType.SEMICOLON, WordType.
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of the text. Raises OpenText."""
+    """The words of the text. Raises InvalidRequest for a text, a quoted name or a comment that is not closed."""
     return list(_words(text))
 
 
@@ -146,9 +142,9 @@ def _after_comment(text: str, begin: int) -> int:
     raise _not_closed("a comment", text, begin)
 
 
-def _not_closed(what: str, text: str, begin: int) -> OpenText:
+def _not_closed(what: str, text: str, begin: int) -> InvalidRequest:
     line = text.count("\n", 0, begin) + 1
-    return OpenText(f"not SQL: {what} is not closed", found=f"{text[begin : begin + 20]!r} in line {line}")
+    return InvalidRequest(f"not SQL: {what} is not closed", found=f"{text[begin : begin + 20]!r} in line {line}")
 
 
 def split_statements(text: str) -> list[str]:
@@ -168,6 +164,6 @@ def ends_statement(text: str) -> bool:
     """Whether a person who typed this has come to the end of a statement, and not of a text or comment in it."""
     try:
         words = words_of(text)
-    except OpenText:
+    except InvalidRequest:
         return False
     return bool(words) and words[-1].token_type is WordType.SEMICOLON
