@@ -65,7 +65,7 @@ def months(place: Path) -> Path:
 
 def commands() -> list[list[str]]:
     """The guide's commands on this machine, as words."""
-    lines = re.findall(r"^    \$ underlay (.*)$", GUIDE.read_text(), re.MULTILINE)
+    lines = re.findall(r"^\$ underlay (.*)$", GUIDE.read_text(), re.MULTILINE)
     local = [shlex.split(line, comments=True) for line in lines if "s3://" not in line and "--master" not in line]
     assert [words[0] for words in local] == ["init", "create", "ingest", "ingest", "ingest", "sql", "sql", "plan"]
     return local
