@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from random import random
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from typing import TYPE_CHECKING
 
 from underlay.errors import Unavailable, UnderlayError
@@ -24,6 +24,7 @@ from underlay.index.catalog import Catalog
 from underlay.index.root import Root
 from underlay.registry.follow.ask import IDLE_SECONDS, Asking
 from underlay.runtime.fork import start_afresh_after_fork
+from underlay.runtime.pace import paced
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -109,6 +110,7 @@ class Follower:
         self._pending = Pending()
         self._thread: Thread | None = None
         self._is_busy = False
+        self._is_awaited = Event()
         self._retry_at = -inf
         self._failures = 0
 
@@ -148,6 +150,7 @@ class Follower:
                 left = end - self._clock()
                 if left <= 0 or (self._asking.is_resting and not also_resting):
                     return False
+                self._is_awaited.set()
                 self._changed.wait(min(left, _LOOK_SECONDS))
             return not self._asking.is_refused
 
@@ -155,6 +158,7 @@ class Follower:
         """Apply nothing any longer. Does not wait."""
         with self._changed:
             self._is_closed = True
+            self._is_awaited.set()
             self._pending = Pending()
             self._changed.notify_all()
 
@@ -222,7 +226,8 @@ class Follower:
         try:
             application = None if self._is_gone() else self._application()  # which loads libraries, the first time
             if application is not None and not self._is_closed:
-                behind = application.apply(taken)
+                with paced(self._is_awaited.wait):  # a commit of many files is many rows, and queries go on meanwhile
+                    behind = application.apply(taken)
             failed = None
         except UnderlayError as error:
             failed = None if self._is_lost(error) else error
@@ -246,6 +251,8 @@ class Follower:
             self._asking.rest(str(failed))
         with self._changed:
             self._is_busy = False
+            if not self._is_closed:
+                self._is_awaited.clear()
             self._failures = self._failures + 1 if failed is not None else 0
             if isinstance(failed, Unavailable):
                 self._put_back(taken)

@@ -15,6 +15,7 @@ from underlay.index.outline import FileFacts
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import FILE_METADATA, NONE, REVISIONS, SEGMENTS, SOURCES, VERSIONS
 from underlay.registry.mirror.fold import Mirrored, RegistryDelta, Row, VersionStep, fold, no_files
+from underlay.runtime.pace import in_turns
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -124,8 +125,8 @@ def _head_values(batch: RegistryDelta) -> Row:
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Insert rows that are not there."""
-    if rows:
-        connection.execute(insert(table), rows)
+    for some in in_turns(rows) if rows else ():
+        connection.execute(insert(table), some)
 
 
 def upsert_rows(connection: Connection, table: Table, rows: Sequence[Row], changed: Collection[str] = ()) -> None:

@@ -14,6 +14,7 @@ from underlay.index.root import SourceRecord
 from underlay.registry.database.column_types import key_text, plain_text
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import NONE
+from underlay.runtime.pace import in_turns
 
 Row = dict[str, object]
 """A row of a table, by the names of its columns."""
@@ -220,13 +221,14 @@ class _Folding:
                 self._ended_files[location] = outline.version
             self._file_count -= 1
 
-    def _add(self, outline: Outline, files: Iterable[FileFacts]) -> None:
-        for file in map(_as_stored, files):
-            if file.location in self._new_files:
-                raise self._wrong(outline, "it adds a file that is already there", None, file.location)
-            self._new_files[file.location] = row = _file_row(self._revision, file, outline.version)
-            self._files.append(row)
-            self._file_count += 1
+    def _add(self, outline: Outline, files: Sequence[FileFacts]) -> None:
+        for some in in_turns(files):
+            for file in map(_as_stored, some):
+                if file.location in self._new_files:
+                    raise self._wrong(outline, "it adds a file that is already there", None, file.location)
+                self._new_files[file.location] = row = _file_row(self._revision, file, outline.version)
+                self._files.append(row)
+                self._file_count += 1
 
     def _wrong(self, outline: Outline, problem: str, expected: object, found: object) -> Inconsistent:
         return Inconsistent(

@@ -1,0 +1,44 @@
+"""Long work of a background thread in short turns, with rests between them that leave the interpreter to others.
+
+A thread that computes in Python takes the interpreter for milliseconds at a time from threads that need it for much
+less. Work that knows how to stop in the middle goes through `in_turns`; only in a thread that is `paced` does it rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import local
+from time import thread_time
+from typing import TypeVar
+
+T = TypeVar("T")
+ITEMS_A_TURN = 50
+"""Some tenths of a millisecond's work."""
+_RESTS = 4.0
+"""Rest so many times as long as a turn took."""
+_LONGEST_REST_SECONDS = 0.01
+
+_thread = local()
+
+
+@contextmanager
+def paced(rest: Callable[[float], object]) -> Iterator[None]:
+    """Have this thread rest between turns. `rest` is given seconds, and returns at once when somebody waits."""
+    _thread.rest = rest
+    try:
+        yield
+    finally:
+        _thread.rest = None
+
+
+def in_turns(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """All items at once; in a paced thread some at a time, with a rest after each."""
+    rest: Callable[[float], object] | None = getattr(_thread, "rest", None)
+    if rest is None or len(items) <= ITEMS_A_TURN:
+        yield items
+        return
+    for begin in range(0, len(items), ITEMS_A_TURN):
+        began = thread_time()
+        yield items[begin : begin + ITEMS_A_TURN]
+        rest(min(_RESTS * (thread_time() - began), _LONGEST_REST_SECONDS))
