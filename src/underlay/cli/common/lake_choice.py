@@ -91,7 +91,12 @@ def open_to_read(url: str | None, options: Sequence[str] | None, *, is_listing: 
     and for a lake on a local disk."""
     choice = choose_lake(url, options)
     is_local = "://" not in choice.url or choice.url.startswith("file:")
-    return _existing(connect_chosen(replace(choice, registry="none") if is_listing or is_local else choice))
+    registry = choice.registry or os.environ.get(REGISTRY_VARIABLE)
+    is_url = not registry or registry.lower().startswith(
+        ("none", "sqlite:///", "postgres")
+    )  # else an error, used or not
+    is_left_out = is_url and (is_listing or is_local)
+    return _existing(connect_chosen(replace(choice, registry="none") if is_left_out else choice))
 
 
 def _existing(lake: Lake) -> Lake:
