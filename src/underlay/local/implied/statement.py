@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +20,11 @@ from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.predicate import And, Or
 
 TableName = tuple[str, str]
+_TEXT = re.compile("'[^']*'")
+_MOST_KNOWN = 256
+_lock = Lock()
+_known: dict[object, dict[TableName, Predicate]] = {}
+"""What statements implied, by their text, their tables and values. No clock is read: it stays true."""
 _WORTH = re.compile(
     r"\bwhere\b.*(::|\b(cast|try_cast|year|date_part|datepart|extract|date_trunc|datetrunc|last_day|epoch\w*|lower|lcase"
     r"|upper|ucase|ilike|substr|substring|left|coalesce|ifnull|nullif|abs|round|floor|ceil|ceiling|trunc|zone"
@@ -29,7 +35,7 @@ _WORTH = re.compile(
 
 def may_imply(text: str) -> bool:
     """Whether a statement has something that DuckDB may not hand to a scan itself. Cheap, and sure when it says no."""
-    return _WORTH.search(text) is not None
+    return _WORTH.search(_TEXT.sub("''", text)) is not None
 
 
 def implied_by_statement(
@@ -39,11 +45,21 @@ def implied_by_statement(
     parameters: Sequence[object] | Mapping[str, object] | None,
 ) -> dict[TableName, Predicate]:
     """For tables by schema and name, what every row that matters must match."""
+    values = _by_name(parameters)
+    key = text, tuple(tables.items()), tuple((name, type(value), repr(value)) for name, value in values.items())
+    with _lock:
+        if key in _known:
+            return _known[key]
     try:
         tree = read_query(connection, text)
-        return dict(_implied(connection, tree, tables, _by_name(parameters)))
+        found = dict(_implied(connection, tree, tables, values))
     except (NotUnderstood, KeyError, TypeError):  # a tree of another form implies nothing
-        return {}
+        found = {}
+    with _lock:
+        if len(_known) >= _MOST_KNOWN:
+            _known.pop(next(iter(_known)))
+        _known[key] = found
+    return found
 
 
 def _by_name(parameters: Sequence[object] | Mapping[str, object] | None) -> dict[str, object]:
