@@ -297,3 +297,13 @@ def test_explain_is_printed_as_a_drawing(taxi: Table):
     assert run.code == 0
     assert "taxi.trips, version 1: reads 1 of 2 blocks" in run.text
     assert "\\n" not in run.text
+
+
+def test_values_for_a_condition_are_given_beside_it(taxi: Table):
+    named = ("--where", "zone = $zone and id > $least", "--param", "zone=JFK", "--param", "least=1")
+    assert underlay("scan", "taxi.trips", "--count", *named).text == "1\n"
+    assert underlay("scan", "taxi.trips", "--columns", "id", "--json", *named).objects == [{"id": 3}]
+    assert underlay("plan", "taxi.trips", "--where", "zone = ?", "--param", "JFK").code == 0
+    missing = underlay("scan", "taxi.trips", "--where", "zone = $zone")
+    assert missing.code == 2
+    assert "zone" in missing.words

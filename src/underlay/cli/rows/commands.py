@@ -40,6 +40,15 @@ from underlay.cli.common.text_options import (
 from underlay.ingest.source.file_format import FileFormat
 
 JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format ndjson. Default: a table.")]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="VALUE",
+        help="A value for ?, or NAME=VALUE for $NAME; numbers, true, false, null, and texts, which are cast to what"
+        " they are compared with; repeatable. Default: none.",
+    ),
+]
 Limit = Annotated[
     int | None,
     typer.Option(metavar="N", min=0, help="At most N rows. Default: 50 for table and vertical, else all."),
@@ -190,6 +199,7 @@ def scan(
     name: TableName,
     columns: ColumnNames = None,
     where: Where = None,
+    param: Parameters = None,
     limit: Limit = None,
     count: Annotated[bool, typer.Option("--count", help="Print the number of rows only. Default: the rows.")] = False,
     version: VersionNumber = None,
@@ -207,14 +217,24 @@ def scan(
 
     \b
     Examples:
-      underlay scan taxi.trips --columns pickup,fare --where "zone = 'JFK' and fare > 100"
+      underlay scan taxi.trips --columns pickup,fare --where 'zone = $zone and fare > 100' --param zone=JFK
       underlay scan taxi.trips --as-of 2026-01-31 --output trips.parquet
     """
     from underlay.cli.common.table_choice import chosen_table
     from underlay.cli.rows.query import scan_table
 
     table = chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag)
-    scan_table(table, columns=columns, where=where, limit=limit, format=format, json=json, output=output, count=count)
+    scan_table(
+        table,
+        columns=columns,
+        where=where,
+        param=param,
+        limit=limit,
+        format=format,
+        json=json,
+        output=output,
+        count=count,
+    )
 
 
 def sql(
@@ -223,14 +243,7 @@ def sql(
         str | None,
         typer.Option("--file", "-f", metavar="FILE", help="Read the SQL from a file; - is stdin. Default: none."),
     ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="VALUE",
-            help="A value for ?, or NAME=VALUE for $NAME; numbers, true, false, null, and texts, which are cast to what"
-            " they are compared with; repeatable. Default: none.",
-        ),
-    ] = None,
+    param: Parameters = None,
     limit: Limit = None,
     format: Format = None,
     output: Output = None,
@@ -268,6 +281,7 @@ def sql(
 def plan(
     name: TableName,
     where: Where = None,
+    param: Parameters = None,
     columns: ColumnNames = None,
     version: VersionNumber = None,
     as_of: AsOf = None,
@@ -289,4 +303,4 @@ def plan(
     from underlay.cli.rows.query import show_plan
 
     table = chosen_table(lake, option, name, version=version, as_of=as_of, tag=tag)
-    show_plan(table, columns=columns, where=where, json=json)
+    show_plan(table, columns=columns, where=where, param=param, json=json)

@@ -30,6 +30,7 @@ def scan_table(
     *,
     columns: str | None,
     where: str | None,
+    param: Sequence[str] | None,
     limit: int | None,
     format: RowsAs | None,
     json: bool,
@@ -41,14 +42,14 @@ def scan_table(
 
     chosen = choose_format(format, json, output)
     if not count:
-        scan = table.scan(split_names(columns), where)
+        scan = table.scan(split_names(columns), where, params=read_parameters(param or ()))
         check_output(chosen, output)
         write_rows(scan.schema, scan.to_batches(), format=chosen, limit=limit, output=output)
         return
     is_plain = chosen in (RowsAs.TABLE, RowsAs.JSON, RowsAs.NDJSON)
     if columns is not None or limit is not None or output is not None or not is_plain:
         raise InvalidRequest("--count prints one number", hint="Leave out --columns, --limit, --format and --output.")
-    found = table.count(where)
+    found = table.count(where, params=read_parameters(param or ()))
     if chosen is RowsAs.TABLE:
         print(found)
     else:
@@ -153,11 +154,13 @@ def _used(parameters: Mapping[str, Parameter] | None, statement: str) -> dict[st
     return {name: value for name, value in parameters.items() if name in names} or None
 
 
-def show_plan(table: Table, *, columns: str | None, where: str | None, json: bool) -> None:
+def show_plan(
+    table: Table, *, columns: str | None, where: str | None, param: Sequence[str] | None, json: bool
+) -> None:
     """What a scan would read, and why nothing else."""
     from underlay.cli.pm.choice import split_names
 
-    plan = table.plan(split_names(columns), where)
+    plan = table.plan(split_names(columns), where, params=read_parameters(param or ()))
     if json:
         print_json({"name": table.name, "version": plan.version, **plan.to_dict()})
     else:
