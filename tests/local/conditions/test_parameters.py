@@ -127,3 +127,17 @@ def test_parameters_go_with_text_only(table):
 def test_a_value_that_nobody_knows_is_refused(table):
     with pytest.raises(InvalidRequest):
         table.count("i = $v", params={"v": object()})
+
+
+def test_arrays_that_print_alike_are_different_values(table):
+    where = "list_contains($all, k * 1.0::double)"
+    assert table.scan(["k"], where, params={"all": np.array([1 - 1e-12])}).to_arrow().num_rows == 0
+    assert table.scan(["k"], where, params={"all": np.array([1.0])}).to_arrow()["k"].to_pylist() == [1]
+
+
+def test_a_list_that_changes_after_it_was_given_changes_no_scan(table):
+    where, values = "list_contains($all, k * 1.0::double)", [1.0]
+    scan = table.scan(["k"], where, params={"all": values})
+    values[:] = [2.0]
+    assert scan.to_arrow()["k"].to_pylist() == [1]
+    assert table.scan(["k"], where, params={"all": [1.0]}).to_arrow()["k"].to_pylist() == [1]

@@ -58,3 +58,13 @@ def test_a_statement_ends_with_its_semicolon():
     assert ends_statement("select 1; -- done")
     assert not ends_statement("select 1")
     assert not ends_statement("-- nothing;")
+
+
+def test_blanks_are_those_of_duckdb():
+    with duckdb.connect() as connection:
+        for blank in "\t\n\x0b\f\r\x1c\x1f \x85\xa0\u1680\u2000\u200a\u200b\u200c\u2028\u202f\u205f\u2060\u3000\ufeff":
+            try:
+                is_blank = connection.execute(f"select{blank}7").fetchall() == [(7,)]
+            except duckdb.Error:
+                is_blank = False
+            assert ([word.text for word in words_of(f"select{blank}7")] == ["select", "7"]) == is_blank, hex(ord(blank))

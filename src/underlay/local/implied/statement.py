@@ -16,6 +16,7 @@ import pyarrow as pa
 from underlay.local.implied.derive import implied_by_parts
 from underlay.local.implied.syntax import Node, NotUnderstood, conjuncts_of, nodes_below, read_query
 from underlay.prune import TRUE, Predicate
+from underlay.prune.parse.parameters import key_of
 from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.predicate import And, Or
 
@@ -46,7 +47,7 @@ def implied_by_statement(
 ) -> dict[TableName, Predicate]:
     """For tables by schema and name, what every row that matters must match."""
     values = _by_name(parameters)
-    key = text, tuple(tables.items()), tuple((name, type(value), repr(value)) for name, value in values.items())
+    key = text, tuple(tables.items()), key_of(values)
     with _lock:
         if key in _known:
             return _known[key]

@@ -41,14 +41,16 @@ class Word(NamedTuple):
     end: int
 
 
-_FIRST = r"[^\s\x00-@\[-^`{-\x7f]"
+_BLANKS = r"\t\n\f\r \xa0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
+"""Those of DuckDB, which are not Python's: a name may not seem to be another one because of a blank of no width."""
+_FIRST = rf"[^{_BLANKS}\x00-@\[-^`{{-\x7f]"
 """A letter, an underscore, or anything beyond ASCII that is not a blank. As what it is not: so it compiles fast."""
-_NEXT = r"[^\s\x00-#%-/:-@\[-^`{-\x7f]"
+_NEXT = rf"[^{_BLANKS}\x00-#%-/:-@\[-^`{{-\x7f]"
 _NAME = f"{_FIRST}{_NEXT}*"
-_TAG = rf"\$(?:{_FIRST}[^\s\x00-/:-@\[-^`{{-\x7f]*)?\$"
+_TAG = rf"\$(?:{_FIRST}[^{_BLANKS}\x00-/:-@\[-^`{{-\x7f]*)?\$"
 _WORD = re.compile(
     rf"""
-    (?P<blank>\s+|--[^\n\r]*)
+    (?P<blank>[{_BLANKS}]+|--[^\n\r]*)
     |(?P<comment>/\*)
     |(?P<prefix>[eE]|[xXbBnN]|[uU]&)?(?P<quote>')
     |(?P<name>")
@@ -58,7 +60,7 @@ _WORD = re.compile(
     |(?P<number>0[xX][0-9a-fA-F_]+|0[bB][01_]+|(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?)
     |(?P<sign>=>|->>?|::|:=|<=|>=|<>|!=|==|\|\||.)
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 _ESCAPED_END = re.compile(r"(?:[^'\\]|\\.|'')*'", re.DOTALL)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -19,17 +20,29 @@ Given = Sequence[object] | Mapping[str, object]
 _Type = exp.DType
 _HINT = "Give values by name, params={'zone': 'JFK'} for $zone, or as a list, params=['JFK'] for ?."
 _LONGEST_INTEGER_BITS = 127
+_PLAIN = frozenset((type(None), bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta, UUID))
+"""Types whose values never change, and print alike only when they are equal. Arrays of numpy leave out digits."""
+
+Key = tuple[tuple[str, type, object], ...]
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Values by name, those of a list by their numbers from 1. Equal when they print the same and have equal types."""
+    """Values by name, those of a list by their numbers from 1. Equal when their keys are."""
 
     values: Mapping[str, object] = field(compare=False, hash=False)
-    key: tuple[tuple[str, type, str], ...] = ()
+    key: Key = ()
 
 
 NO_PARAMETERS = Parameters({})
+
+
+def key_of(values: Mapping[str, object]) -> Key:
+    """A key for what is known of the values: equal for equal values of plain types, never for others."""
+    return tuple(
+        (name, type(value), repr(value) if type(value) in _PLAIN else object())
+        for name, value in sorted(values.items())
+    )
 
 
 def number_parameters(text: str, tokens: Sequence[Token], given: Given | None) -> tuple[str, Parameters]:
@@ -76,8 +89,9 @@ def _matched(names: Mapping[str, None], given: Given | None) -> Parameters:
         )
     if not names:
         return NO_PARAMETERS
-    key = tuple((name, type(value), repr(value)) for name, value in sorted(by_name.items()))
-    return Parameters(by_name, key)
+    # a scan reads when it is asked: who changes a list until then does not change what was asked for
+    values = {name: value if type(value) in _PLAIN else deepcopy(value) for name, value in by_name.items()}
+    return Parameters(values, key_of(values))
 
 
 def _by_name(given: Given | None) -> dict[str, object]:
