@@ -90,3 +90,11 @@ def test_it_closes(lake):
     with pytest.raises(duckdb.ConnectionException):
         connection.execute("select 1")
     assert len(lake["a.b"]) == 3
+
+
+def test_a_filter_that_duckdb_hands_over_wrongly_is_an_error_and_no_wrong_answer(lake, connection):
+    lake.create_table("a.f", data=pa.table({"f": [1.0, None, float("nan")]}))
+    connection.refresh()
+    with pytest.raises(duckdb.Error, match="comparison with NaN"):
+        connection.sql("select f from a.f where f <= 'nan'").fetchall()
+    assert connection.sql("select count(*) from a.f where f < 'nan'").fetchall() == [(1,)]

@@ -18,6 +18,7 @@ from underlay.index.catalog import split_name
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, TableScanner
 from underlay.local.dataset.source import SnapshotSource
 from underlay.local.text.time_travel import quoted
+from underlay.prune.parse.arrow import is_true_inside
 
 Open = Callable[[str], SnapshotSource]
 """The newest version of a table. Raises TableNotFound."""
@@ -133,7 +134,13 @@ class _LiveDataset(ds.Dataset):
         batch_size: int = DEFAULT_BATCH_ROWS,
         **_: object,
     ) -> TableScanner:
-        """A scan of the version that is held."""
+        """A scan of the version that is held. Raises Unsupported for a filter that DuckDB hands over wrongly."""
+        if filter is not None and "true" in str(filter) and is_true_inside(filter):
+            raise Unsupported(
+                "DuckDB hands a comparison with NaN to tables as true, also for nulls",
+                place=self._name,
+                hint="Write IS NOT NULL for <= 'NaN', or run the query with lake.sql.",
+            )
         source = self._pins.source(self._name)
         wanted = self._schema.names if columns is None else columns
         if not source.schema.equals(self._schema):
