@@ -122,3 +122,30 @@ def test_a_dry_run_tells_the_columns_of_paths(lake: underlay.Lake, store: Store,
     put(tmp_path, "year=x/more=1/x.csv", 2)
     again = dry_run(catalog, NAME, make_settings(f"{tmp_path}/"))
     assert [problem.uri.rpartition("year%3D")[2] for problem in again.problems] == ["x/more%3D1/x.csv"]
+
+
+def test_a_file_without_a_header_brings_the_new_columns_of_its_path(lake: underlay.Lake, tmp_path: Path):
+    lake.create_table(NAME, "id bigint, name string")
+    put(tmp_path, "year=2024/x.csv").write_text("1,a\n2,b\n")
+    options = {"dialect": {"has_header": False}, "new_columns": "add"}
+    assert lake.dry_run(NAME, f"{tmp_path}/", **options).new_columns.names == ["year"]
+    done = lake.ingest(NAME, f"{tmp_path}/", **options)
+    assert (done.ingested, done.failures) == (1, ())
+    assert rows_of(lake) == [{"id": 1, "name": "a", "year": 2024}, {"id": 2, "name": "b", "year": 2024}]
+
+
+def test_a_dry_run_tells_that_a_file_without_a_header_fails_by_its_path(lake: underlay.Lake, tmp_path: Path):
+    lake.create_table(NAME, "id bigint, year int")
+    put(tmp_path, "year=20x4/x.csv")
+    put(tmp_path, "month=1/x.csv")
+    put(tmp_path, "year=2024/x.csv")
+    plan = lake.dry_run(NAME, f"{tmp_path}/", dialect={"has_header": False})
+    assert sorted(Path(problem.uri).parent.name for problem in plan.problems) == ["month%3D1", "year%3D20x4"]
+
+
+def test_a_source_that_failed_by_its_path_is_read_when_folders_are_left_alone(lake: underlay.Lake, tmp_path: Path):
+    lake.create_table(NAME, "id bigint")
+    put(tmp_path, "year=2024/x.csv", 1)
+    assert lake.ingest(NAME, f"{tmp_path}/").failed == 1
+    assert lake.ingest(NAME, f"{tmp_path}/", hive=False).ingested == 1
+    assert rows_of(lake) == [{"id": 1}]

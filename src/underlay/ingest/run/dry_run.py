@@ -101,8 +101,9 @@ def _look_into(
         try:
             kind = settings.kind or kind_of(one.uri)
             if kind in (FileFormat.CSV, FileFormat.TSV) and settings.dialect.is_positional:
-                continue  # its columns are the table's
-            _, _, columns = look_into(one, settings)
+                columns = to_arrow(schema)
+            else:
+                _, _, columns = look_into(one, settings)
             if kind in (FileFormat.PARQUET, FileFormat.ARROW):
                 columns = with_table_names(columns, schema.names)
             if settings.hive:

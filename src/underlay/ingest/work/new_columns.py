@@ -36,6 +36,8 @@ def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
 
 def _own_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Schema:
     kind = work.kind or kind_of(found.uri)
+    if kind in (FileFormat.CSV, FileFormat.TSV) and work.dialect.is_positional:
+        return pa.schema([])  # its columns are the table's
     with open_pinned(found, work.store_options) as file:
         if kind is FileFormat.JSON:
             return _from_lines(Plain(file, found.uri), reading)

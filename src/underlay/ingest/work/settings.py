@@ -99,7 +99,7 @@ class Settings:
 
     def fingerprint(self, schema: SchemaRecord) -> str:
         """Tells whether a source would be read in another way: with other options, or for other columns."""
-        facts = (self.kind, self.dialect, self.new_columns, self.record_bytes, schema)
+        facts = (self.kind, self.dialect, self.new_columns, self.hive, self.record_bytes, schema)
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(facts))
 
 
