@@ -47,3 +47,7 @@ def test_settings_may_be_given_instead_of_sources():
 def test_values_that_make_no_sense_are_refused(options: dict, problem: str):
     with pytest.raises(InvalidRequest, match=problem):
         make_settings("a.csv", **options)
+
+
+def test_credentials_are_not_shown():
+    assert "hush" not in repr(make_settings("s3://a/b.csv", store_options={"secret_access_key": "hush"}))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -38,8 +38,8 @@ class LakeChoice:
     to the location. `config` is the file that they came from, if any."""
 
     url: str
-    options: Mapping[str, str]
-    registry: str | None = None
+    options: Mapping[str, str] = field(repr=False)
+    registry: str | None = field(default=None, repr=False)
     config: Path | None = None
 
 

@@ -53,7 +53,7 @@ class DataFile:
     source: Source | None
     kind: FileFormat | None
     """None for stdin whose format is to be detected."""
-    options: Mapping[str, Option]
+    options: Mapping[str, Option] = field(repr=False)
     reading: FileReading
 
     @property

@@ -154,9 +154,7 @@ def _used(parameters: Mapping[str, Parameter] | None, statement: str) -> dict[st
     return {name: value for name, value in parameters.items() if name in names} or None
 
 
-def show_plan(
-    table: Table, *, columns: str | None, where: str | None, param: Sequence[str] | None, json: bool
-) -> None:
+def show_plan(table: Table, *, columns: str | None, where: str | None, param: Sequence[str] | None, json: bool) -> None:
     """What a scan would read, and why nothing else."""
     from underlay.cli.pm.choice import split_names
 

@@ -96,7 +96,7 @@ class SourceChoice:
 class Contents:
     """Hashes of sources whose identity is another than the record says, each computed once."""
 
-    options: Mapping[str, Option] = field(default_factory=dict)
+    options: Mapping[str, Option] = field(default_factory=dict, repr=False)
     """Of the stores of the sources."""
     _known: dict[Source, str | None] = field(default_factory=dict)
 

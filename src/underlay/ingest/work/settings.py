@@ -58,7 +58,7 @@ class Settings:
 
     sources: tuple[str, ...]
     """Paths, patterns and URLs, as `find.find_sources` takes them."""
-    store_options: Mapping[str, Option] = field(default_factory=dict)
+    store_options: Mapping[str, Option] = field(default_factory=dict, repr=False)
     """Of the stores of remote sources."""
     kind: FileFormat | None = None
     """The format of all sources; without it, the ending of each name tells."""

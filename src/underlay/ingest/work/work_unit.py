@@ -37,6 +37,9 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     store_options: dict[str, Option] = {}
     """Of the sources' stores, credentials included."""
 
+    def __repr__(self) -> str:  # credentials stay out of logs
+        return f"WorkUnit(run={self.run!r}, {len(self.sources)} sources)"
+
     @property
     def size_bytes(self) -> int:
         """Of the sources as they are stored."""
