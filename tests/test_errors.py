@@ -43,6 +43,12 @@ def test_a_caller_that_knows_the_file_puts_its_name_first():
     assert str(Damaged("cut short").at("trips/_pm")) == "trips/_pm: cut short"
 
 
+def test_a_file_is_named_once():
+    for own in ("/a b/c.parquet", "/a b/c.parquet: row 7", "file:///a%20b/c.parquet, row 7"):
+        assert Damaged("cut short", place=own).at("file:///a%20b/c.parquet").place == own
+    assert Damaged("cut short", place="footer 12").at("footer 1").place == "footer 1: footer 12"
+
+
 def test_codes_are_stable():
     assert sorted(kind.code for kind in every_error()) == [
         "bad_predicate",

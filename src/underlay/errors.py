@@ -41,6 +41,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import ClassVar
+from urllib.parse import unquote
+
+_FILE = "file://"
 
 
 class UnderlayError(Exception):
@@ -79,13 +82,26 @@ class UnderlayError(Exception):
         return f"{text}{separator}{self.hint}"
 
     def at(self, place: str) -> UnderlayError:
-        """The same error with `place` put before its own place: a reader of bytes does not know the file's name."""
-        self.place = f"{place}: {self.place}" if self.place else place
+        """The same error with `place` put before its own place: a reader of bytes does not know the file's name.
+
+        A place that names the same object already stays as it is."""
+        if self.place is None:
+            self.place = place
+        elif not _is_in(place, self.place):
+            self.place = f"{place}: {self.place}"
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
         fields = (self.problem, self.place, self.expected, self.found, self.hint)
         return _rebuild, (type(self), *fields), dict(self.__dict__)
+
+
+def _is_in(place: str, longer: str) -> bool:
+    """Whether a place is, or begins with, another one, which may be a file's URL where it has the path."""
+    for name in (place, unquote(place).removeprefix(_FILE)):
+        if longer.startswith(name) and longer[len(name) : len(name) + 1] in ("", ":", ","):
+            return True
+    return False
 
 
 def _rebuild(

@@ -138,6 +138,19 @@ def stream_of(rows: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+def file_of(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def parquet_of(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    return sink.getvalue().to_pybytes()
+
+
 ROWS = pa.table({"n": [1, 2], "s": ["a", None]})
 MANY = "".join(f"{n},x\n" for n in range(100_000))
 
@@ -147,6 +160,9 @@ MANY = "".join(f"{n},x\n" for n in range(100_000))
     [
         (stream_of(ROWS), [], 2),
         (stream_of(ROWS), ["--format", "arrow"], 2),
+        (file_of(ROWS), [], 2),
+        (parquet_of(ROWS), [], 2),
+        (parquet_of(ROWS), ["--format", "parquet"], 2),
         (b"n,s\n1,a\n2,\n", [], 2),
         (b"n;s\n1;a\n2;\n", [], 2),
         (b"n\ts\n1\ta\n", ["--format", "tsv"], 1),
@@ -170,8 +186,9 @@ def test_stdin_is_read_as_its_first_bytes_or_the_option_say(lake: Lake, data: by
         (b"", [], "stdin: is empty: a CSV file begins with a header"),
         (b"\x00\x01", [], "the format of stdin cannot be detected"),
         (gzip.compress(b"n,s\n1,a\n", mtime=0), [], "Name it with --format."),
-        (b"PAR1....", [], "stdin: Parquet and Arrow files cannot be read from a pipe"),
-        (b"ARROW1..", ["--format", "arrow"], "stdin: Parquet and Arrow files cannot be read from a pipe"),
+        (b"PAR1....", [], "stdin: not a readable Parquet file"),
+        (b"n,s\n", ["--format", "parquet"], "stdin: not a readable Parquet file"),
+        (b"ARROW1..", ["--format", "arrow"], "stdin: not a readable Arrow IPC file or stream"),
         (stream_of(ROWS)[:-20], [], "stdin: not a readable Arrow IPC file or stream"),
         (b"n,s\n1,a\n", ["--format", "arrow"], "stdin: not a readable Arrow IPC file or stream"),
     ],

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from deflate import crc32
 
-from underlay.errors import Replaced
+from underlay.errors import NotFound, Replaced
 from underlay.parquet.footer.tail import TAIL_BYTES
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
@@ -63,13 +63,17 @@ def read_same(store: Store, key: str, known: KnownFile, read: Callable[[str | No
     if known.etag is None:
         return read(None)
     etag = _SEEN.get(store, key, known)
-    for _ in range(_ATTEMPTS):
-        try:
-            return read(etag)
-        except Replaced:
-            etag = current_etag(store, key, known)
-            _SEEN.put(store, key, known, etag)
-    return read(etag)
+    try:
+        for _ in range(_ATTEMPTS):
+            try:
+                return read(etag)
+            except Replaced:
+                etag = current_etag(store, key, known)
+                _SEEN.put(store, key, known, etag)
+        return read(etag)
+    except NotFound as error:
+        error.hint = error.hint or 'Bring the file back, or leave it out with "underlay unregister".'
+        raise
 
 
 def get_same_ranges(

@@ -57,6 +57,16 @@ def test_a_file_with_the_same_bytes_is_the_same_file(table: underlay.Table, fold
     assert not run(table.stores.lake, NAME, deep=True).findings
 
 
+def test_a_file_that_is_gone_is_named_once_with_what_to_do(table: underlay.Table, folder: Path):
+    table.register(folder)
+    (folder / "1.parquet").unlink()
+    with pytest.raises(NotFound) as raised:
+        ids(table)
+    assert str(raised.value) == (
+        f'{folder / "1.parquet"}: no such object. Bring the file back, or leave it out with "underlay unregister".'
+    )
+
+
 def test_a_file_that_was_touched_is_looked_at_once(store: CountingStore, table: underlay.Table):
     place = store.inner.root / "in.parquet"
     pq.write_table(rows(range(5)), place)

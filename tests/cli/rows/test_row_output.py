@@ -41,6 +41,16 @@ def test_a_file_has_the_format_that_its_name_tells(taxi: Table, place: Path):
     )
 
 
+def test_a_file_takes_what_is_for_people_too(taxi: Table, place: Path):
+    for format in ("table", "vertical"):
+        printed = underlay("sql", ORDERED, "--format", format)
+        run = underlay("sql", ORDERED, "--format", format, "--output", "rows.txt")
+        assert (run.code, run.output, run.words) == (0, b"", printed.words)
+        assert (place / "rows.txt").read_bytes() == printed.output
+    underlay("sql", f"explain {ORDERED}", "--output", "rows.txt")
+    assert "taxi.trips, version 1: reads 2 of 2 blocks in 2 of 2 files\n" in (place / "rows.txt").read_text()
+
+
 def test_a_format_that_is_given_wins_over_the_name(taxi: Table, place: Path):
     assert underlay("scan", "taxi.trips", "--format", "csv", "-o", "rows.txt", "--limit", 1).code == 0
     assert (place / "rows.txt").read_text().startswith('"id","pickup"')

@@ -70,6 +70,16 @@ def test_a_length_is_that_of_the_version(lake):
     assert table.scan(where="i < 0")
 
 
+def test_a_result_knows_its_length_and_is_read_after_it(lake):
+    result = lake.sql("from a.b order by i")
+    assert (len(result), len(result)) == (30, 30)
+    assert [row[0] for row in result] == list(range(30))
+    with pytest.raises(InvalidRequest, match="read already"):
+        len(result)
+    assert [row[0] for row in list(lake.sql("from a.b order by i"))] == list(range(30))
+    assert lake.sql("from a.b where i < 0")
+
+
 def test_what_was_shown_of_a_result_is_read_too(lake):
     result = lake.sql("from a.b order by i")
     result.head(5), result._repr_html_(), repr(result)

@@ -7,7 +7,9 @@ beginning of the file.
 from __future__ import annotations
 
 import io
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,7 +17,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from underlay.errors import InvalidRequest, NewColumn, SchemaMismatch, Unsupported
+from underlay.errors import InvalidRequest, NewColumn, SchemaMismatch
 from underlay.ingest.rows.columnar import FILE_MAGIC
 from underlay.ingest.rows.path_columns import PathColumns, infer_path_columns
 from underlay.ingest.rows.reading import RECORD_BYTES, Dialect, Rejected, RowRules
@@ -132,18 +134,20 @@ def _open(data: DataFile) -> Iterator[tuple[FileFormat, io.BufferedIOBase]]:
         raise InvalidRequest('"-" reads stdin, which is a terminal', hint='Pipe data in: "… | underlay append …".')
     piped = _Piped(sys.stdin.buffer)
     kind = data.kind or _detect(piped.head)
-    if piped.head.startswith((_PARQUET, FILE_MAGIC)) or kind is FileFormat.PARQUET:
-        raise Unsupported(
-            "Parquet and Arrow files cannot be read from a pipe",
-            place=data.name,
-            hint="Write it to a file and name that, or pipe in an Arrow stream.",
-        )
+    if kind is FileFormat.PARQUET or piped.head.startswith(FILE_MAGIC):
+        with tempfile.TemporaryFile() as file:  # these are read from their ends
+            shutil.copyfileobj(piped, file)
+            file.seek(0)
+            yield kind, file
+        return
     yield kind, piped
 
 
 def _detect(head: bytes) -> FileFormat:
     """The format of what begins so. Text that is not JSON is taken for CSV, whose header is checked by its reader."""
-    if head.startswith((_ARROW_STREAM, _PARQUET, FILE_MAGIC)):
+    if head.startswith(_PARQUET):
+        return FileFormat.PARQUET
+    if head.startswith((_ARROW_STREAM, FILE_MAGIC)):
         return FileFormat.ARROW
     if head.lstrip().startswith((b"{", b"[")):
         return FileFormat.JSON

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from underlay.cli.common.formats import BINARY, FOR_PEOPLE, RowsAs, choose_format
 from underlay.cli.common.output import print_json
-from underlay.cli.rows.row_output import check_output, write_rows
+from underlay.cli.rows.row_output import check_output, write_rows, write_text
 from underlay.errors import InvalidRequest, TableNotFound, from_os_error
 from underlay.local.text.words import WordType, split_statements, words_of
 
@@ -126,8 +126,8 @@ def run_query(
 
         raise with_near_names(error, lake, error.problem.rpartition(" ")[2]) from None
     with result:
-        if result.is_explanation and format in FOR_PEOPLE and output is None:
-            print(result)
+        if result.is_explanation and format in FOR_PEOPLE:
+            write_text(f"{result}\n", output)
             return
         batches = result.to_batches()
         write_rows(result.schema, batches, format=format, limit=limit, output=output, is_shell=is_shell)

@@ -63,6 +63,15 @@ def write_rows(
         say(f"{output}: {show_count(counted.row_count, 'row')}")
 
 
+def write_text(text: str, output: str | None) -> None:
+    """Text on stdout, or in a file that appears whole."""
+    if output in (None, STDOUT):
+        print(text, end="")
+        return
+    with written_whole(output or "") as file:
+        file.write(text.encode())
+
+
 class _Counting:
     """Batches, and how many rows they had so far."""
 
@@ -114,10 +123,9 @@ def _write_for_people(
     if output in (None, STDOUT):
         hidden = _print_cells(schema.names, cells, is_vertical=is_vertical)
     else:
-        with written_whole(output or "") as file, io.TextIOWrapper(file, "utf-8", write_through=True) as text:
-            with redirect_stdout(text):
-                hidden = _print_cells(schema.names, cells, is_vertical=is_vertical)
-            text.detach()
+        with redirect_stdout(io.StringIO()) as text:
+            hidden = _print_cells(schema.names, cells, is_vertical=is_vertical)
+        write_text(text.getvalue(), output)
     if hidden:
         say(f"({hidden} of {len(schema.names)} columns are not shown; {hints[0]})")
     if limit is not None or count < shown:

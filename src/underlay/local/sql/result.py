@@ -88,7 +88,7 @@ class SqlResult:
 
     def fetchall(self) -> list[tuple[Any, ...]]:  # Any: values of the columns' types
         """The rows as tuples of Python values."""
-        return list(self)
+        return list(iter(self))  # not list(self), which asks for the length first
 
     def show(self) -> None:
         """Print the first rows."""
@@ -106,6 +106,16 @@ class SqlResult:
         """The first rows, which stay to be read. Raises InvalidRequest when the result was read already."""
         self._check_unread()
         return self._peek(rows).slice(0, rows)
+
+    def __len__(self) -> int:
+        """How many rows there are. All are read for it, and stay to be read. Raises InvalidRequest when they were."""
+        self._check_unread()
+        while (batch := self._next()) is not None:
+            self._peeked.append(batch)
+        return sum(batch.num_rows for batch in self._peeked)
+
+    def __bool__(self) -> bool:
+        return True
 
     def _repr_html_(self) -> str:
         if self._is_read:
