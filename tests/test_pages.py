@@ -44,7 +44,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     script.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from underlay.cli.main import run; run()' \"$@\"\n")
     script.chmod(0o755)
     path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**os.environ, "PYTHONPATH": str(site), "PATH": path}
+    inherited = {name: value for name, value in os.environ.items() if name != "UNDERLAY_REGISTRY"}
+    return {**inherited, "PYTHONPATH": str(site), "PATH": path}
 
 
 @pytest.mark.parametrize("page", RUNNING, ids=name_of)
@@ -81,7 +82,7 @@ def test_pages_run_in_a_new_environment(versions: str, tmp_path: Path):
     commands = tmp_path / "venv" / "bin"
     pip = [commands / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints]
     subprocess.run([*pip, wheel, "pandas", "polars"], check=True)
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "UNDERLAY_REGISTRY")}
     environment = {**inherited, "PATH": os.pathsep.join([str(commands), os.environ["PATH"]])}
     for page in RUNNING:
         folder = tmp_path / page.stem

@@ -6,7 +6,6 @@ FROM of a SELECT, whose WHERE then comes first of all that is done with its rows
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 
@@ -21,22 +20,10 @@ from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.predicate import And, Or
 
 TableName = tuple[str, str]
-_TEXT = re.compile("'[^']*'")
 _MOST_KNOWN = 256
 _lock = Lock()
 _known: dict[object, dict[TableName, Predicate]] = {}
 """What statements implied, by their text, their tables and values. No clock is read: it stays true."""
-_WORTH = re.compile(
-    r"\bwhere\b.*(::|\b(cast|try_cast|year|date_part|datepart|extract|date_trunc|datetrunc|last_day|epoch\w*|lower|lcase"
-    r"|upper|ucase|ilike|substr|substring|left|coalesce|ifnull|nullif|abs|round|floor|ceil|ceiling|trunc|zone"
-    r"|\w*contains|\w*has)\b|[-+*/@\[])",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def may_imply(text: str) -> bool:
-    """Whether a statement has something that DuckDB may not hand to a scan itself. Cheap, and sure when it says no."""
-    return _WORTH.search(_TEXT.sub("''", text)) is not None
 
 
 def implied_by_statement(

@@ -14,10 +14,9 @@ from underlay.index.catalog import split_name
 from underlay.local.dataset.failures import FilterMisread
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
-from underlay.local.sql.given import GivenTables
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
-from underlay.local.text.statement import check_statement, explained_from, is_pushed_right, reads_one_table
+from underlay.local.text.statement import check_statement, explained_from, is_pushed_right, may_imply, reads_one_table
 from underlay.local.text.time_travel import Rewritten, quoted, rewrite_time_travel
 from underlay.local.text.words import Word
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds  # loads what `select 1` does not need
 
     from underlay.local.dataset.source import EngineDataset
+    from underlay.local.sql.given import GivenTables
     from underlay.prune import Predicate
 
 Parameters = Sequence[object] | Mapping[str, object]
@@ -54,7 +54,11 @@ def run_sql(
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
     sources = QueriedTables(rewritten, resolve, tables)
-    others = GivenTables(given) if given else None
+    others = None
+    if given:
+        from underlay.local.sql.given import GivenTables  # loads pyarrow.dataset
+
+        others = GivenTables(given)
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
     def run(*, pushdown: bool, threads: int | None = None) -> SqlResult:
@@ -216,10 +220,10 @@ class _Query:
         self, named: Sequence[QueriedTable], text: str, parameters: Parameters | None
     ) -> Mapping[tuple[str, str], Predicate]:
         """What the statement implies for its tables that DuckDB does not hand over."""
-        from underlay.local.implied.statement import implied_by_statement, may_imply  # loads a parser of SQL
-
         if not may_imply(text):
             return {}
+        from underlay.local.implied.statement import implied_by_statement  # loads a parser of SQL
+
         tables = {(source.schema, source.table): source.dataset.schema for source in named}
         connection = self._engine.aside()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 
@@ -156,3 +157,17 @@ def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bo
 def _is_misread(value: object) -> bool:
     text = str(value).strip().lower().lstrip("+-")
     return text == "nan" or (text.isdecimal() and int(text) > _MAX_INT64)
+
+
+_QUOTED = re.compile("'[^']*'")
+_WORTH = re.compile(
+    r"\bwhere\b.*(::|\b(cast|try_cast|year|date_part|datepart|extract|date_trunc|datetrunc|last_day|epoch\w*|lower|lcase"
+    r"|upper|ucase|ilike|substr|substring|left|coalesce|ifnull|nullif|abs|round|floor|ceil|ceiling|trunc|zone"
+    r"|\w*contains|\w*has)\b|[-+*/@\[])",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def may_imply(text: str) -> bool:
+    """Whether a statement has something that DuckDB may not hand to a scan itself. Cheap, and sure when it says no."""
+    return _WORTH.search(_QUOTED.sub("''", text)) is not None
