@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from underlay.plan.plan import BlockPlan
+from underlay.prune.predicates.predicate import TRUE
 from underlay.scan.query import Query, count_matches
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 class Scan:
     """Rows of a table. Reading it twice reads twice, and gives the same rows. Speaks the Arrow PyCapsule interface."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, name: str) -> None:
         self._query = query
+        self._name = name
 
     @property
     def schema(self) -> pa.Schema:
@@ -93,6 +95,8 @@ class Scan:
         return as_html(self.head(MOST_ROWS + 1), caption=repr(self))
 
     def __repr__(self) -> str:
-        snapshot = self._query.snapshot
-        where = self._query.predicate if self._query.rest is None else f"{self._query.predicate} AND {self._query.rest}"
-        return f"Scan({snapshot.keys.folder}, version {snapshot.version}, where {where})"
+        query = self._query
+        parts = [str(query.predicate)] if query.predicate != TRUE else []
+        parts += [str(query.rest)] if query.rest is not None else []
+        where = f", where {' AND '.join(parts)}" if parts else ""
+        return f"Scan({self._name}, version {query.snapshot.version}{where})"

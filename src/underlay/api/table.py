@@ -133,7 +133,7 @@ class Table:
 
     def scan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Scan:
         """Rows that match, with these columns. `params` are values for `$name` or `?` in the text of a condition."""
-        return Scan(self.query(columns, where, params))
+        return Scan(self.query(columns, where, params), self.name)
 
     def plan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Plan:
         """What such a scan would read, and why the rest is skipped."""
@@ -199,9 +199,15 @@ class Table:
         revision = self.revision
         return {name: tag.version for name, tag in record.tags.items() if tag.revision == revision}
 
-    def rollback(self, version: int) -> Version:
-        """Commit a new version with the contents of this older one."""
+    def rollback(self, version: int | None = None, *, tag: str | None = None) -> Version:
+        """Commit a new version with the contents of this older one, or of the one with this tag."""
         opened = self.writable()
+        if (version is None) == (tag is None):
+            raise InvalidRequest("give a version or a tag")
+        if version is None:
+            version = self.at(tag=tag).version
+            if self.tags.get(tag or "") != version:
+                raise InvalidRequest("the tag stands for a version of another revision", place=self.name, found=tag)
         held = opened.held_now()
         return describe(travel.rollback(opened.head().revision, version, held))
 

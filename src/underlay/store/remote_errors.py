@@ -137,9 +137,7 @@ def explain(failure: RequestFailure, place: str, *, is_write: bool = False) -> U
             return Unavailable(problem, place=place, hint='Log in: "aws sso login", or check the profile.')
         return Unavailable("no credentials found", place=place, hint=_CREDENTIALS_HINT)
     if failure.code in _NO_BUCKET or (failure.is_missing_object and is_write):
-        return Unavailable(
-            "the bucket or container does not exist", place=place, hint="Create it, or correct the lake's URL."
-        )
+        return Unavailable("the bucket or container does not exist", place=place, hint="Create it, or correct the URL.")
     if failure.is_missing_object:
         return NotFound("no such object", place=place)
     if failure.status in {401, 403} or failure.code in _ACCESS:

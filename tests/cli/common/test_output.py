@@ -79,11 +79,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def on_terminal(columns: int, headings: list[str], rows: list[list[object]]) -> tuple[int, list[str]]:
+def on_terminal(
+    columns: int, headings: list[str], rows: list[list[object]], whole: tuple[int, ...] = ()
+) -> tuple[int, list[str]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(columns))
         patch.setattr(sys, "stdout", Terminal())
-        hidden = print_rows(headings, rows)
+        hidden = print_rows(headings, rows, whole)
         return hidden, sys.stdout.getvalue().splitlines()
 
 
@@ -100,6 +102,14 @@ def test_rows_too_wide_for_a_terminal_lose_columns_in_the_middle():
 def test_texts_are_shortened_before_columns_are_left_out():
     hidden, lines = on_terminal(40, ["id", "a", "b"], [[1, "x" * 100, "y" * 15]])
     assert (hidden, lines[1]) == (0, f" 1  {'x' * 18}…  {'y' * 15}")
+
+
+def test_columns_that_are_whole_are_left_out_and_not_shortened():
+    when = "2024-01-01 12:30:05"
+    hidden, lines = on_terminal(40, ["when it began", "text", "end"], [[when, "x" * 100, when]], whole=(0, 2))
+    assert (hidden, lines[1]) == (2, f"{when}  …")
+    hidden, lines = on_terminal(60, ["when it began", "text", "end"], [[when, "x" * 100, when]], whole=(0, 2))
+    assert (hidden, lines[1]) == (0, f"{when}  {'x' * 17}…  {when}")
 
 
 def test_numbers_are_never_shortened():

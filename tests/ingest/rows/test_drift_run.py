@@ -173,7 +173,7 @@ def test_a_new_field_of_json_is_refused_with_what_can_be_done_and_then_added(lak
         '{"u": {"a": 2, "b": 2}}\n{"u": {"a": 3, "c": {"d": "x"}}, "l": [{"x": 1, "y": true}]}\n'
     )
     [failure] = run(lake, tmp_path / "b.jsonl").failures
-    assert "line 1: the table has no column u.b. Retry it with --retry-failed and --new-columns add" in failure.reason
+    assert "line 1: the table has no column u.b. Run it again with --new-columns add" in failure.reason
     done = run(lake, tmp_path / "b.jsonl", retry_failed=True, new_columns="add")
     assert (done.ingested, done.added_columns) == (1, ("u.b", "u.c", "l.element.y"))
     found = sorted((row for row in rows(lake)), key=lambda row: row["u"]["a"])

@@ -125,5 +125,14 @@ def test_a_lake_finds_its_tables(lake):
         iter(lake)
 
 
-def test_dir_lists_the_surface():
-    assert set(underlay.__all__) <= set(dir(underlay))
+def test_dir_lists_the_surface_and_nothing_else():
+    assert [name for name in dir(underlay) if not name.startswith("__")] == sorted(
+        set(underlay.__all__) - {"__version__"}
+    )
+
+
+def test_a_scan_is_shown_with_the_name_of_its_table(lake):
+    table = lake["a.b"]
+    assert repr(table.scan()) == "Scan(a.b, version 1)"
+    assert repr(table.scan(where="i = 3")) == "Scan(a.b, version 1, where i = 3)"
+    assert repr(table.scan(where="i % 7 = 3")) == "Scan(a.b, version 1, where i % 7 = 3)"

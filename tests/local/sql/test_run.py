@@ -108,6 +108,17 @@ def test_an_unknown_table_names_what_is_near(lake, text):
         lake.sql(text)
 
 
+@pytest.mark.parametrize("text", ["from taxi.csv", "from taxi.Parquet", "from taxi.csv join taxi.trips using (id)"])
+def test_an_unknown_table_called_as_a_file_is_a_table(lake, text):
+    with pytest.raises(TableNotFound, match=r"there is no table taxi\.(csv|Parquet)"):
+        lake.sql(text)
+
+
+def test_a_file_is_refused_with_what_to_do(lake):
+    with pytest.raises(InvalidRequest, match=r"files cannot be read here \(found trips\.csv\)(.*)lake\.duckdb\(\)"):
+        lake.sql("from 'trips.csv'")
+
+
 def test_show_tables_opens_none(lake):
     assert lake.rows("show tables") == [("taxi", "Zones"), ("taxi", "trips")]
     assert lake.rows("SHOW ALL TABLES;") == lake.rows("show tables from taxi")

@@ -38,6 +38,10 @@ A = ("a",)
     [
         (col("a") == 1, Compare(A, Op.EQ, 1)),
         (col("a") != 1, Compare(A, Op.NE, 1)),
+        (col('"a.b"') == 1, Compare(("a.b",), Op.EQ, 1)),
+        (col('`a.b`."c ""d"".e".f') == 1, Compare(("a.b", 'c "d".e', "f"), Op.EQ, 1)),
+        (col('say "a') == 1, Compare(('say "a',), Op.EQ, 1)),
+        (col("a b", "c.d") == 1, Compare(("a b", "c.d"), Op.EQ, 1)),
         (col("a") < 1, Compare(A, Op.LT, 1)),
         (col("a") <= 1, Compare(A, Op.LE, 1)),
         (col("a") > 1, Compare(A, Op.GT, 1)),

@@ -46,6 +46,13 @@ def test_an_unknown_column_is_refused_with_the_known_ones():
         conform(pa.table({"a": [1], "b": [1]}), schema_of(a="int64"))
 
 
+def test_an_unknown_column_is_refused_with_the_nearest_of_many():
+    schema = schema_of(**{f"fare_{number}": "int64" for number in range(300)})
+    with pytest.raises(SchemaMismatch) as raised:
+        conform(pa.table({"fare_30x": [1]}), schema)
+    assert str(raised.value).endswith("Did you mean fare_30 or fare_230 or fare_130? There are 300 columns.")
+
+
 def test_a_column_in_other_case_is_refused_with_a_suggestion():
     with pytest.raises(SchemaMismatch, match="Did you mean a"):
         conform(pa.table({"A": [1]}), schema_of(a="int64"))

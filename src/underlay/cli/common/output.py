@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from typing import BinaryIO, NoReturn, Protocol, TypeVar
@@ -67,11 +67,11 @@ def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> No
     Console(highlight=False, markup=False, emoji=False).print(table)
 
 
-def print_rows(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> int:
+def print_rows(headings: Sequence[str], rows: Iterable[Iterable[object]], whole: Collection[int] = ()) -> int:
     """Rows of data as a table on stdout, one line each. Returns how many columns were left out.
 
     What is too wide for a terminal is made narrower: first texts are shortened, then columns in the middle are left
-    out. Numbers are never shortened: a number that lacks digits is another number.
+    out. Numbers are never shortened: a number that lacks digits is another number. Nor are columns that are `whole`.
     """
     cells = _texts(rows)
     is_number = _number_columns(headings, cells)
@@ -80,7 +80,8 @@ def print_rows(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> int
         _print_plain([names, *cells], is_number)
         return 0
     width = get_terminal_size().columns
-    widths = _fitting_widths(names, cells, is_number, width)
+    is_whole = [number or at in whole for at, number in enumerate(is_number)]
+    widths = _fitting_widths(names, cells, is_whole, width)
     shown, is_cut = _outer_columns(widths, width)
     picked = [[_shortened(row[at], widths[at]) for at in shown] for row in (names, *cells)]
     if is_cut is not None:
@@ -91,15 +92,15 @@ def print_rows(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> int
     return len(names) - len(shown) + (is_cut is not None)
 
 
-def _fitting_widths(names: list[str], cells: list[list[str]], is_number: list[bool], width: int) -> list[int]:
+def _fitting_widths(names: list[str], cells: list[list[str]], is_whole: list[bool], width: int) -> list[int]:
     """The widths of columns with texts and headings no longer than needed for all to fit, or than a few characters."""
     heading = [cell_width(name) for name in names]
     content = [max((cell_width(row[at]) for row in cells), default=0) for at in range(len(names))]
     longest = max([*heading, *content], default=0)
     for limit in range(max(longest, _SHORTEST_TEXT), _SHORTEST_TEXT - 1, -1):
         widths = [
-            max(min(head, limit), body if number else min(body, limit))
-            for head, body, number in zip(heading, content, is_number, strict=True)
+            max(min(head, limit), body if whole else min(body, limit))
+            for head, body, whole in zip(heading, content, is_whole, strict=True)
         ]
         if sum(widths) + len(_GAP) * (len(widths) - 1) <= width:
             break

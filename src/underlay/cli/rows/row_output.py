@@ -121,10 +121,10 @@ def _write_for_people(
         for row in python_rows(head)
     ]
     if output in (None, STDOUT):
-        hidden = _print_cells(schema.names, cells, is_vertical=is_vertical)
+        hidden = _print_cells(schema, cells, is_vertical=is_vertical)
     else:
         with redirect_stdout(io.StringIO()) as text:
-            hidden = _print_cells(schema.names, cells, is_vertical=is_vertical)
+            hidden = _print_cells(schema, cells, is_vertical=is_vertical)
         write_text(text.getvalue(), output)
     if hidden:
         say(f"({hidden} of {len(schema.names)} columns are not shown; {hints[0]})")
@@ -139,11 +139,12 @@ def _write_for_people(
         say(f"(the first {shown} of {more} rows; {hints[1]})")
 
 
-def _print_cells(names: list[str], cells: list[list[str | None]], *, is_vertical: bool) -> int:
+def _print_cells(schema: pa.Schema, cells: list[list[str | None]], *, is_vertical: bool) -> int:
     """Returns how many columns were left out."""
     if not is_vertical:
-        return print_rows(names, [[None if text is None else _short(text) for text in row] for row in cells])
-    shown = [printable(name) for name in names]
+        short = [[None if text is None else _short(text) for text in row] for row in cells]
+        return print_rows(schema.names, short, {at for at, field in enumerate(schema) if _is_moment(field.type)})
+    shown = [printable(name) for name in schema.names]
     width = max(map(cell_width, shown), default=0)
     for number, row in enumerate(cells, start=1):
         print(f"row {number}")
@@ -151,6 +152,11 @@ def _print_cells(names: list[str], cells: list[list[str | None]], *, is_vertical
             value = UNKNOWN if text is None else printable(text)
             print(f"  {name}{' ' * (width - cell_width(name))}  {value}".rstrip())
     return 0
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    """Whether values say when something was: without its end, a time is another time."""
+    return pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind)
 
 
 def _short(text: str) -> str:

@@ -37,9 +37,9 @@ HELD_BYTES = 128 << 20
 FAULTS = (Damaged, InvalidRequest, NotFound, Unsupported)
 """What reading a source raises when the source is at fault. Anything else, such as Unavailable, ends the work."""
 _NEW_COLUMN_HINTS: dict[NewColumnsPolicy, str] = {
-    "error": 'Retry it with --retry-failed and --new-columns add or ignore (in Python new_columns="add").',
+    "error": 'Run it again with --new-columns add or ignore (in Python new_columns="add").',
     "add": "It cannot be added: fields are added to structs, also in lists, and not to maps of JSON. To leave it out,"
-    " retry it with --retry-failed and --new-columns ignore.",
+    " run it again with --new-columns ignore.",
 }
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -10,6 +10,8 @@ import duckdb
 from underlay.errors import InvalidRequest, TableNotFound, Unavailable, UnderlayError
 
 _NO_TABLE = re.compile(r"Table with name (.+?) does not exist")
+_NO_FILE = re.compile(r'Cannot access file "(.+?)"')
+_FILE_HINT = "SQL reads tables of the lake: append or ingest the file, or query both with lake.duckdb() in Python."
 _ENVIRONMENT = (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 
 
@@ -20,6 +22,10 @@ def from_duckdb(error: Exception, tables: Collection[str], named: Collection[str
     if isinstance(error, duckdb.CatalogException) and missing:
         name = missing[1].strip('"')
         return no_table(next((one for one in named if one.casefold().endswith(name.casefold())), name), tables)
+    if isinstance(error, duckdb.PermissionException) and (file := _NO_FILE.search(message)):
+        if file[1].casefold() in {one.casefold() for one in named}:  # DuckDB takes a.csv for a file
+            return no_table(file[1], tables)
+        return InvalidRequest("files cannot be read here", found=file[1], hint=_FILE_HINT)
     if isinstance(error, _ENVIRONMENT):
         return Unavailable(message)
     return InvalidRequest(message)

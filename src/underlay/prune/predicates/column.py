@@ -5,6 +5,7 @@ Values are checked when the predicate is built; whether they fit the column's ty
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -34,13 +35,27 @@ from underlay.prune.predicates.predicate import (
     StartsWith,
 )
 
+_QUOTES = '"`'
+_STEP = re.compile(r""""(?:[^"]|"")+"|`(?:[^`]|``)+`|[^."`][^.]*""")
+_QUOTED_PATH = re.compile(rf"(?=.*[{_QUOTES}])(?:{_STEP.pattern})(?:\.(?:{_STEP.pattern}))*", re.DOTALL)
+
 
 def col(name: str, *steps: str) -> Column:
-    """A column to compare. One name is read at its dots, `col("a.b")`; several are taken as they are."""
-    names = (name, *steps) if steps else tuple(name.split("."))
+    """A column to compare. One name is split at its dots, `col("a.b")`, except in quotes, `col('"a.b"')`; several are
+    taken as they are."""
+    names = (name, *steps) if steps else _split(name)
     if not all(isinstance(step, str) and step for step in names):
         raise BadPredicate("a column is named by text that is not empty", found=repr(names))
     return Column(names)
+
+
+def _split(name: str) -> ColumnPath:
+    """The names of `a`, `a.b`, `"a.b"` or `"a.b".c`. A quote inside a name, where none begins it, is a part of it."""
+    if isinstance(name, str) and _QUOTED_PATH.fullmatch(name):
+        return tuple(
+            step[1:-1].replace(step[0] * 2, step[0]) if step[0] in _QUOTES else step for step in _STEP.findall(name)
+        )
+    return tuple(name.split("."))
 
 
 class Column:

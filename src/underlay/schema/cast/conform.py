@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from underlay.errors import SchemaMismatch, UnderlayError
+from underlay.errors import SchemaMismatch, UnderlayError, name_hint
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyType
 from underlay.schema.cast.adapt import SourceField, adapt_column, source_of
@@ -124,12 +124,11 @@ def _refuse_names(names: list[str], known: tuple[str, ...], above: tuple[str, ..
     for name in names:
         if name not in allowed:
             alike = [other for other in known if other.lower() == name.lower()]
-            listed = ", ".join(alike or known[:20])
             raise SchemaMismatch(
                 f"the table has no column {format_column((*above, name))}",
-                hint=f"Did you mean {listed}?"
+                hint=f"Did you mean {', '.join(alike)}?"
                 if alike
-                else f'Leave it out, or ingest the rows with new_columns="add". Columns: {listed}.',
+                else f'Leave it out, or ingest the rows with new_columns="add". {name_hint(name, known)}',
             )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

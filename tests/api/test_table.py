@@ -1,0 +1,29 @@
+"""A table's verbs."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import underlay
+from underlay.errors import InvalidRequest, NotFound
+
+
+@pytest.fixture
+def table():
+    table = underlay.connect("memory://").create_table("a.b", "i bigint")
+    table.append(pa.table({"i": [1]}))
+    return table
+
+
+def test_a_rollback_takes_a_tag(table):
+    table.tag("audit")
+    table.append(pa.table({"i": [2]}))
+    table.rollback(tag="audit")
+    assert table.to_arrow().column("i").to_pylist() == [1]
+    with pytest.raises(NotFound, match="nope"):
+        table.rollback(tag="nope")
+    for arguments in ({}, {"version": 1, "tag": "audit"}):
+        with pytest.raises(InvalidRequest, match="a version or a tag"):
+            table.rollback(**arguments)
+    assert table.version == 3
