@@ -232,6 +232,13 @@ def test_what_is_no_condition_is_refused(where, table):
         table.scan(where=where)
 
 
+@pytest.mark.parametrize("where", ["random\u200b() < 0.5", "i = (select\u20601)", "lower(\ufeffs) = 'a'"])
+def test_a_blank_that_nobody_sees_hides_no_function_and_no_subquery(where, table):
+    with pytest.raises(BadPredicate, match="blank of no width"):
+        table.scan(where=where)
+    assert table.scan(where="lower(s) = $$a\u200b$$").count() == 0
+
+
 def test_a_literal_that_nobody_can_read_is_refused_in_our_words(table):
     with pytest.raises(BadPredicate, match="i: a column of type int64 cannot be compared with str 'abc'"):
         table.scan(where="i = 'abc'")
