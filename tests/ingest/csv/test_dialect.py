@@ -97,12 +97,13 @@ def test_a_decimal_comma_separates_the_fraction_and_a_point_is_no_number():
 
 def test_thousands_are_groups_of_three():
     good = "1.234.567;1.234,5;;12.345,67\n-1.000;999;;1.000\n"
-    rows, rejected = numbers(good + "1.23;;;\n12.34.567;;;\n.123;;;\n1.234;1,234.5;;\n", decimal=",", thousands=".")
+    bad = "1.23;;;\n12.34.567;;;\n.123;;;\n1.234;1,234.5;;\n;0.001;;\n"
+    rows, rejected = numbers(good + bad, decimal=",", thousands=".")
     assert [(row["i"], row["f"], row["d"]) for row in rows] == [
         (1234567, 1234.5, Decimal("12345.67")),
         (-1000, 999.0, Decimal("1000.00")),
     ]
-    assert [line for line, _ in rejected] == [4, 5, 6, 7]
+    assert [line for line, _ in rejected] == [4, 5, 6, 7, 8]
     for mark in (" ", "'", "\u00a0"):
         assert numbers(f"1{mark}234;;;\n", thousands=mark)[0][0]["i"] == 1234
 

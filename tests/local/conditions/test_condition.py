@@ -14,7 +14,7 @@ import pytest
 import underlay
 from underlay import col
 from underlay.errors import BadPredicate, InvalidRequest, UnknownColumn, Unsupported
-from underlay.local.conditions import shared_engine
+from underlay.local.conditions import condition, shared_engine
 from underlay.prune.parse.bind import bind_where
 
 COLUMNS = (
@@ -230,6 +230,22 @@ def test_what_is_no_question_about_one_row_is_refused_with_a_hint(where, table):
 def test_what_is_no_condition_is_refused(where, table):
     with pytest.raises(BadPredicate):
         table.scan(where=where)
+
+
+@pytest.mark.parametrize("where", ["random\u200b() < 0.5", "i = (select\u20601)", "lower(\ufeffs) = 'a'"])
+def test_a_blank_that_nobody_sees_hides_no_function_and_no_subquery(where, table):
+    with pytest.raises(BadPredicate, match="blank of no width"):
+        table.scan(where=where)
+    assert table.scan(where="lower(s) = $$a\u200b$$").count() == 0
+
+
+def test_an_age_is_counted_anew_each_time(table, monkeypatch):
+    where = "i + 0 < 5 and timestamp '2020-01-01' + age(timestamp '2020-01-01') > timestamp '2020-01-02'"
+    split = []
+    split_with = condition._split_with
+    monkeypatch.setattr(condition, "_split_with", lambda *given: split.append(given[0]) or split_with(*given))
+    assert table.scan(where=where).count() == table.scan(where=where).count() == table.scan(where="i < 5").count()
+    assert split == [where, where]
 
 
 def test_a_literal_that_nobody_can_read_is_refused_in_our_words(table):

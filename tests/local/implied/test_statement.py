@@ -71,6 +71,7 @@ def test_conditions_on_functions_prune(text, parameters, keys, lake, narrowed):
         "select k, 2023 as y from a.b where y + 0 = 2023",
         "select k, s as ts2 from a.b where year(ts) = 2023 or random() >= 0",
         "select k from a.b where year(ts) = 2023 + (random() * 0)::int",
+        "select k from a.b where ts::date < date '2000-01-01' + age(date '2000-01-01')",
         "select k from a.b x where exists (select 1 from a.b y where year(y.ts) = 2023 and year(x.ts) = 2023)",
     ],
 )

@@ -68,7 +68,7 @@ def plain_numbers(texts: AnyArray, dialect: Dialect) -> AnyArray:
 def _pattern(dialect: Dialect) -> str:
     whole = "[0-9]*"
     if dialect.thousands is not None:
-        whole = f"(?:[0-9]{{1,3}}(?:{_escape(dialect.thousands)}[0-9]{{3}})+|[0-9]*)"
+        whole = f"(?:[1-9][0-9]{{0,2}}(?:{_escape(dialect.thousands)}[0-9]{{3}})+|[0-9]*)"
     return f"^[+-]?{whole}(?:{_escape(dialect.decimal)}[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
 
 

@@ -9,6 +9,7 @@ through DuckDB: it says which to keep.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +40,7 @@ from underlay.prune.predicates.predicate import And
 
 _UNLIKE_HINT = "Compare it with a literal and nothing else, or use lake.sql, which rounds."
 _ROWS = '"underlay rows"'
+_AGE = re.compile(r"\bage\W*\(", re.IGNORECASE)
 Split = tuple[Predicate, "SqlCondition | None"]
 
 
@@ -98,8 +100,9 @@ def split_condition(text: str, schema: pa.Schema, problem: BadPredicate, paramet
     try:
         checked = checked_text(text)
         now = with_moments(checked, schema)
-        # the time is another one in the next query, so that its text does not come again
-        return _split(now, schema, parameters) if now == checked else _split_with(now, schema, parameters)
+        # the time is another one in the next query, so that its text does not come again; age(x) counts from today
+        is_lasting = now == checked and _AGE.search(now) is None
+        return _split(now, schema, parameters) if is_lasting else _split_with(now, schema, parameters)
     except BadPredicate as error:
         is_ours = isinstance(error.__cause__, duckdb.Error)
         if is_ours and not has_opaque(parse_where(text, opaque=True, parameters=parameters)):

@@ -24,6 +24,9 @@ _CLOCKS = frozenset((
 _HIDDEN_CLOCKS = frozenset(("ago", "pg_conf_load_time", "pg_postmaster_start_time", "txid_current"))
 """Functions that read a clock or a counter inside."""
 _BARE_CLOCKS = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
+_HIDDEN_BLANKS = frozenset("\u200b\u2060\ufeff")
+"""Blanks of no width, which end names in DuckDB and are part of them elsewhere."""
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 _REFUSED = (exp.Query, exp.Subquery, exp.Exists, exp.Star, exp.Columns, exp.Window)
 
 
@@ -32,6 +35,8 @@ def checked_text(text: str) -> str:
     """The text as DuckDB writes names and bytes. Raises BadPredicate for what is not a question about one row, or has
     another answer every time."""
     tree, tokens = parse_condition(text), tokens_of(text)
+    if any(_HIDDEN_BLANKS & set(token.text) for token in tokens if token.token_type not in _QUOTED):
+        raise BadPredicate(f"{text[:80]!a}: a blank of no width is part of a name", hint="Delete it.")
     is_by_place = any(token.token_type is TokenType.HASH for token in tokens)
     if is_by_place or any(isinstance(node, _REFUSED) for node in tree.walk()):
         raise BadPredicate(f"{text[:80]}: not a condition on the columns of one row", hint=USE_SQL)
