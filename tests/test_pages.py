@@ -81,7 +81,7 @@ def test_pages_run_in_a_new_environment(versions: str, tmp_path: Path):
     venv.create(tmp_path / "venv", with_pip=True)
     commands = tmp_path / "venv" / "bin"
     pip = [commands / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints]
-    subprocess.run([*pip, wheel, "pandas", "polars"], check=True)
+    subprocess.run([*pip, wheel, "pandas", "polars", "pytest"], check=True)
     inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "UNDERLAY_REGISTRY")}
     environment = {**inherited, "PATH": os.pathsep.join([str(commands), os.environ["PATH"]])}
     for page in RUNNING:
