@@ -147,11 +147,12 @@ def test_a_scanner_knows_its_columns_and_can_run_twice(dataset):
     assert scanner.to_table() == scanner.to_reader().read_all()
 
 
-def test_a_scan_reads_nothing_until_it_is_asked(lake, dataset):
+def test_a_scan_reads_nothing_until_it_is_asked(lake, dataset, caplog):
     scanner, batches = dataset.scanner(), dataset.to_batches()
     lake.store.delete(file.key for file in data_files(lake))
-    with pytest.raises(NotFound):
+    with pytest.raises(pa.ArrowInvalid):
         scanner.to_reader().read_all()
+    assert "no such object" in caplog.text
     with pytest.raises(NotFound):
         next(batches)
 

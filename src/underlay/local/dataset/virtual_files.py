@@ -8,6 +8,7 @@ IPC format, in memory from when it is opened until its last batch is dropped. So
 from __future__ import annotations
 
 import atexit
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from threading import Condition
 from time import monotonic
@@ -22,6 +23,7 @@ from underlay.errors import Unsupported
 ReadFile = Callable[[int], Iterable[pa.RecordBatch]]
 """The rows of a file by its number."""
 
+LOG = logging.getLogger("underlay.dataset")
 _FORMAT = ds.IpcFileFormat()
 _QUIET_SECONDS = 0.1
 _MOST_SECONDS = 5.0
@@ -57,9 +59,19 @@ class _Handler(fs.FileSystemHandler):
         """A file with its rows. Called by threads of Arrow."""
         if not self.is_ready:
             return pa.BufferReader(self._empty)
+        try:
+            return pa.BufferReader(self._opened(path))
+        except Exception as error:  # noqa: BLE001  # whatever it is, it must not get into C++
+            # Arrow asks a Python error for its text while it holds a lock, and waits for the interpreter, which
+            # `Scanner.to_reader` holds while it waits for that lock: a deadlock. So the error is logged, and Arrow is
+            # given a file that it cannot read: it raises ArrowInvalid.
+            LOG.error("%s cannot be read: %s", self._name, error)
+            return pa.BufferReader(f"not a file, since it cannot be read: {error}".encode(errors="replace"))
+
+    def _opened(self, path: str) -> pa.Buffer:
         _openings.begin()
         try:
-            return pa.BufferReader(_as_file(self._read(self._number(path)), self._schema))
+            return _as_file(self._read(self._number(path)), self._schema)
         finally:
             _openings.end()
 
