@@ -64,8 +64,11 @@ def run_shell(lake: Lake, *, format: RowsAs, limit: int | None) -> None:
             continue
         except EOFError:
             return
-        if not shell.run(text):
-            return
+        try:
+            if not shell.run(text):
+                return
+        except KeyboardInterrupt:  # once more, while the first was dealt with: it must not end the shell
+            say("cancelled")
 
 
 def is_complete(text: str) -> bool:
