@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from underlay.api.context import LakeContext
+from underlay.api.opened.context import LakeContext
 from underlay.change.define.define import define
 from underlay.change.rows.append import append
 from underlay.errors import InvalidRequest, TableExists

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from underlay.api.info import look_at_tables
-from underlay.api.moment import show_moment
+from underlay.api.opened.info import look_at_tables
+from underlay.api.opened.moment import show_moment
 from underlay.errors import Damaged, Unsupported
 from underlay.index.catalog import TableRecord
 from underlay.index.keys import RevisionKeys

@@ -12,9 +12,9 @@ from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Self, Unpack
 
-from underlay.api.context import LakeContext
-from underlay.api.info import RevisionInfo, TableInfo
-from underlay.api.moment import show_moment
+from underlay.api.opened.context import LakeContext
+from underlay.api.opened.info import RevisionInfo, TableInfo
+from underlay.api.opened.moment import show_moment
 from underlay.errors import InvalidRequest, NotFound
 from underlay.index.catalog import find_table
 from underlay.store import Store, open_store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from underlay.api.info import look_at_tables
-from underlay.api.moment import show_moment
+from underlay.api.opened.info import look_at_tables
+from underlay.api.opened.moment import show_moment
 from underlay.errors import InvalidRequest
 from underlay.index.catalog import TableRecord
 from underlay.table.catalog.lake import LakeCatalog

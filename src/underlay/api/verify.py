@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from underlay.api.context import LakeContext
+from underlay.api.opened.context import LakeContext
 from underlay.errors import RegistryRefused, Unavailable, UnderlayError
 from underlay.maintain.verify.finding import Report
 from underlay.maintain.verify_lake import verify

@@ -33,7 +33,7 @@ def late_reader(monkeypatch) -> None:
 @pytest.fixture
 def cold_cache(tmp_path, monkeypatch) -> None:
     """No bytes of an earlier test on disk or in memory."""
-    monkeypatch.setattr("underlay.api.context.disk_cache", lambda: None)
+    monkeypatch.setattr("underlay.api.opened.context.disk_cache", lambda: None)
     memory_cache().start_afresh()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from underlay.api.info import Version, describe
+from underlay.api.opened.info import Version, describe
 from underlay.api.table import Table
 from underlay.cli.common.output import print_json, print_table, printable, show_bytes, show_count
 from underlay.index.root import Definition

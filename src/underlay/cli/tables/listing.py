@@ -10,8 +10,8 @@ from underlay.cli.common.output import print_json, print_table, say, show_bytes
 from underlay.errors import Damaged
 
 if TYPE_CHECKING:
-    from underlay.api.info import TableInfo
     from underlay.api.lake import Lake
+    from underlay.api.opened.info import TableInfo
 
 
 def list_tables(*, lake: str | None, option: Sequence[str] | None, json: bool, long: bool = False) -> None:

@@ -28,7 +28,7 @@ from underlay.errors import InvalidRequest, VersionNotFound
 from underlay.ingest.source.file_format import FileFormat
 
 if TYPE_CHECKING:
-    from underlay.api.info import Version
+    from underlay.api.opened.info import Version
     from underlay.api.table import Table
 
 _EPOCH = "epoch"

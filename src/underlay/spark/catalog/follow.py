@@ -9,8 +9,8 @@ from threading import Lock, local
 
 from pyspark.sql import SparkSession
 
-from underlay.api.info import TableInfo
 from underlay.api.lake import Lake
+from underlay.api.opened.info import TableInfo
 from underlay.errors import Damaged, InvalidRequest, NotFound, UnderlayError, Unsupported
 from underlay.index.keys import CATALOG
 from underlay.runtime.threads import side_by_side

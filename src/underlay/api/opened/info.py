@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TypeVar
 
-from underlay.api.moment import show_moment
+from underlay.api.opened.moment import show_moment
 from underlay.index.catalog import TableRecord, find_table
 from underlay.index.root import Root
 from underlay.runtime.threads import side_by_side

@@ -1,0 +1,76 @@
+"""A table at its newest version or at one for good: what is read of it, and whether it may change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from underlay.api.opened.condition import Params, Where, read_where
+from underlay.api.opened.context import LakeContext
+from underlay.errors import InvalidRequest
+from underlay.scan.query import Query
+from underlay.scan.read.file_stores import FileStores
+from underlay.table.open_table import Head, OpenTable
+from underlay.table.versions.revision import Revision
+from underlay.table.versions.snapshot import Snapshot
+
+
+class VersionedTable:
+    """A table of a lake: its newest version at every call, or one version for good. Safe for many threads."""
+
+    def __init__(
+        self,
+        opened: OpenTable,
+        context: LakeContext,
+        pinned: Head | None = None,
+    ) -> None:
+        self._opened = opened
+        self._context = context
+        self._pinned = pinned
+
+    @property
+    def name(self) -> str:
+        """`dataset.table`."""
+        return self._opened.name
+
+    def snapshot(self) -> Snapshot:
+        """The version that is read, as the layers below know it."""
+        return self._opened.snapshot(self.read_head())
+
+    @property
+    def stores(self) -> FileStores:
+        """The store of the lake, and those of registered files."""
+        return self._context.stores
+
+    def query(self, columns: Sequence[str] | None, where: Where, params: Params | None = None) -> Query:
+        """A query of the version that is read."""
+        if isinstance(columns, str):
+            raise InvalidRequest("columns must be a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
+        snapshot = self.snapshot()
+        predicate, rest, rest_columns = read_where(where, params, snapshot)
+        names = snapshot.schema.names if columns is None else tuple(snapshot.schema.column(c).name for c in columns)
+        return Query(
+            snapshot=snapshot,
+            columns=names,
+            stores=self._context.stores,
+            cache=self._context.cache,
+            predicate=predicate,
+            rest=rest,
+            rest_columns=rest_columns,
+        )
+
+    def read_head(self) -> Head:
+        """The version that is read and its revision, as the layers below know them."""
+        return self._pinned or self._opened.head(self._context.max_staleness_seconds)
+
+    def _read_revision(self) -> Revision:
+        """The revision that is read, also when its newest root cannot be."""
+        return self._pinned.revision if self._pinned else self._opened.active(self._context.max_staleness_seconds)
+
+    def writable(self) -> OpenTable:
+        """The table as the layers below change it. Raises InvalidRequest when it is opened at one version."""
+        if self._pinned is not None:
+            raise InvalidRequest(
+                f"{self.name} was opened at version {self._pinned.root.version}, which never changes",
+                hint="Open the table without a version.",
+            )
+        return self._opened
