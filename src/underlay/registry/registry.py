@@ -7,7 +7,7 @@ that follows: a process that only reads a local lake never loads it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.util import find_spec
@@ -57,11 +57,18 @@ def open_registry(url: str | None, store: Store) -> Registry | None:
     return Registry(chosen, store)
 
 
+def _open_database(url: str) -> Database:
+    from underlay.registry.database.database import open_database
+
+    return open_database(url, makes_folder=False)
+
+
 class Registry:
     """One lake's metadata database. Whatever happens to it, tables can be read and written. Safe for many threads."""
 
     def __init__(self, url: str, store: Store) -> None:
-        self._url = url
+        # No attribute is the URL, which may hold a password.
+        self._open_database: Callable[[], Database] = lambda: _open_database(url)
         self._store = store
         self._lake_folder = lake_folder(store.url)
         self._folder = sqlite_folder(url)
@@ -201,9 +208,7 @@ class Registry:
 
     @cached_property
     def _database(self) -> Database:
-        from underlay.registry.database.database import open_database
-
-        return open_database(self._url, makes_folder=False)
+        return self._open_database()
 
     @cached_property
     def _application(self) -> Application:

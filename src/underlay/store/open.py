@@ -37,6 +37,14 @@ if TYPE_CHECKING:
 Option = str | bool | int
 """The value of an option."""
 
+
+class StoreOptions(dict[str, str]):
+    """Options of a store that are kept: `repr` shows their names, since values may be credentials."""
+
+    def __repr__(self) -> str:
+        return f"StoreOptions({', '.join(sorted(self))})"
+
+
 _CLIENT_OPTIONS = {
     "allow_http",
     "allow_invalid_certificates",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import obstore
 from obstore.exceptions import NotSupportedError
 
-from underlay.errors import NotFound, UnderlayError
+from underlay.errors import InvalidRequest, NotFound, UnderlayError
+from underlay.runtime.fork import start_afresh_after_fork
 from underlay.runtime.threads import side_by_side
 from underlay.store.coalesce import check_size, cut, join
 from underlay.store.key import check_folder, check_key
@@ -27,17 +28,52 @@ _PAGE = 1000
 _PART_BYTES = 16 << 20
 
 
+class _ClientThreads:
+    """The threads that obstore starts at the first request of a process, for all stores.
+
+    They do not survive a fork, and obstore starts no others: any request of a child would wait for ever.
+    """
+
+    def __init__(self) -> None:
+        self._are_started = False
+        self._are_lost = False
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
+        """Remember, in a forked child, that its parent has started them."""
+        self._are_lost = self._are_started
+
+    def use(self, place: str) -> None:
+        """Return when a request can be made. Raises InvalidRequest in a child whose parent has made one."""
+        if self._are_lost:
+            raise InvalidRequest(
+                "a forked process cannot use object stores once its parent has used one, since the threads of the "
+                "client do not survive the fork",
+                place=place,
+                hint='Start processes by multiprocessing.get_context("spawn") or "forkserver" and connect in them, or '
+                "fork before the first request.",
+            )
+        self._are_started = True
+
+
+_THREADS = _ClientThreads()
+
+
 class RemoteStore(Store):
     """An obstore store under our contract. Made by `open_store`.
 
-    obstore repeats failed requests by itself, so a REFUSED may be one's own success.
+    obstore repeats failed requests by itself, so a REFUSED may be one's own success. No attribute is the obstore store,
+    whose configuration shows the credentials; to be opened in another process, a store is pickled with them.
     """
 
     gap_bytes = 1 << 20
 
     def __init__(self, inner: ObjectStore, url: str) -> None:
-        self._inner = inner
+        self._inner: Callable[[], ObjectStore] = lambda: inner
         self._url = url
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self._inner(), self._url)
 
     @property
     def url(self) -> str:
@@ -48,7 +84,7 @@ class RemoteStore(Store):
         """See Store. Always a single upload: a multipart one cannot be conditional everywhere."""
         check_key(key)
         try:
-            obstore.put(self._inner, key, _sendable(data), mode="create", use_multipart=False)
+            obstore.put(self._client(), key, _sendable(data), mode="create", use_multipart=False)
             return Outcome.DONE
         except ERRORS as e:
             failure = read_failure(e)
@@ -64,7 +100,7 @@ class RemoteStore(Store):
         self._ask(
             key,
             lambda: obstore.put(
-                self._inner, key, sendable, use_multipart=len(data) > _PART_BYTES, chunk_size=_PART_BYTES
+                self._client(), key, sendable, use_multipart=len(data) > _PART_BYTES, chunk_size=_PART_BYTES
             ),
             is_write=True,
         )
@@ -112,7 +148,7 @@ class RemoteStore(Store):
         """See Store."""
         check_key(key)
         try:
-            return _described(obstore.head(self._inner, key))
+            return _described(obstore.head(self._client(), key))
         except ERRORS as e:
             failure = read_failure(e)
         if failure.is_missing_object:
@@ -126,7 +162,7 @@ class RemoteStore(Store):
     def list_folders(self, folder: str = "") -> Sequence[str]:
         """See Store."""
         folder = check_folder(folder)
-        found = self._ask(folder, lambda: obstore.list_with_delimiter(self._inner, folder or None))
+        found = self._ask(folder, lambda: obstore.list_with_delimiter(self._client(), folder or None))
         return sorted(found["common_prefixes"])
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -142,19 +178,19 @@ class RemoteStore(Store):
 
     def _delete(self, paths: list[str]) -> RequestFailure | None:
         try:
-            obstore.delete(self._inner, paths)
+            obstore.delete(self._client(), paths)
         except ERRORS as e:
             return read_failure(e)
         return None
 
     def _get(self, key: str, options: GetOptions) -> tuple[memoryview, StoredObject]:
-        result = obstore.get(self._inner, key, options=options)
+        result = obstore.get(self._client(), key, options=options)
         return memoryview(result.bytes()), _described(result.meta)
 
     def _get_joined(self, key: str, joined: Sequence[ByteRange]) -> list[memoryview]:
         begins, ends = [r.begin for r in joined], [r.end for r in joined]
         return [
-            memoryview(piece) for piece in obstore.get_ranges(self._inner, key, starts=begins, ends=ends, coalesce=0)
+            memoryview(piece) for piece in obstore.get_ranges(self._client(), key, starts=begins, ends=ends, coalesce=0)
         ]
 
     def _get_joined_checked(
@@ -164,7 +200,7 @@ class RemoteStore(Store):
         condition: GetOptions = {"if_match": if_match} if if_match else {}
 
         def fetch(wanted: ByteRange) -> memoryview:
-            result = obstore.get(self._inner, key, options={"range": wanted, **condition})
+            result = obstore.get(self._client(), key, options={"range": wanted, **condition})
             check_size(result.meta["size"], size_bytes, self._place(key))
             return memoryview(result.bytes())
 
@@ -182,21 +218,31 @@ class RemoteStore(Store):
         return tail, found
 
     def _pages(self, folder: str, after: str | None) -> Iterator[StoredObject]:
-        stream = obstore.list(self._inner, folder or None, offset=after, chunk_size=_PAGE)
+        stream = obstore.list(self._client(), folder or None, offset=after, chunk_size=_PAGE)
         while page := self._ask(folder, lambda: next(stream, None)):
             yield from map(_described, page)
 
     def _ask(self, key: str, request: Callable[[], T], *, is_write: bool = False) -> T:
         """The answer to `request`, or our error. It is raised outside the handler, so that obstore's text, which may
         quote credentials, is not even its context."""
+        _THREADS.use(self._url)
         try:
             return request()
         except ERRORS as e:
             failure = read_failure(e)
         raise explain(failure, self._place(key), is_write=is_write)
 
+    def _client(self) -> ObjectStore:
+        """What requests go through. Raises InvalidRequest where none can be made."""
+        _THREADS.use(self._url)
+        return self._inner()
+
     def _place(self, key: str) -> str:
         return f"{self._url}/{key}" if key else self._url
+
+
+def _rebuild(inner: ObjectStore, url: str) -> RemoteStore:
+    return RemoteStore(inner, url)
 
 
 def _described(meta: ObjectMeta) -> StoredObject:

@@ -103,7 +103,7 @@ def test_an_object_of_s3_that_was_put_in_parts_is_the_same_file(server: str, req
     whole = sink.getvalue().to_pybytes()
     store.put("in/year=2024/a.parquet", whole)
     table.register(f"{store.url}/in/year=2024/a.parquet", hive=False)
-    obstore.put(store._inner, "in/year=2024/a.parquet", whole, use_multipart=True)
+    obstore.put(store._client(), "in/year=2024/a.parquet", whole, use_multipart=True)
     assert ids(table) == list(range(5))
     store.put("in/year=2024/a.parquet", whole[:-12] + bytes([whole[-12] ^ 1]) + whole[-11:])
     with pytest.raises(Replaced, match="--refresh"):

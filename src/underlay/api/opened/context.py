@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from underlay.cache.settings import disk_cache, memory_cache
 from underlay.index.catalog import Catalog, find_table
+from underlay.store.open import StoreOptions
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.versions.environment import Surroundings
@@ -46,7 +47,7 @@ class LakeContext:
     ) -> None:
         self.registry = registry
         self.catalog = LakeCatalog(store, replace(surroundings or Surroundings(), registry=registry))
-        self.options: Mapping[str, str] = dict(options or {})
+        self.options: Mapping[str, str] = StoreOptions(options or {})
         """What the store was opened with, credentials included."""
         self.max_staleness_seconds = max_staleness_seconds
         self._lock = Lock()

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 from underlay.errors import InvalidRequest
 from underlay.index.keys import RevisionKeys, in_lake, plain_location
 from underlay.store import Store, open_store
+from underlay.store.open import StoreOptions
 
 LOCAL = "file"
 """The scheme of URLs of this machine's files: the only one whose paths are quoted."""
@@ -29,7 +30,7 @@ class FileStores:
 
     def __init__(self, lake: Store, options: Mapping[str, str] | None = None) -> None:
         self.lake = lake
-        self.options = dict(options or {})
+        self.options = StoreOptions(options or {})
         self._opened: dict[str, Store] = {}
         self._lock = Lock()
 
