@@ -79,7 +79,7 @@ def advance(
         parent_id=parent.commit_id,
         committed_us=max(now_us, parent.committed_us + 1),
         operation=change.operation,
-        counts=_counts(change),
+        counts=_counts(parent, change, state),
         writer=writer,
         definition=definition,
         delta=_delta(parent, change, definition, layouts),
@@ -255,12 +255,19 @@ def _delta(parent: Root, change: Change, definition: Definition, layouts: tuple[
     )
 
 
-def _counts(change: Change) -> dict[str, int]:
-    rows = sum(count_rows(file) for file in change.files) + sum(ref.row_count for ref in change.segments)
+def _counts(parent: Root, change: Change, after: Root) -> dict[str, int]:
+    """What is counted here, and what the operation says of itself, which comes first.
+
+    Rows that another commit deleted meanwhile are not deleted again, and rows of removed files are, unless the
+    operation only moves rows between files.
+    """
+    added = sum(count_rows(file) - file.deleted_rows for file in change.files)
+    added += sum(ref.row_count - ref.deleted_rows for ref in change.segments)
+    is_change = change.operation.changes_rows and change.restored is None
     counted = {
         "files_added": len(change.files) + sum(ref.file_count for ref in change.segments),
-        "rows_added": rows,
+        "rows_added": added,
         "files_removed": len(change.removed),
-        "rows_deleted": sum(bitmaps.count(bits) for bits in change.deletes.values()),
+        "rows_deleted": parent.row_count + added - after.row_count if is_change else 0,
     }
     return {name: number for name, number in counted.items() if number} | dict(change.counts)

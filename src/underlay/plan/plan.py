@@ -5,8 +5,8 @@ The plan of a query: which blocks of a snapshot it needs, proven from metadata a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -123,6 +123,10 @@ class BlockPlan:
             data_bytes=sum(int(size.sum()) for size in sizes),
         )
 
+    def narrowed(self, chosen: Callable[[PartChoice], BoolArray]) -> BlockPlan:
+        """The plan with fewer blocks: of each part those that are true in what `chosen` says of its kept blocks."""
+        return replace(self, choices=tuple(_narrowed(choice, chosen(choice)) for choice in self.choices))
+
     def file(self, part: int, row: int) -> PlannedFile:
         """One file, with the blocks of it that are kept."""
         choice = self.choices[part]
@@ -136,6 +140,15 @@ class BlockPlan:
             starts = np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
             for begin, end in pairwise([*starts, len(owners)]):
                 yield _planned_file(choice, number, int(owners[begin]), slice(begin, end))
+
+
+def _narrowed(choice: PartChoice, is_chosen: BoolArray) -> PartChoice:
+    return replace(
+        choice,
+        blocks=choice.blocks[is_chosen],
+        must=choice.must[is_chosen],
+        deleted=choice.deleted[is_chosen],
+    )
 
 
 def _planned_file(choice: PartChoice, part: int, row: int, which: slice) -> PlannedFile:

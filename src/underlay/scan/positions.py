@@ -1,9 +1,11 @@
-"""Where the rows of a query lie: their positions in the table's files, for deleting them."""
+"""Where the rows of a query lie: their positions in the table's files, for deleting them, and columns of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,22 @@ from underlay.schema.table_schema import TableSchema
 
 Positions = NDArray[np.int64]
 _POSITION = "underlay position"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedRows:
+    """Rows of some blocks of a file that match and are not deleted, ascending, and the query's columns of them.
+
+    `block_count` and `fetch_bytes` say what was read to find them: nothing of blocks of which every row matches,
+    unless the query has columns.
+    """
+
+    location: str
+    positions: Positions
+    rows: pa.Table
+    block_count: int
+    fetch_bytes: int
 
 
 def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
@@ -29,12 +47,36 @@ def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
 
     Reads the conditions' columns of the blocks that may match; nothing of blocks of which every row does.
     """
-    row_filter = row_filter_of(query.predicate)
-    tasks = (Task(slab.fetch_bytes * SPREAD, partial(_matching, slab, query, row_filter)) for slab in query.slabs())
+    for found in matched_rows(replace(query, columns=())):
+        if len(found.positions):
+            yield found.location, found.positions
+
+
+def matched_rows(query: Query) -> Iterator[MatchedRows]:
+    """The rows that match, with their positions, some blocks at a time and in the table's order; a file may come again,
+    and blocks without such rows come too."""
+    return run_slabs(query, partial(_matching, query, row_filter_of(query.predicate)))
+
+
+def run_slabs(query: Query, work: Callable[[Slab], _T], slabs: Iterable[Slab] | None = None) -> Iterator[_T]:
+    """What `work` makes of the query's slabs, or of these, in their order: as wide as scans are, and in as much
+    memory."""
+    chosen = query.slabs() if slabs is None else slabs
+    tasks = (Task(slab.fetch_bytes * SPREAD, partial(work, slab)) for slab in chosen)
     workers = query.workers or default_workers(query.snapshot.store)
-    for location, positions in run_in_order(tasks, workers=workers, budget_bytes=query.budget_bytes):
-        if len(positions):
-            yield location, positions
+    return run_in_order(tasks, workers=workers, budget_bytes=query.budget_bytes)
+
+
+def live_positions(slab: Slab) -> tuple[Positions, NDArray[np.bool_]]:
+    """The positions of all rows of a slab, and which of them are not deleted."""
+    runs = zip(slab.first_rows, slab.row_counts, strict=True)
+    positions = np.concatenate([np.arange(first, first + count, dtype=np.int64) for first, count in runs])
+    keep = np.ones(len(positions), dtype=np.bool_)
+    if slab.deletes is not None and len(positions):
+        deleted = unpack(slab.deletes)
+        places = np.searchsorted(positions, deleted).clip(max=len(positions) - 1)
+        keep[places[positions[places] == deleted]] = False
+    return positions, keep
 
 
 def file_may_match(schema: TableSchema, predicate: Predicate) -> Callable[[FileEntry], bool]:
@@ -47,20 +89,23 @@ def file_may_match(schema: TableSchema, predicate: Predicate) -> Callable[[FileE
     return may_match
 
 
-def _matching(slab: Slab, query: Query, row_filter: RowFilter | None) -> tuple[str, Positions]:
-    counts = slab.row_counts
-    runs = zip(slab.first_rows, counts, strict=True)
-    positions = np.concatenate([np.arange(first, first + count, dtype=np.int64) for first, count in runs])
-    keep = np.ones(len(positions), dtype=np.bool_)
-    if slab.deletes is not None:
-        keep = ~np.isin(positions, unpack(slab.deletes))
+def _matching(query: Query, row_filter: RowFilter | None, slab: Slab) -> MatchedRows:
+    positions, keep = live_positions(slab)
     is_filtered = row_filter is not None and not all(slab.must)
-    if not is_filtered and query.rest is None:
-        return slab.location, positions[keep]
-    rows = slab.open(query.files).read()
+    is_read = is_filtered or query.rest is not None or bool(query.columns)
+    rows = slab.open(query.files).read() if is_read else pa.table({})
     if row_filter is not None and is_filtered:
-        keep &= row_filter(rows) | np.repeat(slab.must, counts)
+        keep &= row_filter(rows) | np.repeat(slab.must, slab.row_counts)
     if query.rest is None:
-        return slab.location, positions[keep]
-    left = query.apply_rest(keep_rows(rows.append_column(_POSITION, pa.array(positions)), keep))
-    return slab.location, left.column(_POSITION).to_numpy()
+        positions = positions[keep]
+        rows = keep_rows(rows.select(query.columns), keep) if query.columns else rows
+    else:
+        left = query.apply_rest(keep_rows(rows.append_column(_POSITION, pa.array(positions)), keep))
+        positions, rows = left.column(_POSITION).to_numpy(), left.select(query.columns)
+    return MatchedRows(
+        location=slab.location,
+        positions=positions,
+        rows=rows,
+        block_count=len(slab.blocks) if is_read else 0,
+        fetch_bytes=slab.fetch_bytes if is_read else 0,
+    )

@@ -104,9 +104,9 @@ class Query:
         """The rows that match, all at once."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
-    def slabs(self) -> Iterator[Slab]:
-        """The plan as pieces of work, in its order."""
-        return slabs_of(self.plan, self.files, self.cache, is_remote=self.snapshot.store.is_remote)
+    def slabs(self, plan: BlockPlan | None = None) -> Iterator[Slab]:
+        """The plan, or one with fewer of its blocks, as pieces of work in its order."""
+        return slabs_of(plan or self.plan, self.files, self.cache, is_remote=self.snapshot.store.is_remote)
 
     @property
     def files(self) -> SlabFiles:

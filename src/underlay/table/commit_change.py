@@ -83,10 +83,27 @@ def _commit_on(
         prepared.append(transaction)
         return transaction
 
+    def redo(root: Root) -> Transaction:
+        transaction = begin(root)
+        if not transaction.has_changes:
+            raise _NothingLeft(root)
+        return transaction
+
     first = begin(head.root)
     if not first.has_changes:
         return Committed(version=head.root.version, head=head)
-    root = commit(first, redo=begin if can_redo else None)
-    # A winner of the race may have had the same token. Its files are not ours.
-    is_repeat = prepared[-1].adds_files and not prepared[-1].is_in(root)
+    try:
+        root = commit(first, redo=redo if can_redo else None)
+    except _NothingLeft as found:
+        return Committed(version=found.root.version, head=Head(head.revision, found.root))
+    # A winner of the race may have had the same token.
+    is_repeat = root.commit_id != prepared[-1].commit_id
     return Committed(version=root.version, head=Head(head.revision, root), is_new=not is_repeat, is_repeat=is_repeat)
+
+
+class _NothingLeft(Exception):
+    """Others did what was to be done: on this version there is nothing to change."""
+
+    def __init__(self, root: Root) -> None:
+        super().__init__()
+        self.root = root

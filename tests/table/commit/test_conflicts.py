@@ -75,7 +75,7 @@ EXAMPLES: dict[Rule, tuple[Change, ReadSet, Change]] = {
     Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, ConflictVerdict.REDO): (APPEND, READ_A, COMPACT),
     Rule(Act.MATCH, Act.DEFINE, When.WHOLE, ConflictVerdict.REDO): (NOTHING, WHOLE, COMMENT),
     Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (NOTHING, READ_A, ROLLBACK),
-    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, ConflictVerdict.REFUSE): (DELETE, ReadSet(), UPDATE),
+    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, ConflictVerdict.REDO): (DELETE, ReadSet(), UPDATE),
     Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO): (DELETE, ReadSet(), COMPACT),
     Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (DELETE, ReadSet(), ROLLBACK),
     Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, ConflictVerdict.REDO): (COMPACT, ReadSet(), DELETE),

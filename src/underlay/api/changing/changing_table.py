@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from os import PathLike
 
+from underlay.api.opened.condition import Params, Where, read_where
 from underlay.api.opened.info import Version, describe
 from underlay.api.opened.versioned_table import VersionedTable
 from underlay.change.define.evolve import set_comment
 from underlay.change.register import register as registering
 from underlay.change.register import unregister as unregistering
 from underlay.change.rows import append as appending
+from underlay.change.update import delete as deleting
+from underlay.change.update import overwrite as overwriting
+from underlay.change.update.condition import Condition
+from underlay.change.update.edit import FileAccess
+from underlay.change.update.result import Changed
 
 
 class ChangingTable(VersionedTable):
@@ -21,6 +27,30 @@ class ChangingTable(VersionedTable):
         With a token, rows are added once however often this is called with it.
         """
         return appending.append(self.writable(), data, token=token)
+
+    def delete(
+        self, where: Where = None, *, params: Params | None = None, token: str | None = None, dry_run: bool = False
+    ) -> Changed:
+        """Delete the rows for which the condition is true, or all rows. `dry_run` only counts.
+
+        With a token, this is done once however often it is called with it.
+        """
+        return deleting.delete(
+            self.writable(), self._files, self._condition(where, params), token=token, dry_run=dry_run
+        )
+
+    def overwrite(
+        self, rows: object, where: Where = None, *, params: Params | None = None, token: str | None = None
+    ) -> Changed:
+        """Replace the rows for which the condition is true, or all rows, by others: anything that `append` takes.
+
+        Raises CommitConflict when another commit added or changed such rows meanwhile.
+        """
+        return overwriting.overwrite(self.writable(), self._files, rows, self._condition(where, params), token=token)
+
+    def truncate(self, *, token: str | None = None) -> Changed:
+        """Delete all rows. Older versions keep theirs."""
+        return deleting.truncate(self.writable(), self._files, token=token)
 
     def register(
         self,
@@ -55,3 +85,10 @@ class ChangingTable(VersionedTable):
     def comment(self, text: str | None, column: str | None = None) -> Version:
         """Set the comment of the table or of a column."""
         return describe(set_comment(self.writable(), text, column))
+
+    @property
+    def _files(self) -> FileAccess:
+        return FileAccess(stores=self._context.stores, cache=self._context.cache)
+
+    def _condition(self, where: Where, params: Params | None) -> Condition:
+        return lambda snapshot: read_where(where, params, snapshot)

@@ -70,12 +70,13 @@ def _once(reader: pa.RecordBatchReader) -> Rows:
                 hint="Another commit changed the table. Nothing was appended: retry with a new reader.",
             )
         is_taken = True
-        return _runs(reader)
+        return runs_of(reader)
 
     return take
 
 
-def _runs(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+def runs_of(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """The rows of a reader in runs that are sorted and written together; one without rows when there are none."""
     held: list[pa.RecordBatch] = []
     size = 0
     count = 0

@@ -56,18 +56,25 @@ def appended(done: Committed) -> Appended:
     )
 
 
-def add_rows(transaction: Transaction, rows: Rows) -> None:
-    """Write the rows as files and add them. The commit puts the files, except where they take too much memory."""
+def add_rows(transaction: Transaction, rows: Rows, *, is_dry: bool = False) -> int:
+    """Write the rows as files and add them; their bytes, with those of sidecars.
+
+    The commit puts the files, except where they take too much memory. `is_dry`: nothing is put, now or later.
+    """
     base, revision = transaction.base, transaction.revision
     writer = FileWriter(base.definition, next_block(base))
     files: list[NewFile] = []
-    held = 0
+    held = size_bytes = 0
     for file in writer.write(rows()):
-        transaction.objects |= file.objects(revision.keys)
+        size_bytes += len(file.data) + len(file.sidecar)
         files.append(replace(file, data=b"", sidecar=b""))
+        if is_dry:
+            continue
+        transaction.objects |= file.objects(revision.keys)
         held += len(file.data)
         if held >= HELD_BYTES:
             put_all(revision.store, transaction.objects)
             transaction.objects.clear()
             held = 0
     add_files(transaction, [file.entry for file in files], {file.layout.id: file.layout for file in files}.values())
+    return size_bytes

@@ -10,7 +10,7 @@ from underlay.change.files.add_files import add_files
 from underlay.change.files.rows import Rows
 from underlay.change.files.writer import FileWriter, next_block
 from underlay.change.rows.append import Appended, appended
-from underlay.change.rows.overwrite import replace_all
+from underlay.change.rows.replace_all import replace_all
 from underlay.errors import RevisionClosed
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import RevisionKeys

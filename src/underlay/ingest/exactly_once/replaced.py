@@ -50,7 +50,7 @@ def delete_rows_of(transaction: Transaction, column: str, uris: Collection[str],
     query = Query(snapshot=snapshot, columns=(), stores=stores, predicate=predicate)
     count = 0
     for location, positions in row_positions(query):
-        transaction.delete_rows(location, positions.tolist())
+        transaction.delete_rows(location, positions)
         count += len(positions)
     transaction.rely_on(ReadSet(may_match=file_may_match(snapshot.schema, predicate)))
     return count

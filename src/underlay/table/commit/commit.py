@@ -85,7 +85,7 @@ class _Attempt:
         self.transaction = transaction
         self.revision: Revision = transaction.revision
         self.head = transaction.base
-        self.commit_id = self.revision.surroundings.new_commit_id()
+        self.commit_id = transaction.commit_id = self.revision.surroundings.new_commit_id()
         self._change: Change = transaction.enter_commit()
         self._pending: dict[str, Data] = dict(transaction.objects)
         self._attachments: Attachments | None = None

@@ -72,7 +72,7 @@ RULES = (
     Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, ConflictVerdict.REDO),
     Rule(Act.MATCH, Act.DEFINE, When.WHOLE, ConflictVerdict.REDO),
     Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO),
-    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, ConflictVerdict.REFUSE),
+    Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, ConflictVerdict.REDO),
     Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO),
     Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO),
     Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, ConflictVerdict.REDO),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from underlay.errors import InvalidRequest
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import TOKEN, Change
@@ -33,6 +36,8 @@ class Transaction:
         """Objects to put, by key, before the commit: side by side, and none of them waits for another."""
         self.held: tuple[str, int] | None = None
         """The job that the writer holds, and its epoch."""
+        self.commit_id: str | None = None
+        """The id under which it is committed, once that is tried."""
         self._files: list[FileEntry] = []
         self._segments: list[SegmentRef] = []
         self._layouts: dict[str, FileLayout] = {}
@@ -72,7 +77,7 @@ class Transaction:
         """A file that is no longer part of the table."""
         self._removed.append(location)
 
-    def delete_rows(self, location: str, positions: bytes | Iterable[int]) -> None:
+    def delete_rows(self, location: str, positions: bytes | Iterable[int] | NDArray[np.integer]) -> None:
         """Rows of a file: their positions in it, or a packed bitmap of them."""
         bits = positions if isinstance(positions, bytes) else bitmaps.pack(positions)
         self._deletes[location] = bitmaps.union(self._deletes.get(location), bits)
@@ -127,12 +132,6 @@ class Transaction:
         is_row_change = self.adds_files or self._removed or self._deletes or self._restored
         sources = any(not uri.startswith(TOKEN) for uri in self._sources)
         return bool(is_row_change or sources or self._definition or self._fences or self._terminal)
-
-    def is_in(self, root: Root) -> bool:
-        """Whether `root` is the commit of this transaction, which adds files, and not of another with its token."""
-        first = len(root.tail) - root.delta.added_in_tail
-        added = {file.location for file in root.tail[first:]}.union(root.delta.added_segments)
-        return not added.isdisjoint([file.location for file in self._files] + [ref.id for ref in self._segments])
 
     def enter_commit(self) -> Change:
         """What was collected, to be committed: once only, since after a commit of unknown fate its files may be there.

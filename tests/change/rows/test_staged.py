@@ -4,13 +4,12 @@ import pytest
 
 import underlay
 from tests.change.interrupting import InterruptingStore
-from tests.end_to_end.lakes import NAME, SCHEMA, data_keys, ids, memory, named_keys, quick, rows
+from tests.end_to_end.lakes import NAME, SCHEMA, ids, memory, quick, rows
 from tests.table.checker import Checker
 from underlay.change.files import add_files
 from underlay.change.files.rows import read_rows
-from underlay.change.rows.overwrite import overwrite
 from underlay.change.rows.staged import Staged, commit_staged, discard, stage, staging_for
-from underlay.errors import CommitConflict, RevisionClosed, SchemaMismatch
+from underlay.errors import CommitConflict, RevisionClosed
 from underlay.store import Store
 from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.catalog.lifecycle import activate, prepare_successor
@@ -35,67 +34,6 @@ def interrupted(store: Store, *interruptions) -> underlay.Table:
 def staged_rows(table: underlay.Table, numbers) -> Staged:
     head = table.read_head()
     return stage(staging_for(head), head.revision.store, read_rows(rows(numbers)))
-
-
-def test_an_overwrite_replaces_every_row_in_one_version(store: Store):
-    table_of(store).append(rows([4]))
-    done = overwrite(table_of(store).writable(), rows([7, 8]))
-    table = table_of(store)
-    assert (done.version, done.row_count, done.file_count) == (3, 2, 1)
-    assert ids(table) == [7, 8]
-    assert len(named_keys(table)) == 1
-    Checker(store).check()
-
-
-def test_older_versions_keep_their_rows(store: Store):
-    overwrite(table_of(store).writable(), rows([7]))
-    assert ids(table_of(store).at(version=1)) == [1, 2, 3]
-
-
-def test_an_overwrite_with_no_rows_empties_the_table(store: Store):
-    done = overwrite(table_of(store).writable(), rows([]))
-    assert (done.version, done.row_count, done.is_repeat) == (2, 0, False)
-    assert ids(table_of(store)) == []
-
-
-def test_an_overwrite_of_nothing_by_nothing_makes_no_version(store: Store):
-    overwrite(table_of(store).writable(), rows([]))
-    assert overwrite(table_of(store).writable(), rows([])).version == 2
-    assert table_of(store).version == 2
-
-
-def test_an_append_meanwhile_is_not_lost_but_a_conflict(store: Store):
-    table = interrupted(store, lambda: table_of(store).append(rows([4])))
-    with pytest.raises(CommitConflict):
-        overwrite(table.writable(), rows([7]))
-    assert ids(table_of(store)) == [1, 2, 3, 4]
-
-
-def test_of_two_overwrites_of_one_version_the_second_is_refused(store: Store):
-    table = interrupted(store, lambda: overwrite(table_of(store).writable(), rows([8])))
-    with pytest.raises(CommitConflict):
-        overwrite(table.writable(), rows([7]))
-    assert ids(table_of(store)) == [8]
-
-
-def test_a_comment_meanwhile_is_a_conflict_too_since_all_was_read(store: Store):
-    table = interrupted(store, lambda: table_of(store).comment("hello"))
-    with pytest.raises(CommitConflict):
-        overwrite(table.writable(), rows([7]))
-
-
-def test_an_overwrite_with_a_token_is_done_once(store: Store):
-    overwrite(table_of(store).writable(), rows([7]), token="a")
-    table_of(store).append(rows([9]))
-    assert overwrite(table_of(store).writable(), rows([7]), token="a").is_repeat
-    assert ids(table_of(store)) == [7, 9]
-
-
-def test_rows_that_do_not_fit_change_nothing(store: Store):
-    with pytest.raises(SchemaMismatch):
-        overwrite(table_of(store).writable(), rows([7]).rename_columns(["id", "name", "other"]))
-    assert ids(table_of(store)) == [1, 2, 3]
-    assert data_keys(store) == named_keys(table_of(store))
 
 
 def test_files_staged_by_many_writers_are_one_version(store: Store):

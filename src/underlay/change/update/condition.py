@@ -1,0 +1,63 @@
+"""Rows that a condition matches: found by its columns, and taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow.compute as pc
+
+from underlay.change.update.edit import RowEdit
+from underlay.prune import TRUE, Predicate
+from underlay.scan.positions import file_may_match, matched_rows
+from underlay.scan.query import Query, RestFilter
+from underlay.table.commit.conflicts import ReadSet
+from underlay.table.versions.snapshot import Snapshot
+
+Condition = Callable[[Snapshot], tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]]
+"""What a version's rows are matched by: for the planner, what only an engine can apply, and the columns of the latter.
+
+Asked for each version anew: columns may have other names and types in the next one.
+"""
+
+
+def every_row(_: Snapshot) -> tuple[Predicate, None, tuple[str, ...]]:
+    """The condition that is true for all rows."""
+    return TRUE, None, ()
+
+
+def query_of(edit: RowEdit, condition: Condition, columns: tuple[str, ...] = ()) -> Query:
+    """The rows of the edited version that match, with these columns."""
+    predicate, rest, rest_columns = condition(edit.snapshot)
+    return Query(
+        snapshot=edit.snapshot,
+        columns=columns,
+        stores=edit.files.stores,
+        cache=edit.files.cache,
+        predicate=predicate,
+        rest=rest,
+        rest_columns=rest_columns,
+    )
+
+
+def reads_of(query: Query) -> ReadSet:
+    """What depends on the rows that a query matches: all of the table, or a file that may have others."""
+    if _is_everything(query):
+        return ReadSet(is_whole=True)
+    return ReadSet(may_match=file_may_match(query.table_schema, query.predicate))
+
+
+def remove_matching(edit: RowEdit, query: Query) -> int:
+    """Take out the rows that match; how many they are. Reads no file when all do."""
+    if _is_everything(query):
+        return edit.remove_all()
+    matched = 0
+    for found in matched_rows(query):
+        edit.read(found)
+        if len(found.positions):
+            edit.remove(found.location, found.positions)
+            matched += len(found.positions)
+    return matched
+
+
+def _is_everything(query: Query) -> bool:
+    return query.predicate == TRUE and query.rest is None

@@ -1,0 +1,232 @@
+"""The core of every verb that changes rows: rows that go, by position, and rows that come, as one transaction.
+
+Rows go by deletion bits. A block of which more than half of the rows go is rewritten: its other rows go too, and are
+written again among the new ones. A file that is left without rows is removed. Only positions are kept whole; rows
+stream from files to files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from underlay.cache.objects import DecodedCache
+from underlay.change.files.rows import runs_of
+from underlay.change.rows.append import add_rows
+from underlay.change.rows.replace_all import replace_all
+from underlay.change.update.result import Changed
+from underlay.index import deletion_vectors as bitmaps
+from underlay.index.entry import FileEntry
+from underlay.index.operation import Operation
+from underlay.plan.by_part import PartChoice
+from underlay.plan.part import BoolArray, Numbers
+from underlay.scan.positions import MatchedRows, Positions
+from underlay.scan.query import Query
+from underlay.scan.read.file_stores import FileStores
+from underlay.scan.slabs import Slab
+from underlay.schema.cast.conform import conform
+from underlay.schema.convert.arrow import to_arrow
+from underlay.table.commit.conflicts import ReadSet
+from underlay.table.commit.transaction import Transaction
+from underlay.table.commit_change import commit_change
+from underlay.table.open_table import Head, OpenTable
+from underlay.table.versions.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAccess:
+    """What a verb reads the files of a table with. Without a `cache` no bloom filter is asked."""
+
+    stores: FileStores
+    cache: DecodedCache | None = None
+
+
+class RowEdit:
+    """Collects rows that go and come for one transaction, with numbers of what was done. For one thread."""
+
+    def __init__(self, transaction: Transaction, files: FileAccess, *, is_dry: bool = False) -> None:
+        self.transaction = transaction
+        self.files = files
+        self.is_dry = is_dry
+        self.done = Changed(version=transaction.base.version, blocks_total=_block_count(transaction.snapshot))
+        self._gone: dict[str, bytes] = {}
+        self._is_emptied = False
+        self._came = 0
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that is changed."""
+        return self.transaction.snapshot
+
+    def read(self, found: MatchedRows) -> None:
+        """Count what was read to find rows."""
+        done = self.done
+        self.done = replace(
+            done, blocks_read=done.blocks_read + found.block_count, bytes_read=done.bytes_read + found.fetch_bytes
+        )
+
+    def remove(self, location: str, positions: Positions) -> None:
+        """Rows that go: positions in a file, of rows that are not deleted."""
+        bits, known = bitmaps.pack(positions), self._gone.get(location)
+        self._gone[location] = bits if known is None else bitmaps.union(known, bits)
+
+    def remove_all(self) -> int:
+        """All rows go; how many."""
+        self._is_emptied = True
+        return self.transaction.base.row_count
+
+    def finish(
+        self, rows: Iterable[pa.Table] = (), *, reads: ReadSet, matched: int | None = None, updated: int = 0
+    ) -> None:
+        """Put it all into the transaction: what was collected, and rows that come.
+
+        `matched` are the rows that go, unless it is given. `updated` of the rows that come take the place of one that
+        goes; the others are inserted, and what else goes is deleted. `reads` is what the choice of rows depends on.
+        Raises SchemaMismatch when a row does not fit the table.
+        """
+        transaction = self.transaction
+        kept: dict[str, tuple[Numbers, int]] = {}
+        if self._is_emptied:
+            gone = transaction.base.row_count
+            replace_all(transaction)
+        else:
+            gone = sum(map(bitmaps.count, self._gone.values()))
+            kept = self._take_out()
+        written = self._write(rows, kept)
+        transaction.rely_on(reads)
+        self.done = replace(
+            self.done,
+            rows_matched=gone if matched is None else matched,
+            rows_inserted=self._came - updated,
+            rows_updated=updated,
+            rows_deleted=gone - updated,
+            blocks_rewritten=sum(len(blocks) for blocks, _ in kept.values()),
+            bytes_written=written,
+        )
+        again = sum(count for _, count in kept.values())
+        counts = {
+            "rows_matched": self.done.rows_matched,
+            "rows_inserted": self.done.rows_inserted,
+            "rows_updated": updated,
+            "rows_rewritten": again,
+        }
+        for name, number in counts.items():
+            if number:
+                transaction.count(name, number)
+        if transaction.adds_files:  # a commit that only deletes is counted when it is applied to the head
+            transaction.count("rows_deleted", self.done.rows_deleted)
+
+    def _take_out(self) -> dict[str, tuple[Numbers, int]]:
+        """Set bits and remove files; the blocks to rewrite, by file, and how many of their rows stay."""
+        kept: dict[str, tuple[Numbers, int]] = {}
+        entries = self.snapshot.find_files(self._gone)
+        for location, gone in self._gone.items():
+            entry = entries[location]
+            first, live, going = _block_counts(entry, gone)
+            blocks = np.flatnonzero((going < live) & (2 * going > live))
+            if len(blocks):
+                kept[location] = blocks, int((live - going)[blocks].sum())
+                going[blocks] = live[blocks]
+            if (going == live).all():
+                self.transaction.remove_file(location)
+            elif len(blocks):
+                whole = [np.arange(first[block], first[block + 1]) for block in blocks.tolist()]
+                bits = bitmaps.union(gone, bitmaps.pack(np.concatenate(whole)))
+                self.transaction.delete_rows(location, bitmaps.difference(bits, entry.deletes))
+            else:
+                self.transaction.delete_rows(location, gone)
+        return kept
+
+    def _write(self, rows: Iterable[pa.Table], kept: dict[str, tuple[Numbers, int]]) -> int:
+        """Write the new rows and those that stay of rewritten blocks; bytes of new files."""
+        schema = to_arrow(self.snapshot.schema)
+        stay = self._staying(kept) if kept else iter(())
+        batches = chain(self._coming(rows), (_typed(batch, schema) for batch in stay))
+        first = next(batches, None)
+        if first is None:
+            return 0
+        reader = pa.RecordBatchReader.from_batches(schema, chain((first,), batches))
+        return add_rows(self.transaction, lambda: runs_of(reader), is_dry=self.is_dry)
+
+    def _coming(self, rows: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        for run in rows:
+            fitting = conform(run, self.snapshot.schema, first_row=self._came)
+            self._came += fitting.num_rows
+            yield from fitting.to_batches()
+
+    def _staying(self, kept: dict[str, tuple[Numbers, int]]) -> Iterator[pa.RecordBatch]:
+        snapshot = self.snapshot
+        query = Query(
+            snapshot=snapshot, columns=snapshot.schema.names, stores=self.files.stores, cache=self.files.cache
+        )
+
+        def chosen(choice: PartChoice) -> BoolArray:
+            segment = choice.part.segment
+            rows = snapshot.rows_at(segment, kept.keys())
+            wanted = [segment.block_begin[row] + kept[location][0] for location, row in rows.items()]
+            return np.isin(choice.blocks, np.concatenate(wanted)) if wanted else np.zeros(len(choice.blocks), np.bool_)
+
+        return query.batches(map(self._without_gone, query.slabs(query.plan.narrowed(chosen))))
+
+    def _without_gone(self, slab: Slab) -> Slab:
+        done = self.done
+        self.done = replace(done, bytes_read=done.bytes_read + slab.fetch_bytes)
+        return msgspec.structs.replace(slab, deletes=bitmaps.union(slab.deletes, self._gone[slab.location]))
+
+
+def commit_edit(
+    table: OpenTable,
+    files: FileAccess,
+    operation: Operation,
+    prepare: Callable[[RowEdit], object],
+    *,
+    token: str | None = None,
+    base: Head | None = None,
+    can_redo: bool = True,
+    dry_run: bool = False,
+) -> Changed:
+    """Commit what `prepare` collects and finishes, as `commit_change` does; `dry_run`: only say what it would do."""
+    edits: list[RowEdit] = []
+
+    def edit(transaction: Transaction) -> None:
+        edits.append(RowEdit(transaction, files, is_dry=dry_run))
+        prepare(edits[-1])
+
+    if dry_run:
+        edit(table.begin(base or table.head(), operation))
+        return edits[-1].done
+    done = commit_change(table, operation, edit, token=token, base=base, can_redo=can_redo)
+    if done.is_repeat:
+        return Changed(version=done.version, is_repeat=True)
+    # Another commit may have deleted some of the same rows: the root knows how many are gone by this one.
+    deleted = done.head.root.counts.get("rows_deleted", 0) if done.is_new else 0
+    return replace(edits[-1].done, version=done.version, rows_deleted=deleted)
+
+
+def _block_counts(file: FileEntry, gone: bytes) -> tuple[Numbers, Numbers, Numbers]:
+    """The first row of each block and the end, its rows that are not deleted, and how many of them go."""
+    first = np.concatenate([[0], np.cumsum(np.frombuffer(file.block_rows, "<i8"))])
+    live = np.diff(first)
+    if file.deletes is not None:
+        live -= bitmaps.counts_in_blocks(file.deletes, first[:-1])
+    return first, live, bitmaps.counts_in_blocks(gone, first[:-1])
+
+
+def _block_count(snapshot: Snapshot) -> int:
+    """Blocks of the files that the snapshot has."""
+    root = snapshot.root
+    count = sum(ref.block_count for ref in root.segments) + sum(len(file.block_rows) // 8 for file in root.tail)
+    for segment in snapshot.segments if root.removed else ():
+        rows = list(snapshot.rows_at(segment, root.removed).values())
+        count -= int(segment.files.block_counts[rows].sum())
+    return count
+
+
+def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the metadata of the table's fields."""
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
