@@ -99,6 +99,8 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     """What tells the sidecar from others of its size, see `pm.format.checksum.identity`."""
     constants: tuple[FileConstant, ...] = ()
     """Each has a `ColumnEntry` too, with `NO_COLUMN` as its column, whose statistics are those of its value."""
+    spec: int = 0
+    """The id of the partition spec that `partition` goes by."""
 
 
 class FileLayout(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ import msgspec
 from underlay.errors import Malformed, Unsupported
 from underlay.index.entry import FileEntry
 from underlay.index.operation import Operation
-from underlay.index.root import FORMATS, WITH_CONSTANTS, Root, SourceRecord, Terminal, decode_root
+from underlay.index.root import FORMATS, Root, SourceRecord, Terminal, decode_root
 from underlay.index.sealed_json import unseal
 
 T = TypeVar("T")
@@ -206,9 +206,7 @@ def _decode(json: bytes) -> _Stored:
         if version in FORMATS:
             raise
     if found is None or version not in FORMATS:
-        raise Unsupported(
-            "the root has another format", expected=WITH_CONSTANTS, found=version, hint="Update Underlay."
-        )
+        raise Unsupported("the root has another format", expected=FORMATS[-1], found=version, hint="Update Underlay.")
     return found
 
 

@@ -19,7 +19,10 @@ FORMAT = 1
 WITH_CONSTANTS = 2
 """The format of roots of a table that has had files with constants: a reader that does not know them would leave them
 out. Such a root is in all else as those of format 1 are."""
-FORMATS = (FORMAT, WITH_CONSTANTS)
+WITH_SPECS = 3
+"""The format of roots of a table that has checks, had another partition spec before, or has buckets by Iceberg's hash:
+a reader that does not know these would prune wrongly, and a writer would not check rows."""
+FORMATS = (FORMAT, WITH_CONSTANTS, WITH_SPECS)
 
 
 class PartitionFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,6 +32,17 @@ class PartitionFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     transform: str
     width: int = 0
     """Number of buckets, or width of truncation."""
+    hash: str = ""
+    """Of a bucket: how it is hashed, see `schema.partitioning.bucket`; empty for the hash of older tables."""
+    source: str = ""
+    """The type that the column had while files were written by this spec; empty for the type that it has now."""
+
+
+class PartitionSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How some files of a table are partitioned."""
+
+    id: int
+    fields: tuple[PartitionFieldRecord, ...]
 
 
 class SortFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,7 +53,7 @@ class SortFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     nulls_last: bool = False
 
 
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
+class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a table is, apart from its rows."""
 
     schema: SchemaRecord
@@ -47,8 +61,15 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """Field ids."""
     sort_by: tuple[SortFieldRecord, ...] = ()
     partition_by: tuple[PartitionFieldRecord, ...] = ()
+    """How new files are partitioned."""
     properties: dict[str, str] = {}
     comment: str | None = None
+    spec: int = 0
+    """The id of `partition_by`, which each new file's entry has."""
+    other_specs: tuple[PartitionSpec, ...] = ()
+    """By which files may be partitioned that are older, or that a rollback took out."""
+    checks: dict[str, str] = {}
+    """By name: conditions that are true or null for every row."""
 
 
 class SegmentBound(msgspec.Struct, frozen=True, array_like=True):
@@ -76,6 +97,8 @@ class SegmentRef(msgspec.Struct, frozen=True, kw_only=True):
     deleted_rows: int
     pieces: bytes
     bounds: tuple[SegmentBound, ...] = ()
+    spec: int = 0
+    """The partition spec of all its files."""
 
 
 class SourceRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -221,4 +244,4 @@ def _format_of(json: bytes) -> int | None:
 
 
 def _other_format(found: int) -> Unsupported:
-    return Unsupported("the root has another format", expected=WITH_CONSTANTS, found=found, hint="Update Underlay.")
+    return Unsupported("the root has another format", expected=FORMATS[-1], found=found, hint="Update Underlay.")

@@ -17,6 +17,7 @@ from underlay.index.change import Attachments, Change, Flush, Merge
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import is_own
 from underlay.index.operation import Operation
+from underlay.index.partition_specs import needed_format, with_specs_of
 from underlay.index.root import FORMAT, WITH_CONSTANTS, Definition, Delta, Root, Sources
 from underlay.schema.record import SchemaRecord
 
@@ -29,7 +30,7 @@ def count_rows(file: FileEntry) -> int:
 def first_root(definition: Definition, *, commit_id: str, now_us: int, writer: str) -> Root:
     """Version 0: a table without rows."""
     return Root(
-        format=FORMAT,
+        format=needed_format(definition),
         version=0,
         commit_id=commit_id,
         parent_id=None,
@@ -73,7 +74,7 @@ def advance(
     definition = change.definition or state.definition
     return replace(
         state,
-        format=WITH_CONSTANTS if change.has_constants else parent.format,
+        format=max(parent.format, WITH_CONSTANTS if change.has_constants else FORMAT, needed_format(definition)),
         version=parent.version + 1,
         commit_id=commit_id,
         parent_id=parent.commit_id,
@@ -132,6 +133,7 @@ def _restore(head: Root, restored: Root) -> Root:
     schema = restored.definition.schema
     last_id = max(schema.last_id, head.definition.schema.last_id)
     definition = replace(restored.definition, schema=SchemaRecord(fields=schema.fields, last_id=last_id))
+    definition = with_specs_of(definition, head.definition)
     return replace(
         head,
         definition=definition,

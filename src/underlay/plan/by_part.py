@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from underlay.index.deletion_vectors import counts_in_blocks
-from underlay.index.root import PartitionFieldRecord
+from underlay.index.partition_specs import Specs
 from underlay.plan.by_partition import kept_by_partition
 from underlay.plan.leaf_bounds import block_bounds, file_bounds
 from underlay.plan.part import BoolArray, Numbers, Part, distinct
@@ -49,7 +49,7 @@ class PartChoice:
 def choose(
     part: Part,
     schema: TableSchema,
-    spec: Sequence[PartitionFieldRecord],
+    specs: Specs,
     predicate: Predicate,
     columns: dict[ColumnPath, LeafColumn | None],
 ) -> PartChoice:
@@ -57,7 +57,7 @@ def choose(
     segment = part.segment
     known = {path: file_bounds(segment, leaf) for path, leaf in columns.items()}
     by_file = evaluate(predicate, known, block_count=segment.file_count, row_count=segment.file_rows)
-    by_partition = kept_by_partition(segment, spec, schema, predicate, columns) if spec else None
+    by_partition = kept_by_partition(segment, specs, schema, predicate, columns) if any(specs.values()) else None
     is_kept = by_file.kept
     if part.is_removed is not None:
         is_kept &= ~part.is_removed

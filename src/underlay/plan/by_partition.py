@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow.compute as pc
 
-from underlay.index.root import PartitionFieldRecord
+from underlay.index.entry import Flag
+from underlay.index.partition_specs import Specs, bind_record
+from underlay.index.segment.arrays import ChunkStatistics
+from underlay.index.segment.bounds import has_flag
 from underlay.index.segment.packed import BoundColumn, BytesArray
 from underlay.index.segment.segment import Segment
+from underlay.index.segment.widen import widened
 from underlay.plan.equality import equalities
 from underlay.plan.leaf_bounds import nothing_known
 from underlay.plan.part import BoolArray, Numbers
 from underlay.prune import ColumnBounds, ColumnPath, Operand, Predicate, evaluate
 from underlay.schema.bound_storage import Storage, bound_domain, storage_of
 from underlay.schema.partitioning.partition import bucket_of_literal, source_bounds
-from underlay.schema.partitioning.transform import BUCKET, PartitionField, bind_partition
+from underlay.schema.partitioning.transform import BUCKET, PartitionField
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import Scalar
 
@@ -25,33 +27,35 @@ _NUMBER_BYTES = 8
 
 def kept_by_partition(
     segment: Segment,
-    spec: Sequence[PartitionFieldRecord],
+    specs: Specs,
     schema: TableSchema,
     predicate: Predicate,
     columns: dict[ColumnPath, LeafColumn | None],
 ) -> BoolArray | None:
     """For each file whether its partition values allow a match; None when they say nothing.
 
-    A file with another number of values than there are partition fields was written under another spec, and stays.
+    A file with another number of values than its spec has fields stays.
     """
     named = {leaf.id for leaf in columns.values() if leaf is not None and not leaf.is_repeated}
-    fields = [(at, record) for at, record in enumerate(spec) if record.field in named]
-    if not fields or not segment.file_count:
+    if not segment.file_count or not any(one.field in named for spec in specs.values() for one in spec):
         return None
     lists = segment.files.partitions
     lengths = pc.call_function("list_value_length", [lists]).to_numpy(zero_copy_only=False)
-    has_values = np.asarray(lengths == len(spec), dtype=np.bool_)
-    if not has_values.any():
-        return None
-    rows = np.flatnonzero(has_values)
-    inner = (lists if len(rows) == len(lists) else lists.take(rows)).flatten()
-    kept = np.ones(len(rows), dtype=np.bool_)
-    for at, record in fields:
-        bound = bind_partition(schema, record.field, record.transform, record.width)
-        values = inner.take(np.arange(at, len(inner), len(spec)))
-        kept &= _kept_by_field(bound, values, schema.leaf_by_id[record.field], predicate, columns)
-    found = np.ones(segment.file_count, dtype=np.bool_)
-    found[rows] = kept
+    found: BoolArray | None = None
+    for number in set(segment.files.specs.tolist()):
+        spec = specs.get(number, ())
+        fields = [(at, record) for at, record in enumerate(spec) if record.field in named]
+        rows = np.flatnonzero((lengths == len(spec)) & (segment.files.specs == number))
+        if not fields or not len(rows):
+            continue
+        inner = (lists if len(rows) == len(lists) else lists.take(rows)).flatten()
+        kept = np.ones(len(rows), dtype=np.bool_)
+        for at, record in fields:
+            values = inner.take(np.arange(at, len(inner), len(spec)))
+            leaf = schema.leaf_by_id[record.field]
+            kept &= _kept_by_field(bind_record(schema, record), values, leaf, predicate, columns)
+        found = np.ones(segment.file_count, dtype=np.bool_) if found is None else found
+        found[rows] = kept
     return found
 
 
@@ -81,20 +85,29 @@ def _kept_by_field(
 
 
 def _value_bounds(field: PartitionField, stored: BoundColumn, is_null: BoolArray, leaf: LeafColumn) -> ColumnBounds:
-    """A partition value as bounds of its source; null says that all rows are null. Counts are of one row."""
+    """A partition value as bounds of its source; null says that all rows are null. Counts are of one row.
+
+    The source's type may have been narrower when the files were written: its bounds are widened as those of blocks are.
+    """
     span = source_bounds(field, stored)
     if span is None:
         return nothing_known(leaf, len(is_null))
+    low, high = span
+    flags = np.where(is_null, np.uint8(0), np.uint8(Flag.HAS_LOW | Flag.HAS_HIGH))
+    if not isinstance(high, np.ndarray):
+        flags = flags & np.where(high.is_null(), np.uint8(0xFF ^ Flag.HAS_HIGH), np.uint8(0xFF))
+    counts = is_null.astype(np.int64)
+    bounds = widened(ChunkStatistics(type=field.source, low=low, high=high, null_counts=counts, flags=flags), leaf.type)
     return ColumnBounds.of(
         bound_domain(leaf.type),
         block_count=len(is_null),
-        minimum=span[0],
-        maximum=span[1],
-        has_minimum=~is_null,
-        has_maximum=~is_null,
-        null_count=is_null.astype(np.int64),
+        minimum=bounds.low,
+        maximum=bounds.high,
+        has_minimum=has_flag(bounds.flags, Flag.HAS_LOW),
+        has_maximum=has_flag(bounds.flags, Flag.HAS_HIGH),
+        null_count=counts,
         value_count=np.ones(len(is_null), dtype=np.int64),
-        may_hold_nan=False,
+        may_hold_nan=has_flag(bounds.flags, Flag.MAY_HOLD_NAN),
     )
 
 

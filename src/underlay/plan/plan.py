@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from underlay.index.deletion_vectors import count
-from underlay.index.root import PartitionFieldRecord, SegmentRef
+from underlay.index.partition_specs import Specs
+from underlay.index.root import SegmentRef
 from underlay.plan.by_part import PartChoice, choose
 from underlay.plan.leaf_bounds import nothing_known, resolve
 from underlay.plan.part import BoolArray, Numbers, Part, distinct
@@ -203,19 +204,20 @@ def make_plan(
     predicate: Predicate = TRUE,
     columns: Iterable[int] = (),
     *,
-    partition_by: Sequence[PartitionFieldRecord] = (),
+    specs: Specs | None = None,
     skipped: Sequence[SegmentRef] = (),
 ) -> BlockPlan:
     """The plan over all parts. `columns` are the leaves to read, those of the predicate included.
 
-    `skipped` are segments that `surviving` left out, for the totals only. No I/O but what the parts' segments fetch:
-    `Segment.prefetch` with the predicate's leaves beforehand makes it none. Raises UnknownColumn and BadPredicate.
+    `specs` are the partition specs that files may go by. `skipped` are segments that `surviving` left out, for the
+    totals only. No I/O but what the parts' segments fetch: `Segment.prefetch` with the predicate's leaves beforehand
+    makes it none. Raises UnknownColumn and BadPredicate.
     """
     named = resolve(schema, columns_of(predicate))
     if not parts and not skipped:  # a literal that does not fit its column is refused without blocks too
         evaluate(predicate, {path: nothing_known(leaf, 0) for path, leaf in named.items()}, block_count=0)
     return BlockPlan(
-        choices=tuple(choose(part, schema, partition_by, predicate, named) for part in parts),
+        choices=tuple(choose(part, schema, specs or {}, predicate, named) for part in parts),
         schema=schema,
         predicate=predicate,
         columns=tuple(dict.fromkeys(columns)),

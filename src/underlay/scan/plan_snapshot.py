@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from underlay.index.partition_specs import specs_of
 from underlay.index.segment.segment import Segment
 from underlay.plan.by_segment import surviving
 from underlay.plan.leaf_bounds import resolve
@@ -29,7 +30,7 @@ def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[in
         snapshot.schema,
         predicate,
         columns,
-        partition_by=snapshot.definition.partition_by,
+        specs=specs_of(snapshot.definition),
         skipped=tuple(ref for ref, is_needed in zip(snapshot.root.segments, is_kept, strict=True) if not is_needed),
     )
 

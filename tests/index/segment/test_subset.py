@@ -50,5 +50,5 @@ def test_a_leaf_that_no_chosen_file_has_is_left_out():
 def test_partitions_are_replaced():
     entries, schema = two_shapes()
     values = [(b"p", None), (b"", b"q")]
-    made = reopened(PartitionedFiles(stored(entries, schema), values))
-    assert made == [replace(entry, partition=value) for entry, value in zip(entries, values, strict=True)]
+    made = reopened(PartitionedFiles(stored(entries, schema), values, 3))
+    assert made == [replace(entry, partition=value, spec=3) for entry, value in zip(entries, values, strict=True)]

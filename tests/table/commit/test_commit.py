@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from tests.table.checker import Checker
 from tests.table.entries import (
     DEFINITION,
+    LAYOUT,
     append,
     appending,
     deleting,
     entry,
+    key_of,
     memory,
     name,
     new_table,
@@ -32,6 +34,7 @@ from underlay.errors import (
 )
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.operation import Operation
+from underlay.index.partition_specs import with_spec
 from underlay.index.root import Definition, PartitionFieldRecord, Root, encode_root
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.local import LocalStore
@@ -486,18 +489,53 @@ def test_parts_show_what_changed_since_a_segment_was_written(monkeypatch: pytest
     assert [part.segment.file_count for part in snapshot.parts([0])] == [3, 1]
 
 
-def test_partitions_change_only_with_all_files():
+SPEC = (PartitionFieldRecord(field=1, transform="bucket", width=4, hash="murmur3"),)
+
+
+def test_another_partitioning_has_an_id_of_its_own():
     _, revision = new_table()
     append(revision, "a")
-    spec = (PartitionFieldRecord(field=1, transform="bucket", width=4),)
-    definition = replace(DEFINITION, partition_by=spec)
     evolve = Transaction(revision, revision.head(), Operation.EVOLVE)
-    evolve.set_definition(definition)
-    with pytest.raises(InvalidRequest, match="all files"):
+    evolve.set_definition(replace(DEFINITION, partition_by=SPEC))
+    with pytest.raises(InvalidRequest, match="id of a known one"):
         commit(evolve)
-    rewrite = replacing(revision, ["a"], "a2")
-    rewrite.set_definition(definition)
-    assert commit(rewrite).definition == definition
+
+
+def test_old_files_keep_their_spec_in_segments_of_their_own(monkeypatch: pytest.MonkeyPatch):
+    _, revision = new_table()
+    append(revision, "a")
+    assert revision.head().format == 1
+    evolve = Transaction(revision, revision.head(), Operation.EVOLVE)
+    evolve.set_definition(with_spec(DEFINITION, SPEC))
+    root = commit(evolve)
+    assert (root.format, root.definition.spec, [ref.spec for ref in root.segments], root.tail) == (3, 1, [0], ())
+    with pytest.raises(InvalidRequest, match="another partition spec"):
+        append(revision, "b")
+    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    names = "cdefghijklmnopqrstuv"
+    for one in names:
+        add = Transaction(revision, revision.head(), Operation.APPEND)
+        add.add_file(replace(entry(one), spec=1, partition=(None,)), LAYOUT)
+        add.objects[key_of(revision.keys, one)] = one.encode()
+        root = commit(add)
+    assert {ref.spec for ref in root.segments} == {0, 1}
+    assert len(root.segments) < 10
+    snapshot = Snapshot(revision.store, revision.keys, root)
+    assert {file.location: file.spec for file in snapshot.files()} == {"a": 0, **dict.fromkeys(names, 1)}
+    check(revision)
+
+
+def test_a_rollback_knows_the_specs_since():
+    _, revision = new_table()
+    append(revision, "a")
+    evolve = Transaction(revision, revision.head(), Operation.EVOLVE)
+    evolve.set_definition(with_spec(DEFINITION, SPEC))
+    commit(evolve)
+    back = Transaction(revision, revision.head(), Operation.ROLLBACK)
+    back.restore(revision.root(1))
+    definition = commit(back).definition
+    assert (definition.spec, definition.partition_by) == (0, ())
+    assert with_spec(definition, SPEC[:1]).spec == 2
 
 
 def test_two_writers_flush_one_tail(monkeypatch: pytest.MonkeyPatch):

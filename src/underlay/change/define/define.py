@@ -71,7 +71,7 @@ def define(
             for one in parse_sort(table, sort_by)
         ),
         partition_by=tuple(
-            PartitionFieldRecord(field=one.field, transform=one.transform, width=one.width)
+            PartitionFieldRecord(field=one.field, transform=one.transform, width=one.width, hash=one.hash)
             for one in partition_fields(table, partition_by)
         ),
         properties=settings,

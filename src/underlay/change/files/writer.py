@@ -17,6 +17,7 @@ from underlay.change.files.settings import write_options
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.intake.entries import written_entry
 from underlay.index.keys import RevisionKeys, file_name
+from underlay.index.partition_specs import bind_record
 from underlay.index.root import Definition, Root
 from underlay.parquet.write.writer import WrittenFile, write_files
 from underlay.pm.convert.build import sidecar_of
@@ -26,7 +27,7 @@ from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.convert.stored_values import stored_array
 from underlay.schema.partitioning.partition import apply_transform
 from underlay.schema.partitioning.sort import SortField, sort_indices
-from underlay.schema.partitioning.transform import PartitionField, bind_partition
+from underlay.schema.partitioning.transform import PartitionField
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Scalar
@@ -142,9 +143,8 @@ class FileWriter:
             SortField(field=one.field, is_descending=one.descending, is_nulls_last=one.nulls_last)
             for one in definition.sort_by
         ]
-        self._partitions = [
-            bind_partition(self.schema, one.field, one.transform, one.width) for one in definition.partition_by
-        ]
+        self._partitions = [bind_record(self.schema, one) for one in definition.partition_by]
+        self._spec = definition.spec
         self._block_count = block_count
 
     def write(self, runs: Iterable[pa.Table]) -> Iterator[NewFile]:
@@ -178,4 +178,5 @@ class FileWriter:
         data = written.view()
         sidecar = sidecar_of(data, written.footer)
         entry, layout = written_entry(written, self.schema, location, sidecar=sidecar)
-        return NewFile(entry=replace(entry, partition=partition), layout=layout, data=data, sidecar=sidecar)
+        placed = replace(entry, partition=partition, spec=self._spec)
+        return NewFile(entry=placed, layout=layout, data=data, sidecar=sidecar)

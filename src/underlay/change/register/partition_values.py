@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from underlay.index.intake.schema_match import Misfit
+from underlay.index.partition_specs import bind_record
 from underlay.index.root import Definition
 from underlay.index.segment.bounds import pack_key
 from underlay.index.segment.segment import Segment
@@ -19,7 +20,7 @@ from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.convert.stored_values import from_stored, stored_array
 from underlay.schema.partitioning.bucket import bucket_of_key
 from underlay.schema.partitioning.partition import apply_transform
-from underlay.schema.partitioning.transform import BUCKET, IDENTITY, PartitionField, bind_partition, write_transform
+from underlay.schema.partitioning.transform import BUCKET, IDENTITY, PartitionField, write_transform
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Scalar
 
@@ -32,7 +33,7 @@ def partition_values(segment: Segment, definition: Definition, schema: TableSche
         return [()] * segment.file_count
     columns = []
     for record in definition.partition_by:
-        field = bind_partition(schema, record.field, record.transform, record.width)
+        field = bind_record(schema, record)
         bounds = file_bounds(segment, schema.leaf_by_id[record.field])
         columns.append(list(_values(field, bounds, write_transform(schema, field))))
     return [_together(values) for values in zip(*columns, strict=True)]
@@ -65,7 +66,8 @@ def _transformed(field: PartitionField, keys: np.ndarray[Any, Any]) -> np.ndarra
     if field.transform == IDENTITY:
         return keys
     if field.transform == BUCKET:
-        return np.array([bucket_of_key(key, field.source, field.width) for key in keys.tolist()], dtype=np.int64)
+        buckets = [bucket_of_key(key, field.source, field.width, field.hash) for key in keys.tolist()]
+        return np.array(buckets, dtype=np.int64)
     values = stored_array(apply_transform(field, _arrow(keys, field.source)), field.type)
     return values if isinstance(values, np.ndarray) else np.array(values.to_pylist(), dtype=np.object_)
 

@@ -210,11 +210,12 @@ def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options
         files, indices = _joined(read.alike, schema)
         files, contradictions = with_constants(files, [constants[index] for index in indices], schema)
         problems = {indices[row]: misfit for row, misfit in contradictions.items()} | problems
-        if definition.partition_by:
+        if definition.partition_by or definition.spec:
             values = partition_values(files, definition, schema)
             wrong = {index: value for index, value in zip(indices, values, strict=True) if isinstance(value, Misfit)}
             problems = wrong | problems
-            files = Segment(PartitionedFiles(files, [() if isinstance(v, Misfit) else v for v in values]), len(values))
+            partitions = [() if isinstance(value, Misfit) else value for value in values]
+            files = Segment(PartitionedFiles(files, partitions, definition.spec), len(values))
     if problems or files is None:
         reasons = [f"{reads[index].place.location}: {' '.join(problems[index].reasons)}" for index in sorted(problems)]
         raise _refused(reasons, len(reads))

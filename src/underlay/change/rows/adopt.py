@@ -77,7 +77,7 @@ def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = F
     sync_file(path)
     store.put(keys.sidecar(name), sidecar)
     return Prepared(
-        entry=replace(entry, sidecar_bytes=len(sidecar), sidecar_crc=identity(sidecar)),
+        entry=replace(entry, sidecar_bytes=len(sidecar), sidecar_crc=identity(sidecar), spec=staging.definition.spec),
         layout=layout,
     )
 

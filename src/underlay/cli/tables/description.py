@@ -5,9 +5,10 @@ from __future__ import annotations
 from underlay.api.opened.info import Version, describe
 from underlay.api.table import Table
 from underlay.cli.common.output import print_json, print_table, printable, show_bytes, show_count
+from underlay.index.partition_specs import bind_record
 from underlay.index.root import Definition
 from underlay.prune.predicates.operand import format_column
-from underlay.schema.partitioning.transform import bind_partition, write_transform
+from underlay.schema.partitioning.transform import write_transform
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 
@@ -109,8 +110,5 @@ def _layout(definition: Definition, schema: TableSchema) -> dict[str, list[str]]
             f"{path(one.field)}{' desc' if one.descending else ''}{' nulls last' if one.nulls_last else ''}"
             for one in definition.sort_by
         ],
-        "partition_by": [
-            write_transform(schema, bind_partition(schema, one.field, one.transform, one.width))
-            for one in definition.partition_by
-        ],
+        "partition_by": [write_transform(schema, bind_record(schema, one)) for one in definition.partition_by],
     }

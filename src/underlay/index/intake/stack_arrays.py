@@ -42,6 +42,7 @@ class StackArrays:
             footer_crcs=np.array([crc32(origin.raw) for origin in stack.origins], np.int64),
             layouts=pa.array(layouts, pa.string()),
             partitions=partition_array([()] * count),
+            specs=none,
             deletes=pa.nulls(count, pa.binary()),
             deleted_rows=none,
             sidecar_bytes=none,

@@ -31,6 +31,8 @@ class FileArrays:
     footer_crcs: I64
     layouts: pa.StringArray
     partitions: pa.ListArray[pa.BinaryScalar]
+    specs: I64
+    """The partition spec of each file. A stored segment has files of one only."""
     deletes: pa.BinaryArray
     """Serialised, null where no row is deleted."""
     deleted_rows: I64

@@ -56,6 +56,7 @@ class EntryArrays:
             footer_crcs=_numbers(e.footer_crc for e in entries),
             layouts=pa.array([e.layout for e in entries], pa.string()),
             partitions=_array([e.partition for e in entries], pa.list_(pa.binary())),
+            specs=_numbers(e.spec for e in entries),
             deletes=pa.array([e.deletes for e in entries], pa.binary()),
             deleted_rows=_numbers(e.deleted_rows for e in entries),
             sidecar_bytes=_numbers(e.sidecar_bytes for e in entries),
@@ -188,6 +189,7 @@ def entries_of(arrays: Arrays, rows: Iterable[int]) -> list[FileEntry]:
                 sidecar_bytes=int(files.sidecar_bytes[row]),
                 sidecar_crc=int(files.sidecar_crcs[row]),
                 constants=unpack_constants(files.constants[row].as_py()),
+                spec=int(files.specs[row]),
             )
         )
     return found

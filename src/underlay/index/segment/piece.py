@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from deflate import crc32
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ _FILE_TYPES: dict[str, pa.DataType] = {
 }
 _CONSTANTS = "constants"
 """A column that is there when a file has constants."""
+_SPECS = "specs"
+"""A column that is there when a file has another partition spec than the first."""
 _ARROW_COLUMNS = ("locations", "etags", "layouts", "partitions", "deletes", _CONSTANTS)
 _BOUND_TYPES: dict[Storage, pa.DataType] = {
     Storage.INT: pa.int64(),
@@ -53,6 +56,8 @@ def encode_files(files: FileArrays) -> bytes:
     columns = {name: getattr(files, name) for name in _FILE_TYPES}
     if files.constants.null_count < files.file_count:
         columns[_CONSTANTS] = files.constants
+    if files.specs.any():
+        columns[_SPECS] = files.specs
     return _encode(columns, {_SHAPES: msgspec.msgpack.encode(files.shapes)})
 
 
@@ -95,7 +100,11 @@ def decode_files(data: memoryview, piece: Piece, file_count: int, block_count: i
     constants = columns.get(_CONSTANTS, pa.nulls(file_count, pa.binary()))
     if constants.type != pa.binary():
         raise Malformed("the constants of files are not bytes", place=piece.name, found=constants.type)
-    files = FileArrays(shapes=shapes, constants=constants, **{name: columns[name] for name in _FILE_TYPES})
+    specs = columns.get(_SPECS, np.zeros(file_count, np.int64))
+    if specs.dtype != np.int64:
+        raise Malformed("the partition specs of files are not integers", place=piece.name, found=specs.dtype)
+    known = {name: columns[name] for name in _FILE_TYPES}
+    files = FileArrays(shapes=shapes, constants=constants, specs=specs, **known)
     ids, counts = files.shape_ids, files.block_counts
     if file_count and (ids.min() < 0 or ids.max() >= len(shapes) or counts.min() < 0):
         raise Malformed("a file has an unknown shape or a negative number of blocks", place=piece.name)

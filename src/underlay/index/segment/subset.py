@@ -77,10 +77,11 @@ class FileSubset:
 
 
 class PartitionedFiles:
-    """The arrays of others, with these partitions of the files. See Arrays."""
+    """The arrays of others, with these partitions of the files, by one spec. See Arrays."""
 
-    def __init__(self, arrays: Arrays, partitions: Sequence[Sequence[bytes | None]]) -> None:
-        self.files: FileArrays = replace(arrays.files, partitions=partition_array(partitions))
+    def __init__(self, arrays: Arrays, partitions: Sequence[Sequence[bytes | None]], spec: int) -> None:
+        specs = np.full(len(partitions), spec, np.int64)
+        self.files: FileArrays = replace(arrays.files, partitions=partition_array(partitions), specs=specs)
         self.block_rows: I64 = arrays.block_rows
         self.statistics = arrays.statistics
         self.places = arrays.places

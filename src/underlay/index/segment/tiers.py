@@ -20,13 +20,13 @@ MAX_BYTES = 64 << 20
 def groups_to_merge(segments: Iterable[SegmentRef]) -> list[tuple[str, ...]]:
     """Ids of segments to merge into one, group by group, each in the order given.
 
-    Class k holds segments of 8^k files and more. A group is all segments of a full class, less the last that would
-    take it past the limits.
+    Class k holds segments of 8^k files and more, all of one partition spec. A group is all segments of a full class,
+    less the last that would take it past the limits.
     """
-    classes: dict[int, list[SegmentRef]] = {}
+    classes: dict[tuple[int, int], list[SegmentRef]] = {}
     for segment in segments:
         if segment.file_count <= MAX_FILES and segment.size_bytes <= MAX_BYTES:
-            classes.setdefault(_size_class(segment.file_count), []).append(segment)
+            classes.setdefault((_size_class(segment.file_count), segment.spec), []).append(segment)
     groups = [_within_limits(classes[size]) for size in sorted(classes) if len(classes[size]) >= FAN_IN]
     return [tuple(segment.id for segment in group) for group in groups if len(group) > 1]
 

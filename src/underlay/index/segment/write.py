@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from deflate import crc32
 
-from underlay.errors import Malformed
+from underlay.errors import InvalidRequest, Malformed
 from underlay.index.entry import FileEntry
 from underlay.index.root import SegmentBound, SegmentRef
-from underlay.index.segment.arrays import Arrays
+from underlay.index.segment.arrays import Arrays, FileArrays
 from underlay.index.segment.bounds import segment_bound
 from underlay.index.segment.directory import ALIGNMENT_BYTES, NO_FIELD, Piece, PieceKind, encode_directory
 from underlay.index.segment.entries import EntryArrays
@@ -50,7 +50,15 @@ def encode_segment(arrays: Arrays, *, segment_id: str, bounded_fields: Iterable[
         deleted_rows=int(files.deleted_rows.sum()),
         pieces=encode_directory(pieces),
         bounds=tuple(_bounds(arrays, bounded_fields)),
+        spec=_only_spec(files),
     )
+
+
+def _only_spec(files: FileArrays) -> int:
+    specs = set(files.specs.tolist())
+    if len(specs) > 1:
+        raise InvalidRequest("a segment has files of one partition spec", found=sorted(specs))
+    return specs.pop() if specs else 0
 
 
 def _encoded_pieces(arrays: Arrays) -> Iterator[tuple[PieceKind, int, str, bytes]]:

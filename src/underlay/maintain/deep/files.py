@@ -16,7 +16,8 @@ from underlay.cache.same_file import get_same_ranges
 from underlay.errors import ChecksumMismatch, Damaged, Malformed, NotFound, UnderlayError, Unsupported
 from underlay.index.entry import FileEntry
 from underlay.index.keys import is_own
-from underlay.index.root import Definition, Root, decode_root
+from underlay.index.partition_specs import bind_record, specs_of
+from underlay.index.root import Definition, PartitionFieldRecord, Root, decode_root
 from underlay.index.segment.widen import widened
 from underlay.maintain.deep.rows import RowsCheck, row_problems
 from underlay.maintain.deep.statistics import Types, footer_problems, stored_statistics
@@ -29,8 +30,8 @@ from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import MAGIC, TAIL_BYTES, read_tail
 from underlay.pm.verify import check_against_parquet
 from underlay.scan.read.file_stores import ObjectPlace
-from underlay.schema.partitioning.transform import bind_partition
 from underlay.schema.record import from_record
+from underlay.schema.table_schema import TableSchema
 from underlay.values.ranges import ByteRange
 
 _ENTRIES_AT_ONCE = 64
@@ -203,23 +204,31 @@ def _compare(history: History, said: _Said, place: ObjectPlace, footer: Footer, 
     stored = stored_statistics(entry, said.types)
     first = from_record(said.first.schema)
     outcome.wrong += footer_problems(entry, stored, footer, layout, first)
-    spec = said.first.partition_by if said.first == said.definition else ()
+    spec = specs_of(said.definition).get(entry.spec, ())
     if spec and len(entry.partition) != len(spec):
         outcome.wrong.append("it has another number of partition values than the table has partitions")
         spec = ()
     leaves = schema.leaf_by_id
+    partitions = [
+        (bind_record(schema, one), value)
+        for one, value in zip(spec, entry.partition if spec else (), strict=True)
+        if one.field in leaves and _has_type_of(one, first, schema)
+    ]
     check = RowsCheck(
         place=place,
         entry=entry,
         layout=layout,
         schema=schema,
         statistics={ident: widened(one, leaves[ident].type) for ident, one in stored.items() if ident in leaves},
-        partitions=[
-            (bind_partition(schema, one.field, one.transform, one.width), value)
-            for one, value in zip(spec, entry.partition if spec else (), strict=True)
-        ],
+        partitions=partitions,
     )
     outcome.wrong += row_problems(check)
+
+
+def _has_type_of(record: PartitionFieldRecord, first: TableSchema, schema: TableSchema) -> bool:
+    """Whether rows are read in the type that their partition values were worked out from."""
+    known = first.leaf_by_id.get(record.field)
+    return not record.source and known is not None and known.type == schema.leaf_by_id[record.field].type
 
 
 def _sidecar_problems(work: VerifyContext, history: History, place: ObjectPlace, entry: FileEntry) -> list[str]:

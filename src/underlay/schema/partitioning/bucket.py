@@ -1,6 +1,16 @@
-"""The hash that puts values into buckets. It is part of the format: a table's files are placed by it.
+"""The hashes that put values into buckets. They are part of the format: a table's files are placed by them.
 
-`bucket(n)` of a value is `hash(value) mod n`, `hash` an unsigned 64-bit integer:
+New tables have Iceberg's hash, `murmur3`: `bucket(n)` of a value is the 31 low bits of MurmurHash3 (x86, 32 bits, seed
+0) mod n, of these bytes:
+
+| type | bytes |
+|---|---|
+| integers, dates (in days) | 8, little-endian, in two's complement |
+| times, timestamps | likewise, of the whole microseconds (floor), modulo 2^64 |
+| decimals | the unscaled integer, big-endian in two's complement, as few as hold it |
+| text, bytes, UUIDs | the bytes (UTF-8) |
+
+Tables of before Underlay had it have no mark in their definition, and this hash, `hash(value) mod n`, of 64 bits:
 
 | type | hash |
 |---|---|
@@ -10,8 +20,7 @@
 | text, bytes, UUIDs | XXH64 with seed 0 of the bytes (UTF-8) |
 
 `mix` is SplitMix64's step: x += 9E3779B97F4A7C15; x = (x ^ x >> 30) · BF58476D1CE4E5B9;
-x = (x ^ x >> 27) · 94D049BB133111EB; x ^ x >> 31. A value keeps its bucket when its type is widened (`widen`), except
-from integer to float: floats have no buckets.
+x = (x ^ x >> 27) · 94D049BB133111EB; x ^ x >> 31.
 """
 
 from __future__ import annotations
@@ -23,18 +32,25 @@ from numpy.typing import NDArray
 
 from underlay.prune import BoundArray
 from underlay.schema.arrow_aliases import AnyArray
-from underlay.schema.bound_storage import Storage, storage_of
+from underlay.schema.bound_storage import WIDE_DECIMAL_BYTES, Storage, storage_of
+from underlay.schema.partitioning.murmur3 import murmur3_bytes, murmur3_rows
 from underlay.schema.types import Scalar, TypeKind
 
 BUCKET_KINDS = frozenset(TypeKind) - {TypeKind.BOOLEAN, TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64}
 """What can be put into buckets: values that every engine finds equal exactly when their bits are."""
 
+MURMUR3 = "murmur3"
+HASHES = ("", MURMUR3)
+"""The marks of the hashes in a definition; the old one has none."""
+
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _INT64 = np.iinfo(np.int64)
 
 
-def buckets_of(values: BoundArray, type_: Scalar, count: int) -> NDArray[np.int32]:
+def buckets_of(values: BoundArray, type_: Scalar, count: int, hash_name: str) -> NDArray[np.int32]:
     """The bucket of each stored value (`stored_array`); nulls have an arbitrary one."""
+    if hash_name == MURMUR3:
+        return ((_murmur3(values, type_) & np.uint32(0x7FFFFFFF)) % np.uint32(count)).astype(np.int32)
     if isinstance(values, np.ndarray):
         hashes = _mix(_hashed_integers(values, type_))
     else:
@@ -42,7 +58,7 @@ def buckets_of(values: BoundArray, type_: Scalar, count: int) -> NDArray[np.int3
     return (hashes % np.uint64(count)).astype(np.int32)
 
 
-def bucket_of_key(key: int | bytes, type_: Scalar, count: int) -> int:
+def bucket_of_key(key: int | bytes, type_: Scalar, count: int, hash_name: str) -> int:
     """The bucket of one value: an integer in storage, or bytes; a wide decimal as its unscaled integer."""
     values: BoundArray
     if isinstance(key, int) and storage_of(type_) is Storage.BYTES:
@@ -51,18 +67,52 @@ def bucket_of_key(key: int | bytes, type_: Scalar, count: int) -> int:
         values = pa.array([key], pa.binary())
     else:
         values = np.array([key], dtype=np.uint64 if storage_of(type_) is Storage.UINT else np.int64)
-    return int(buckets_of(values, type_, count)[0])
+    return int(buckets_of(values, type_, count, hash_name)[0])
 
 
 def _hashed_integers(values: NDArray[np.int64] | NDArray[np.uint64], type_: Scalar) -> NDArray[np.uint64]:
     """What is mixed: the same number for the same value in a wider type."""
+    if type_.kind is TypeKind.DECIMAL:
+        return _without_zeros(values.astype(np.int64)).view(np.uint64)
+    return _in_microseconds(values, type_)
+
+
+def _in_microseconds(values: NDArray[np.int64] | NDArray[np.uint64], type_: Scalar) -> NDArray[np.uint64]:
+    """The integers as 64 bits, those of times as microseconds."""
     if type_.unit == "ns":
         values = values // 1_000
     elif type_.unit is not None:
         return values.view(np.uint64) * np.uint64(_MICROSECONDS[type_.unit])
-    elif type_.kind is TypeKind.DECIMAL:
-        values = _without_zeros(values.astype(np.int64))
     return np.ascontiguousarray(values).view(np.uint64)
+
+
+def _murmur3(values: BoundArray, type_: Scalar) -> NDArray[np.uint32]:
+    is_decimal = type_.kind is TypeKind.DECIMAL
+    if isinstance(values, np.ndarray) and not is_decimal:
+        return murmur3_rows(_in_microseconds(values, type_).astype("<u8").view(np.uint8).reshape(-1, 8))
+    if is_decimal:
+        if isinstance(values, np.ndarray):
+            return _murmur3_decimals(values.astype(">i8").view(np.uint8).reshape(-1, 8))
+        return _murmur3_decimals(_joined(values).reshape(-1, WIDE_DECIMAL_BYTES))
+    return murmur3_bytes(values)
+
+
+def _joined(values: AnyArray) -> NDArray[np.uint8]:
+    """The bytes of values that all have the length of a wide decimal, or are null."""
+    filled = values.fill_null(bytes(WIDE_DECIMAL_BYTES))
+    return np.frombuffer(b"".join(filled.to_pylist()), np.uint8)
+
+
+def _murmur3_decimals(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Of big-endian integers, each without the leading bytes that only repeat its sign."""
+    sign = np.where(octets[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
+    is_needless = (octets[:, :-1] == sign) & ((octets[:, 1:] ^ sign) < 0x80)
+    skipped = np.logical_and.accumulate(is_needless, axis=1).sum(axis=1)
+    found = np.zeros(len(octets), np.uint32)
+    for skip in set(skipped.tolist()):
+        rows = np.flatnonzero(skipped == skip)
+        found[rows] = murmur3_rows(octets[rows][:, skip:])
+    return found
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -42,7 +42,7 @@ def apply_transform(field: PartitionField, array: AnyArray | AnyChunks) -> AnyAr
         return pc.binary_slice(plain, 0, field.width)
     values = stored_array(plain, field.source)
     if field.transform == BUCKET:
-        return from_stored(buckets_of(values, field.source, field.width), field.type, null_mask(plain))
+        return from_stored(buckets_of(values, field.source, field.width, field.hash), field.type, null_mask(plain))
     numbers = np.asarray(values)
     found = _truncated(numbers, field) if field.transform == TRUNCATE else _periods(numbers, field)
     return from_stored(found, field.type, null_mask(plain))
@@ -71,7 +71,7 @@ def bucket_of_literal(field: PartitionField, literal: Operand) -> int | None:
         key = bound_domain(field.source).exact_key(literal)
     except BadPredicate:
         return None
-    return bucket_of_key(key, field.source, field.width) if isinstance(key, int | bytes) else None
+    return bucket_of_key(key, field.source, field.width, field.hash) if isinstance(key, int | bytes) else None
 
 
 def _one_zero(array: AnyArray) -> AnyArray:

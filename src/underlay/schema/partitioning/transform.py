@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from underlay.errors import InvalidRequest
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.names import find_leaf, parse_path
-from underlay.schema.partitioning.bucket import BUCKET_KINDS
+from underlay.schema.partitioning.bucket import BUCKET_KINDS, HASHES, MURMUR3
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import Scalar, TypeKind
 
@@ -72,6 +72,8 @@ class PartitionField:
     width: int = 0
     source: Scalar
     type: Scalar
+    hash: str = ""
+    """Of a bucket, see `bucket`."""
 
 
 def parse_transform(text: str) -> WrittenTransform:
@@ -98,19 +100,22 @@ def partition_fields(schema: TableSchema, texts: Sequence[str]) -> tuple[Partiti
     for text in texts:
         is_name = (text,) in schema.leaf_by_path
         written = WrittenTransform(path=(text,), transform=IDENTITY) if is_name else parse_transform(text)
-        field = _bind(find_leaf(schema, written.path), written.transform, written.width)
+        hash_name = MURMUR3 if written.transform == BUCKET else ""
+        field = _bind(find_leaf(schema, written.path), written.transform, written.width, hash_name)
         if field in found:
             raise InvalidRequest("the table is partitioned by this already", found=text, hint="Leave one out.")
         found.append(field)
     return tuple(found)
 
 
-def bind_partition(schema: TableSchema, field: int, transform: str, width: int) -> PartitionField:
-    """A stored partition field with the column's current type. Raises InvalidRequest."""
+def bind_partition(
+    schema: TableSchema, field: int, transform: str, width: int, *, hash_name: str = "", source: Scalar | None = None
+) -> PartitionField:
+    """A stored partition field with the column's current type, or with the `source` type. Raises InvalidRequest."""
     leaf = schema.leaf_by_id.get(field)
     if leaf is None:
         raise InvalidRequest("the column that partitions the table is gone", found=f"field {field}")
-    return _bind(leaf, transform, width)
+    return _bind(leaf if source is None else replace(leaf, type=source), transform, width, hash_name)
 
 
 def write_transform(schema: TableSchema, field: PartitionField) -> str:
@@ -119,8 +124,10 @@ def write_transform(schema: TableSchema, field: PartitionField) -> str:
     return str(WrittenTransform(path=path, transform=field.transform, width=field.width))
 
 
-def _bind(leaf: LeafColumn, transform: str, width: int) -> PartitionField:
+def _bind(leaf: LeafColumn, transform: str, width: int, hash_name: str) -> PartitionField:
     takes = _TAKES.get(transform)
+    if hash_name not in HASHES:
+        raise InvalidRequest("no such hash of buckets", found=hash_name, hint="Update Underlay.")
     if takes is None:
         raise InvalidRequest("no such partition transform", found=transform, hint=_HINT)
     if leaf.type.kind not in takes:
@@ -132,7 +139,12 @@ def _bind(leaf: LeafColumn, transform: str, width: int) -> PartitionField:
             found=leaf.type,
         )
     return PartitionField(
-        field=leaf.id, transform=transform, width=width, source=leaf.type, type=_result(leaf.type, transform)
+        field=leaf.id,
+        transform=transform,
+        width=width,
+        source=leaf.type,
+        type=_result(leaf.type, transform),
+        hash=hash_name,
     )
 
 

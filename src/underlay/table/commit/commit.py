@@ -149,8 +149,9 @@ class _Attempt:
 
     def _tidy(self) -> None:
         """Decide what to tidy: once, since merges are too expensive to redo after each lost race, and `advance` drops
-        those whose inputs changed; again when types change, since the bounds of the tail have the table's types."""
-        must_flush = self._change.definition is not None and _has_other_types(self.head, self._change)
+        those whose inputs changed; again when types or partitions change, since the bounds of the tail have the table's
+        types, and a segment has files of one partition spec."""
+        must_flush = self._change.definition is not None and _is_described_otherwise(self.head, self._change)
         if self._attachments is None or must_flush:
             snapshot = Snapshot(self.revision.store, self.revision.keys, self.head, self.transaction.load_segment)
             tidying = tidy(snapshot, uuid7, must_flush=must_flush)
@@ -217,8 +218,11 @@ class _Attempt:
         return self.transaction.reads.may_match is not None or has_foreign
 
 
-def _has_other_types(head: Root, change: Change) -> bool:
+def _is_described_otherwise(head: Root, change: Change) -> bool:
+    """Whether the tail's files need a segment of their own: for its types, or for its partition spec."""
     if change.definition is None or not head.tail:
         return False
+    if change.definition.spec != head.definition.spec:
+        return True
     old, new = from_record(head.definition.schema).leaf_by_id, from_record(change.definition.schema).leaf_by_id
     return any(field in new and new[field].type != leaf.type for field, leaf in old.items())

@@ -17,7 +17,7 @@ class Act(Enum):
     DELETE = "deletes rows"
     REPLACE = "removes files"
     DEFINE = "changes the definition"
-    CONSTRAIN = "changes key, partitions, not-null or a type"
+    CONSTRAIN = "changes key, partitions, not-null, a check or a type"
     RESTORE = "rolls back"
     INGEST = "records sources"
     TOKEN = "carries a token"

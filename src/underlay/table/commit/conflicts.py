@@ -108,10 +108,12 @@ def is_fenced_off(root: Root, held: tuple[str, int] | None) -> bool:
 def is_stricter(before: Definition, after: Definition) -> bool:
     """Whether files written for `before` must be checked again for `after`.
 
-    They must if the key, partitions, a type or a default changed, or if a column is required that was nullable or
-    missing. Other new, renamed and dropped columns, the sort order and comments do not matter.
+    They must if the key, partitions, a type or a default changed, if there is a new check, or if a column is required
+    that was nullable or missing. Other new, renamed and dropped columns, the sort order and comments do not matter.
     """
     if before.key != after.key or before.partition_by != after.partition_by:
+        return True
+    if not after.checks.items() <= before.checks.items():
         return True
     old, new = from_record(before.schema).leaf_by_id, from_record(after.schema).leaf_by_id
     for field, leaf in new.items():

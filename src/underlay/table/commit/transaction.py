@@ -13,6 +13,7 @@ from underlay.index.change import TOKEN, Change
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import is_own
 from underlay.index.operation import Operation
+from underlay.index.partition_specs import specs_of
 from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
 from underlay.index.state import check_positions
 from underlay.store.store import Data
@@ -176,11 +177,19 @@ class Transaction:
         foreign = self.snapshot.known_files({file.location for file in self._files if not is_own(file.location)})
         if foreign:
             raise InvalidRequest("a file is already part of the table", found=", ".join(sorted(foreign)))
-        partitions = (self._definition or self.base.definition).partition_by
-        if partitions != self.base.definition.partition_by and len(self._removed) != self.base.file_count:
+        definition, known = self._definition or self.base.definition, specs_of(self.base.definition)
+        if known.get(definition.spec, definition.partition_by) != definition.partition_by:
             raise InvalidRequest(
-                "partitioning can change only if all files are replaced",
-                expected=f"{self.base.file_count} files removed",
-                found=len(self._removed),
-                hint="Existing files have values of the old partitioning: rewrite the whole table.",
+                "another partitioning has the id of a known one",
+                expected=max(known) + 1,
+                found=definition.spec,
+                hint="Files go by the spec of their id: make it with partition_specs.with_spec.",
+            )
+        specs = {file.spec for file in self._files} | {segment.spec for segment in self._segments}
+        strange = specs - {definition.spec}
+        if strange:
+            raise InvalidRequest(
+                "files were written by another partition spec than the table has now",
+                expected=definition.spec,
+                found=", ".join(map(str, sorted(strange))),
             )
