@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 
 from underlay.api.opened.condition import Params, Where, read_where
@@ -13,9 +14,11 @@ from underlay.change.register import unregister as unregistering
 from underlay.change.rows import append as appending
 from underlay.change.update import delete as deleting
 from underlay.change.update import overwrite as overwriting
+from underlay.change.update import upsert as upserting
 from underlay.change.update.condition import Condition
 from underlay.change.update.edit import FileAccess
 from underlay.change.update.result import Changed
+from underlay.errors import InvalidRequest
 
 
 class ChangingTable(VersionedTable):
@@ -28,16 +31,37 @@ class ChangingTable(VersionedTable):
         """
         return appending.append(self.writable(), data, token=token)
 
-    def delete(
-        self, where: Where = None, *, params: Params | None = None, token: str | None = None, dry_run: bool = False
-    ) -> Changed:
-        """Delete the rows for which the condition is true, or all rows. `dry_run` only counts.
+    def upsert(self, rows: object, key: str | Sequence[str] | None = None, token: str | None = None) -> Changed:
+        """Put rows in place of those with the same key, and add those whose key is new: anything that `append` takes.
 
-        With a token, this is done once however often it is called with it.
+        The key is the table's unless columns are named. Columns that `rows` lacks stay as they are in rows that are
+        replaced. With a token, this is done once however often it is called with it.
         """
-        return deleting.delete(
-            self.writable(), self._files, self._condition(where, params), token=token, dry_run=dry_run
-        )
+        return upserting.upsert(self.writable(), self._files, rows, key=key, token=token)
+
+    def delete(
+        self,
+        where: Where = None,
+        *,
+        rows: object = None,
+        key: str | Sequence[str] | None = None,
+        params: Params | None = None,
+        token: str | None = None,
+        dry_run: bool = False,
+    ) -> Changed:
+        """Delete the rows for which the condition is true, or those that have a key of `rows`; without both, all rows.
+
+        The key is the table's unless columns are named. `dry_run` only counts. With a token, this is done once however
+        often it is called with it.
+        """
+        table, files = self.writable(), self._files
+        if rows is not None:
+            if where is not None:
+                raise InvalidRequest("give a condition or rows, not both")
+            return deleting.delete_keys(table, files, rows, key=key, token=token, dry_run=dry_run)
+        if key is not None:
+            raise InvalidRequest("a key goes with rows", hint="Give the rows whose keys are to go: rows=…")
+        return deleting.delete(table, files, self._condition(where, params), token=token, dry_run=dry_run)
 
     def overwrite(
         self, rows: object, where: Where = None, *, params: Params | None = None, token: str | None = None

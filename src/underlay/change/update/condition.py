@@ -53,9 +53,8 @@ def remove_matching(edit: RowEdit, query: Query) -> int:
     matched = 0
     for found in matched_rows(query):
         edit.read(found)
-        if len(found.positions):
-            edit.remove(found.location, found.positions)
-            matched += len(found.positions)
+        edit.remove(found.location, found.positions)
+        matched += len(found.positions)
     return matched
 
 

@@ -1,11 +1,19 @@
-"""Rows deleted by a condition, or all of them."""
+"""Rows deleted by a condition or by their keys, or all of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from underlay.change.update.condition import Condition, every_row, query_of, reads_of, remove_matching
 from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
+from underlay.change.update.find_keys import find_keys, may_hold_keys
+from underlay.change.update.keys import KeySet, key_leaves
 from underlay.change.update.result import Changed
+from underlay.change.update.upsert import check_columns, update_set
 from underlay.index.operation import Operation
+from underlay.schema.cast.conform import conform
+from underlay.table.commit.conflicts import ReadSet
 from underlay.table.open_table import OpenTable
 
 
@@ -30,6 +38,35 @@ def delete(
         edit.finish(reads=reads_of(query))
 
     return commit_edit(table, files, operation, prepare, token=token, dry_run=dry_run)
+
+
+def delete_keys(
+    table: OpenTable,
+    files: FileAccess,
+    data: object,
+    *,
+    key: str | Sequence[str] | None = None,
+    token: str | None = None,
+    dry_run: bool = False,
+) -> Changed:
+    """Delete the rows that have the key of a row of `data` (see `rows.read_rows`), which may have other columns too.
+
+    A key may occur twice in `data`, and one that is null matches nothing. Raises as `upsert` does.
+    """
+    rows = update_set(data)
+
+    def prepare(edit: RowEdit) -> None:
+        schema = edit.snapshot.schema
+        leaves = key_leaves(schema, edit.snapshot.definition, key)
+        check_columns(rows, leaves)
+        named = {leaf.path[0] for leaf in leaves}
+        fields = tuple(replace(field, is_required=False) for field in schema.fields if field.name in named)
+        keys = KeySet(conform(rows.select(sorted(named)), replace(schema, fields=fields)), leaves)
+        for found in find_keys(edit, keys):
+            edit.remove(found.found.location, found.found.positions)
+        edit.finish(reads=ReadSet(may_match=may_hold_keys(schema, keys)))
+
+    return commit_edit(table, files, Operation.DELETE, prepare, token=token, dry_run=dry_run)
 
 
 def truncate(table: OpenTable, files: FileAccess, *, token: str | None = None) -> Changed:

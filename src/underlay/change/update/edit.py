@@ -72,6 +72,8 @@ class RowEdit:
 
     def remove(self, location: str, positions: Positions) -> None:
         """Rows that go: positions in a file, of rows that are not deleted."""
+        if not len(positions):
+            return
         bits, known = bitmaps.pack(positions), self._gone.get(location)
         self._gone[location] = bits if known is None else bitmaps.union(known, bits)
 

@@ -1,0 +1,157 @@
+"""The rows of a table that have one of some keys: found by the key's columns of the blocks that may hold one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import and_
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from underlay.change.update.edit import RowEdit
+from underlay.change.update.keys import KeySet, Rows
+from underlay.index.entry import FileEntry
+from underlay.index.segment.segment import Segment
+from underlay.plan.by_part import PartChoice
+from underlay.plan.leaf_bounds import block_bounds
+from underlay.plan.part import BoolArray
+from underlay.prune import TRUE, Between, In, Predicate
+from underlay.prune.domains.domain import KeyArray
+from underlay.prune.parse.arrow_literal import NotTranslated, value_of
+from underlay.scan.positions import MatchedRows, live_positions, run_slabs
+from underlay.scan.query import Query
+from underlay.scan.slabs import Slab
+from underlay.schema.arrow_aliases import AnyArray
+from underlay.schema.bound_storage import Storage, bound_domain, storage_of
+from underlay.schema.convert.stored_values import stored_array
+from underlay.schema.table_schema import LeafColumn, TableSchema
+from underlay.schema.types import TypeKind
+
+MOST_LITERALS = 32
+"""Keys that are asked for one by one: of partitions, and of bloom filters. More are looked for by their range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundKeys:
+    """Rows of some blocks of a file that have a key, and for each the row of the update set with that key."""
+
+    found: MatchedRows
+    key_rows: Rows
+
+
+def find_keys(edit: RowEdit, keys: KeySet, columns: tuple[str, ...] = ()) -> Iterator[FoundKeys]:
+    """The rows of the edited version that have one of the keys, with these columns; what is read is counted.
+
+    Reads the key's columns, and these, of blocks whose bounds and bloom filters do not rule all keys out: as wide as
+    scans do. A file may come again.
+    """
+    if keys.is_empty:
+        return
+    named = tuple(dict.fromkeys((*(leaf.path[0] for leaf in keys.leaves), *columns)))
+    query = Query(
+        snapshot=edit.snapshot,
+        columns=named,
+        stores=edit.files.stores,
+        cache=edit.files.cache,
+        predicate=bounds_of(keys),
+    )
+    ranges = [_SortedKeys.of(array, leaf) for array, leaf in zip(keys.values, keys.leaves, strict=True)]
+
+    def chosen(choice: PartChoice) -> BoolArray:
+        return _may_hold(ranges, choice.part.segment, choice.blocks)
+
+    work = partial(_find_in, query, keys, columns)
+    for found in run_slabs(query, work, query.slabs(query.plan.narrowed(chosen))):
+        edit.read(found.found)
+        yield found
+
+
+def may_hold_keys(schema: TableSchema, keys: KeySet) -> Callable[[FileEntry], bool]:
+    """Whether a new file may hold a row with one of the keys, by what its entry says."""
+    ranges = [_SortedKeys.of(array, leaf) for array, leaf in zip(keys.values, keys.leaves, strict=True)]
+
+    def may_hold(file: FileEntry) -> bool:
+        segment = Segment.of_entries([file], schema)
+        return bool(_may_hold(ranges, segment, np.arange(segment.block_count)).any())
+
+    return may_hold
+
+
+def bounds_of(keys: KeySet) -> Predicate:
+    """What every row with one of the keys fulfils, for the planner: ranges of columns, or lists of few values."""
+    parts: list[Predicate] = []
+    for array, leaf in zip(keys.values, keys.leaves, strict=True):
+        parts += _bounds(array.drop_null(), leaf)
+    return reduce(and_, parts, TRUE)
+
+
+def _bounds(values: AnyArray, leaf: LeafColumn) -> list[Predicate]:
+    is_float = leaf.type.kind in (TypeKind.FLOAT32, TypeKind.FLOAT64)
+    if leaf.type.kind is TypeKind.FLOAT16 or (is_float and pc.any(pc.is_nan(values)).as_py()):
+        return []
+    plain: AnyArray = values.storage if isinstance(values, pa.ExtensionArray) else values
+    is_few = len(plain) <= MOST_LITERALS
+    ends = plain.unique() if is_few else [pc.min(plain), pc.max(plain)]
+    is_uuid = leaf.type.kind is TypeKind.UUID
+    try:
+        literals = [value_of(end, is_uuid=is_uuid) for end in ends]
+    except NotTranslated:
+        return []
+    return [In(leaf.path, tuple(literals)) if is_few else Between(leaf.path, *literals)]
+
+
+def _find_in(query: Query, keys: KeySet, columns: tuple[str, ...], slab: Slab) -> FoundKeys:
+    positions, is_live = live_positions(slab)
+    rows = slab.open(query.files).read()
+    at, key_rows = keys.find(rows)
+    kept = is_live[at]
+    at, key_rows = at[kept], key_rows[kept]
+    found = MatchedRows(
+        location=slab.location,
+        positions=positions[at],
+        rows=rows.select(columns).take(at) if columns else pa.table({}),
+        block_count=len(slab.blocks),
+        fetch_bytes=slab.fetch_bytes,
+    )
+    return FoundKeys(found=found, key_rows=key_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SortedKeys:
+    """The values of one column of the keys in its order, as bounds have them; None for a type without bounds."""
+
+    leaf: LeafColumn
+    keys: KeyArray | None
+    has_nan: bool
+
+    @staticmethod
+    def of(array: AnyArray, leaf: LeafColumn) -> _SortedKeys:
+        if storage_of(leaf.type) is Storage.NONE:
+            return _SortedKeys(leaf=leaf, keys=None, has_nan=True)
+        keys, is_number = bound_domain(leaf.type).keys(stored_array(array.drop_null(), leaf.type))
+        return _SortedKeys(leaf=leaf, keys=np.sort(keys[is_number]), has_nan=not is_number.all())
+
+    def may_be_in(self, segment: Segment, blocks: NDArray[np.int64]) -> BoolArray:
+        """Which of these blocks may hold one of the values."""
+        if self.keys is None:
+            return np.ones(len(blocks), np.bool_)
+        bounds = block_bounds(segment, self.leaf, blocks)
+        (ranges,) = bounds.ranges
+        firsts = np.searchsorted(self.keys, ranges.minimum, "left")
+        ends = np.searchsorted(self.keys, ranges.maximum, "right")
+        firsts[~ranges.has_minimum] = 0
+        ends[~ranges.has_maximum] = len(self.keys)
+        may_be = (firsts < ends) & ~bounds.is_all_null
+        return may_be | bounds.may_hold_nan if self.has_nan else may_be
+
+
+def _may_hold(ranges: list[_SortedKeys], segment: Segment, blocks: NDArray[np.int64]) -> BoolArray:
+    """Which of these blocks may hold a row with one of the keys, by the bounds of each column."""
+    may_hold = np.ones(len(blocks), np.bool_)
+    for column in ranges:
+        may_hold[may_hold] = column.may_be_in(segment, blocks[may_hold])
+    return may_hold
