@@ -88,6 +88,8 @@ FOLDERS = [
     "local/implied",
     "local/sql",
     "local/conditions",
+    "local/clauses",
+    "local/statements",
     "local",
     "api/opened",
     "api/changing",

@@ -15,6 +15,7 @@ from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field
+from underlay.table import time_travel as travel
 from underlay.table.catalog import lifecycle
 from underlay.table.open_table import OpenTable
 from underlay.table.versions.revision import Revision
@@ -32,12 +33,16 @@ def create_table(
     partition_by: Sequence[str],
     comment: str | None,
     properties: Mapping[str, str | int] | None,
+    replaces: int | None = None,
 ) -> OpenTable:
     """A new table, with rows if there are `data`: the catalog names it when they are in it, and not before.
 
     So when rows are refused, or the process dies, there is no table, and what was written is unreferenced. With
     `exist_ok` a table that is there already, also since a moment, is the answer if it is defined alike. Raises
     TableExists, also when it is defined otherwise, and what an append raises.
+
+    `replaces` is the version of a table that is there: a new revision takes over from it. Raises CommitConflict when
+    that one has other rows by now; its versions stay until they are swept.
     """
     if data is not None and exist_ok:
         raise InvalidRequest(
@@ -58,6 +63,12 @@ def create_table(
         if data is not None:
             append(OpenTable(context.catalog, name, revision=revision), data)
 
+    if replaces is not None:
+        old = context.open_table(name).head().revision
+        revision = lifecycle.prepare_successor(context.catalog, name, definition)
+        fill(revision)
+        lifecycle.activate(context.catalog, name, old, travel.at_version(old, replaces), revision)
+        return context.open_new_table(name, revision)
     try:
         revision = lifecycle.create(context.catalog, name, definition, fill)
     except TableExists:

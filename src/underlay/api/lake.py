@@ -286,19 +286,26 @@ class Lake:
         *,
         tables: Mapping[str, object] | None = None,
     ) -> SqlResult:
-        """Run a query on DuckDB: tables by their two-part names, each in one version for the whole query.
+        """Run a statement: a query on DuckDB, or one that changes a table and answers a row of counts.
+
+        Tables have their two-part names, and each is read in one version for the whole statement.
 
         Older versions by `FROM taxi.trips VERSION AS OF 7` and `TIMESTAMP AS OF '2026-01-01'`. `tables` are frames,
         readers and datasets by one-part names: `lake.sql("from df join taxi.trips using (id)", tables={"df": df})`.
         Nothing else of this machine can be reached.
         """
-        from underlay.local.sql.run import run_sql  # loads DuckDB
+        from underlay.local.sql.run import is_change, run_sql  # loads DuckDB
 
         given = dict(tables or {})
         if given:
             from underlay.api.table import Table
 
             given = {name: rows.dataset() if isinstance(rows, Table) else rows for name, rows in given.items()}
+        if is_change(text):
+            from underlay.api.changing_lake import ChangingLake
+            from underlay.local.statements.run import run_statement  # loads a parser of SQL
+
+            return run_statement(text, ChangingLake(self._context), self._dataset, given, parameters)
         return run_sql(text, self._dataset, self._ipython_key_completions_, parameters, given=given)
 
     def duckdb(self) -> LakeConnection:

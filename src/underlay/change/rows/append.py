@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,6 +11,7 @@ from underlay.change.files.rows import Rows, read_rows
 from underlay.change.files.writer import FileWriter, NewFile, next_block
 from underlay.index.operation import Operation
 from underlay.table.commit.commit import put_all
+from underlay.table.commit.conflicts import ReadSet
 from underlay.table.commit.transaction import Transaction
 from underlay.table.commit_change import Committed, commit_change, version_of_token
 from underlay.table.open_table import Head, OpenTable
@@ -37,6 +39,21 @@ def append(table: OpenTable, data: object, *, token: str | None = None) -> Appen
     rows = read_rows(data)
     done = commit_change(table, Operation.APPEND, partial(add_rows, rows=rows), token=token)
     return appended(done)
+
+
+def append_read(table: OpenTable, read: Callable[[int], object], *, is_of_table: bool) -> Appended:
+    """Add the rows that `read` finds for the version that they are added to, all or none.
+
+    `is_of_table`: the rows depend on those of that version, so that they are read again when others come first. Raises
+    SchemaMismatch, CommitUnknown, CommitConflict, and what `read` raises.
+    """
+
+    def prepare(transaction: Transaction) -> None:
+        if is_of_table:
+            transaction.rely_on(ReadSet(is_whole=True))
+        add_rows(transaction, read_rows(read(transaction.base.version)))
+
+    return appended(commit_change(table, Operation.APPEND, prepare))
 
 
 def find_token(table: OpenTable, head: Head, token: str | None) -> Appended | None:

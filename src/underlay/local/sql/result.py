@@ -47,6 +47,11 @@ class SqlResult:
         self._is_taken = False
         self._closing = weakref.finalize(self, close)
 
+    @classmethod
+    def of_table(cls, rows: pa.Table) -> SqlResult:
+        """Rows that are there already."""
+        return cls(rows.to_reader(), worker=Worker(), close=_nothing, translate=_as_it_is, interrupt=_nothing)
+
     @property
     def is_explanation(self) -> bool:
         """Whether this is the answer of EXPLAIN: a drawing of many lines, not cells."""
@@ -178,3 +183,11 @@ class SqlResult:
         except BaseException:  # Ctrl-C: the query was interrupted
             self._closing()
             raise
+
+
+def _nothing() -> None:
+    """There is no engine to free or to interrupt."""
+
+
+def _as_it_is(error: Exception) -> Exception:
+    return error

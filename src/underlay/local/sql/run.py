@@ -16,7 +16,14 @@ from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
-from underlay.local.text.statement import check_statement, explained_from, is_pushed_right, may_imply, reads_one_table
+from underlay.local.text.statement import (
+    changing_from,
+    check_statement,
+    explained_from,
+    is_pushed_right,
+    may_imply,
+    reads_one_table,
+)
 from underlay.local.text.time_travel import Rewritten, quoted, rewrite_time_travel
 from underlay.local.text.words import Word
 
@@ -95,6 +102,11 @@ def run_sql(
         if not is_refused or not any(words in error.problem for words in _PUSHDOWN):
             raise
     return run(pushdown=False)
+
+
+def is_change(text: str) -> bool:
+    """Whether the statement changes tables, or explains one that does. Its words are kept for when it is run."""
+    return isinstance(text, str) and changing_from(rewrite_time_travel(text).tokens) is not None
 
 
 def _check_given(text: object, parameters: object) -> None:

@@ -19,8 +19,10 @@ _READ_WORDS = frozenset((
     "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "(",
 ))  # fmt: skip
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP", "TRUNCATE", "COPY", "REPLACE"))
+CHANGES = frozenset(("INSERT", "CREATE", "DROP", "COMMENT"))
+"""First words of statements that change tables."""
 _INNER_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY"))
-_CHANGE_HINT = "SQL here reads only. Tables change by append, register and rollback."
+_CHANGE_HINT = "A query only reads. Statements that change tables begin with what they do, such as INSERT INTO."
 _READ_HINT = "Write SELECT, WITH, FROM, VALUES, EXPLAIN, DESCRIBE, SHOW or SUMMARIZE."
 
 HARMLESS_FUNCTIONS = frozenset((
@@ -130,6 +132,16 @@ def explained_from(tokens: Sequence[Word]) -> int:
         closing = next((n for n in range(at, len(tokens)) if tokens[n].token_type == WordType.R_PAREN), at)
         at = closing + 1 if is_option else at
     return at
+
+
+def changing_from(tokens: Sequence[Word]) -> int | None:
+    """Where the statement begins that changes tables: at the first word, or after EXPLAIN. None for one that reads.
+
+    Of WITH … INSERT it says none: that is refused as no statement that reads.
+    """
+    at = explained_from(tokens) if tokens and tokens[0].text.upper() == "EXPLAIN" else 0
+    is_change = at < len(tokens) and tokens[at].token_type is WordType.VAR and tokens[at].text.upper() in CHANGES
+    return at if is_change else None
 
 
 def reads_one_table(tokens: Sequence[Token]) -> bool:

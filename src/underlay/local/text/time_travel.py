@@ -153,6 +153,13 @@ def _word(token: Word) -> str:
     return "" if token.token_type in _NOT_WORDS else token.text.upper()
 
 
+def travel_end(tokens: Sequence[Word], at: int) -> int | None:
+    """The position after the clause of a version that begins here; None when none does. Raises InvalidRequest."""
+    words = [_word(token) for token in tokens]
+    clause = _clause(tokens, words, at) if at < len(words) and words[at] in _FIRST_WORDS else None
+    return None if clause is None else clause.end
+
+
 def _clause(tokens: Sequence[Word], words: Sequence[str], at: int) -> _Clause | None:
     for opening in _OPENINGS:
         for kind in ("VERSION", "TIMESTAMP"):

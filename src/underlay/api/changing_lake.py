@@ -1,0 +1,75 @@
+"""The lake as SQL statements change it: each method is one call of the layer that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from underlay.api.create import create_table
+from underlay.api.opened.context import LakeContext
+from underlay.api.table import Table
+from underlay.change.rows.append import Appended, append_read
+from underlay.errors import NotFound
+from underlay.local.statements.lake import ReadRows
+from underlay.table.catalog.changes import rename_table
+from underlay.table.catalog.lifecycle import drop
+
+
+class ChangingLake:
+    """What `underlay.local.statements` needs."""
+
+    def __init__(self, context: LakeContext) -> None:
+        self._context = context
+
+    def names(self) -> list[str]:
+        """The names of all tables; none of a lake that does not exist."""
+        try:
+            return sorted(self._context.newest_catalog().tables)
+        except NotFound:
+            return []
+
+    def table(self, name: str) -> Table:
+        """A table. Raises TableNotFound."""
+        return Table(self._context.open_table(name), self._context)
+
+    def insert(self, name: str, read: ReadRows, *, is_of_table: bool) -> Appended:
+        """Add rows; `is_of_table`: they depend on the rows that the table has, and are read again if these change."""
+        return append_read(self._context.open_table(name), read, is_of_table=is_of_table)
+
+    def create_table(
+        self,
+        name: str,
+        schema: object,
+        *,
+        data: pa.RecordBatchReader | None,
+        replaces: int | None,
+        key: Sequence[str],
+        sort_by: Sequence[str],
+        partition_by: Sequence[str],
+        comment: str | None,
+        properties: Mapping[str, str | int],
+    ) -> Table:
+        """A new table, in place of the version that it replaces. Raises TableExists, CommitConflict."""
+        opened = create_table(
+            self._context,
+            name,
+            schema,
+            data=data,
+            exist_ok=False,
+            key=key,
+            sort_by=sort_by,
+            partition_by=partition_by,
+            comment=comment,
+            properties=properties,
+            replaces=replaces,
+        )
+        return Table(opened, self._context)
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Rename a table. Raises TableNotFound, TableExists."""
+        self._context.catalog.change(rename_table(name, new_name))
+
+    def drop_table(self, name: str) -> None:
+        """Drop a table. Raises TableNotFound."""
+        drop(self._context.catalog, name)

@@ -1,0 +1,1 @@
+"""The clauses of SQL that changes tables, found in its text."""

@@ -1,0 +1,45 @@
+"""What the statements that define tables say: CREATE, ALTER, DROP and COMMENT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from underlay.local.clauses.reader import Clause, NamedTable, WrittenName
+from underlay.schema.table_schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """`CREATE TABLE`, with columns or with the rows of a query."""
+
+    target: NamedTable
+    is_replacing: bool
+    is_optional: bool
+    """IF NOT EXISTS."""
+    columns: TableSchema | None = None
+    rows: Clause | None = None
+    key: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    checks: Mapping[str, Clause] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropTable:
+    """`DROP TABLE`."""
+
+    target: NamedTable
+    is_optional: bool
+    """IF EXISTS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentOn:
+    """`COMMENT ON TABLE` and `COMMENT ON COLUMN`."""
+
+    target: NamedTable
+    column: WrittenName | None
+    text: str | None

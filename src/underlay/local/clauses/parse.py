@@ -1,0 +1,54 @@
+"""Which statement a text is, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import duckdb
+
+from underlay.local.clauses.definitions import CommentOn, CreateTable, DropTable
+from underlay.local.clauses.read_changes import read_insert
+from underlay.local.clauses.read_definitions import read_comment, read_create, read_drop
+from underlay.local.clauses.reader import StatementReader
+from underlay.local.clauses.syntax import Insert
+from underlay.local.sql.duckdb_errors import from_duckdb
+from underlay.local.sql.engine import give_back, take_engine
+from underlay.local.text.time_travel import rewrite_time_travel
+
+RowChange = Insert
+Statement = RowChange | CreateTable | DropTable | CommentOn
+
+_ROW_CHANGES: dict[str, Callable[[StatementReader], RowChange]] = {
+    "INSERT": read_insert,
+}
+_DEFINITIONS: dict[str, Callable[[StatementReader], Statement]] = {
+    "CREATE": read_create,
+    "DROP": read_drop,
+    "COMMENT": read_comment,
+}
+
+
+def parse_statement(text: str) -> Statement:
+    """What a statement says that changes a table. Raises InvalidRequest with the place of what is not understood.
+
+    DuckDB's own grammar checks changes of rows; it does not know all that can be said of tables here.
+    """
+    reader = StatementReader(text)
+    first = reader.next_word()
+    reader.take(first)
+    if first in _ROW_CHANGES:
+        found = _ROW_CHANGES[first](reader)
+        _check_grammar(text)
+        return found
+    return _DEFINITIONS[first](reader)
+
+
+def _check_grammar(text: str) -> None:
+    engine = take_engine(external_access=False, pushdown=True)
+    connection = engine.begin()
+    try:
+        connection.extract_statements(rewrite_time_travel(text).text)
+    except duckdb.Error as error:
+        raise from_duckdb(error, (), ()) from error
+    finally:
+        give_back(engine, connection)

@@ -1,0 +1,243 @@
+"""Reads INSERT, UPDATE, DELETE, MERGE and TRUNCATE."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from underlay.errors import InvalidRequest
+from underlay.local.clauses.reader import Clause, NamedTable, StatementReader, WrittenName, place_of
+from underlay.local.clauses.syntax import (
+    Action,
+    Assignments,
+    Delete,
+    Insert,
+    JoinedSource,
+    Match,
+    MergeClause,
+    MergeStatement,
+    Truncate,
+    Update,
+)
+
+_MERGE_HINT = "Write MERGE INTO, or call table.upsert in Python."
+_RETURNING_HINT = "Leave it out. What changed is in the counts, and in table.changes() in Python."
+_ONE_SOURCE = "Write one table or one subquery: FROM (SELECT …) AS s."
+_END = ("WHERE", "RETURNING")
+_WHEN = ("WHEN", "RETURNING")
+
+
+def read_insert(reader: StatementReader) -> Insert:
+    """What follows INSERT."""
+    if reader.next_word() in ("OR", "OVERWRITE"):
+        raise reader.unsupported("INSERT adds rows only", _MERGE_HINT)
+    reader.expect("INTO")
+    target = reader.table()
+    if reader.take("AS"):
+        reader.name("an alias")
+    columns = reader.names() if reader.next_word() == "(" and not _begins_query(reader.next_word(1)) else ()
+    is_by_name = reader.take("BY", "NAME")
+    if not is_by_name:
+        reader.take("BY", "POSITION")
+    if is_by_name and columns:
+        raise InvalidRequest(
+            "BY NAME takes the names of the columns from the query",
+            place=columns[0].piece.place,
+            found=columns[0].name,
+            hint="Leave out the columns, or BY NAME.",
+        )
+    if reader.next_word() == "DEFAULT":
+        raise reader.unsupported("a row of nothing but defaults cannot be inserted", "Write VALUES with a column.")
+    for words, hint in ((("ON", "CONFLICT"), _MERGE_HINT), (("RETURNING",), _RETURNING_HINT)):
+        _refuse_outside(reader, words, hint)
+    if not _begins_query(reader.next_word()):
+        raise reader.refuse("VALUES or a query")
+    begin = reader.mark()
+    values = () if is_by_name else _values(reader)
+    reader.go_back(begin)
+    rows = reader.rest("VALUES or a query")
+    return Insert(target=target, columns=columns, is_by_name=is_by_name, rows=rows, values=values)
+
+
+def _values(reader: StatementReader) -> tuple[tuple[Clause, ...], ...]:
+    """The rows of VALUES; none when the query is more than that."""
+    if not reader.take("VALUES"):
+        return ()
+    rows = [reader.items("a value")]
+    while reader.take(","):
+        rows.append(reader.items("a value"))
+    return tuple(rows) if reader.is_done else ()
+
+
+def read_update(reader: StatementReader) -> Update:
+    """What follows UPDATE."""
+    target = reader.table()
+    alias = reader.alias(("SET",))
+    reader.expect("SET")
+    assignments = _assignments(reader, target, alias, ("FROM", *_END))
+    source = _source(reader, _END) if reader.take("FROM") else None
+    where = _where(reader)
+    return Update(target=target, alias=alias or target.table, assignments=assignments, source=source, where=where)
+
+
+def read_delete(reader: StatementReader) -> Delete:
+    """What follows DELETE."""
+    reader.expect("FROM")
+    target = reader.table()
+    alias = reader.alias(("USING", *_END))
+    source = _source(reader, _END) if reader.take("USING") else None
+    return Delete(target=target, alias=alias or target.table, source=source, where=_where(reader))
+
+
+def read_truncate(reader: StatementReader) -> Truncate:
+    """What follows TRUNCATE."""
+    reader.take("TABLE")
+    target = reader.table()
+    reader.expect_end()
+    return Truncate(target=target)
+
+
+def read_merge(reader: StatementReader) -> MergeStatement:
+    """What follows MERGE."""
+    reader.expect("INTO")
+    target = reader.table()
+    alias = reader.alias(("USING",))
+    reader.expect("USING")
+    source = _source(reader, ("ON", "USING", *_WHEN))
+    if reader.next_word() == "USING":
+        raise reader.unsupported("MERGE needs ON", f"Write ON {alias or target.table}.id = {source.alias}.id.")
+    reader.expect("ON")
+    on = reader.expression("a condition", _WHEN)
+    clauses = []
+    while reader.take("WHEN"):
+        clauses.append(_clause(reader, target, alias))
+    _refuse_returning(reader)
+    if not clauses:
+        raise reader.refuse("WHEN MATCHED or WHEN NOT MATCHED")
+    reader.expect_end()
+    return MergeStatement(target=target, alias=alias or target.table, source=source, on=on, clauses=tuple(clauses))
+
+
+def _clause(reader: StatementReader, target: NamedTable, alias: str | None) -> MergeClause:
+    begin = reader.mark() - 1
+    match = Match.BOTH
+    if reader.take("NOT"):
+        match = Match.SOURCE_ONLY
+    reader.expect("MATCHED")
+    if match is Match.SOURCE_ONLY and reader.take("BY"):
+        match = Match.TARGET_ONLY if reader.take_one("SOURCE", "TARGET") == "SOURCE" else match
+        if reader.next_word(-1) not in ("SOURCE", "TARGET"):
+            raise reader.refuse("SOURCE or TARGET")
+    condition = reader.expression("a condition", ("THEN",)) if reader.take("AND") else None
+    reader.expect("THEN")
+    columns: tuple[WrittenName, ...] = ()
+    values: tuple[Clause, ...] = ()
+    if match is not Match.SOURCE_ONLY and reader.take("DELETE"):
+        action = Action.DELETE
+    elif match is not Match.SOURCE_ONLY and reader.take("UPDATE"):
+        action = Action.UPDATE_ALL
+        if reader.take("SET") and not reader.take("*"):
+            action = Action.UPDATE
+            assignments = _assignments(reader, target, alias, _WHEN)
+            columns, values = tuple(one for one, _ in assignments), tuple(value for _, value in assignments)
+        if action is Action.UPDATE_ALL and match is Match.TARGET_ONLY:
+            raise reader.refuse("SET column = value: there is no row of the source")
+    elif match is Match.SOURCE_ONLY and reader.take("INSERT"):
+        action, columns, values = _inserted(reader)
+    else:
+        expected = "INSERT" if match is Match.SOURCE_ONLY else "UPDATE or DELETE"
+        raise reader.refuse(expected, "Leave out clauses that do nothing, and give the others an AND.")
+    return MergeClause(
+        match=match,
+        condition=condition,
+        action=action,
+        columns=columns,
+        values=values,
+        piece=reader.piece_from(begin),
+    )
+
+
+def _inserted(reader: StatementReader) -> tuple[Action, tuple[WrittenName, ...], tuple[Clause, ...]]:
+    if reader.take("*") or reader.is_done or reader.next_word() in _WHEN or reader.take("BY", "NAME"):
+        reader.take("*")
+        return Action.INSERT_ALL, (), ()
+    columns = reader.names() if reader.next_word() == "(" else ()
+    if not reader.take("VALUES"):
+        raise reader.refuse("VALUES or *")
+    begin = reader.mark()
+    values = reader.items("a value")
+    if columns and len(columns) != len(values):
+        raise InvalidRequest(
+            "there are not as many values as columns",
+            place=reader.piece_from(begin).place,
+            expected=len(columns),
+            found=len(values),
+        )
+    return Action.INSERT, columns, values
+
+
+def _assignments(reader: StatementReader, target: NamedTable, alias: str | None, stops: Collection[str]) -> Assignments:
+    found = [_assignment(reader, target, alias, stops)]
+    while reader.take(","):
+        found.append(_assignment(reader, target, alias, stops))
+    return tuple(found)
+
+
+def _assignment(
+    reader: StatementReader, target: NamedTable, alias: str | None, stops: Collection[str]
+) -> tuple[WrittenName, Clause]:
+    if reader.next_word() == "(":
+        raise reader.unsupported("columns are set one by one", "Write SET a = 1, b = 2.")
+    column = reader.name("the name of a column")
+    if reader.next_word() == "." and column.name.lower() == (alias or target.table).lower():
+        reader.take(".")
+        column = reader.name("the name of a column")
+    if reader.next_word() in (".", "["):
+        raise reader.unsupported(
+            "a part of a column cannot be set", "Set the whole column, for example with struct_pack(…)."
+        )
+    reader.expect("=")
+    return column, reader.expression("a value", (",", *stops))
+
+
+def _source(reader: StatementReader, stops: Collection[str]) -> JoinedSource:
+    begin = reader.mark()
+    default: str | None = None
+    if reader.next_word() == "(":
+        reader.parenthesised("a query")
+    elif reader.next_word(1) == ".":
+        default = reader.table(is_target=False).table
+        reader.take_version()
+    else:
+        default = reader.name("a table or a query in parentheses").name
+    piece = reader.piece_from(begin)
+    if reader.next_word() == "(":
+        raise reader.unsupported("a function is not a table here", "Write (SELECT * FROM …) AS s.")
+    alias = reader.alias(stops) or default
+    if alias is None:
+        raise reader.refuse("AS and a name for the query")
+    if not reader.is_done and reader.next_word() not in stops:
+        raise reader.unsupported("a change reads one source", _ONE_SOURCE)
+    return JoinedSource(piece=piece, alias=alias)
+
+
+def _where(reader: StatementReader) -> Clause | None:
+    where = reader.expression("a condition", ("RETURNING",)) if reader.take("WHERE") else None
+    _refuse_returning(reader)
+    reader.expect_end()
+    return where
+
+
+def _refuse_returning(reader: StatementReader) -> None:
+    if reader.next_word() == "RETURNING":
+        raise reader.unsupported("RETURNING is not available", _RETURNING_HINT)
+
+
+def _refuse_outside(reader: StatementReader, words: tuple[str, ...], hint: str) -> None:
+    found = reader.find_outside(words)
+    if found is not None:
+        at, text = found
+        raise InvalidRequest(f"{text} is not available", place=place_of(reader.text, at), hint=hint)
+
+
+def _begins_query(word: str) -> bool:
+    return word in ("VALUES", "SELECT", "WITH", "FROM", "TABLE", "(", "PIVOT", "UNPIVOT")

@@ -1,0 +1,100 @@
+"""What the statements say, clause by clause, as text that is still to be evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from underlay.local.clauses.reader import Clause, NamedTable, WrittenName
+
+Assignments = tuple[tuple[WrittenName, Clause], ...]
+"""Columns, and the expressions of their new values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """`INSERT INTO`. Without `columns` the rows have those of the table, in their order unless they go `by_name`."""
+
+    target: NamedTable
+    columns: tuple[WrittenName, ...]
+    is_by_name: bool
+    rows: Clause
+    values: tuple[tuple[Clause, ...], ...] = ()
+    """The expressions of each row of VALUES; none for another query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedSource:
+    """What a change joins the table with: a table, a frame, or a query in parentheses."""
+
+    piece: Clause
+    alias: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """`UPDATE`, with FROM if there is a source."""
+
+    target: NamedTable
+    alias: str
+    assignments: Assignments
+    source: JoinedSource | None
+    where: Clause | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """`DELETE`, with USING if there is a source."""
+
+    target: NamedTable
+    alias: str
+    source: JoinedSource | None
+    where: Clause | None
+
+
+class Match(Enum):
+    """Which rows a clause of MERGE is for."""
+
+    BOTH = "MATCHED"
+    SOURCE_ONLY = "NOT MATCHED"
+    TARGET_ONLY = "NOT MATCHED BY SOURCE"
+
+
+class Action(Enum):
+    """What a clause of MERGE does."""
+
+    UPDATE = "UPDATE"
+    UPDATE_ALL = "UPDATE *"
+    DELETE = "DELETE"
+    INSERT = "INSERT"
+    INSERT_ALL = "INSERT *"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeClause:
+    """`WHEN … THEN …`. An INSERT without columns has values for those of the table, in their order."""
+
+    match: Match
+    condition: Clause | None
+    action: Action
+    columns: tuple[WrittenName, ...] = ()
+    values: tuple[Clause, ...] = ()
+    piece: Clause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeStatement:
+    """`MERGE INTO`."""
+
+    target: NamedTable
+    alias: str
+    source: JoinedSource
+    on: Clause
+    clauses: tuple[MergeClause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """`TRUNCATE`."""
+
+    target: NamedTable

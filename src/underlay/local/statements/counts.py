@@ -1,0 +1,33 @@
+"""What a statement did, as the one row that it answers. The names are those of Delta Lake, and the version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+_SCHEMA = pa.schema(
+    [
+        ("num_affected_rows", pa.int64()),
+        ("num_updated_rows", pa.int64()),
+        ("num_deleted_rows", pa.int64()),
+        ("num_inserted_rows", pa.int64()),
+        ("version", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementCounts:
+    """Rows that were changed, and the version that the table has then; None for a table that is gone."""
+
+    version: int | None
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+
+    def to_arrow(self) -> pa.Table:
+        """One row."""
+        affected = self.updated + self.deleted + self.inserted
+        row = (affected, self.updated, self.deleted, self.inserted, self.version)
+        return pa.Table.from_pylist([dict(zip(_SCHEMA.names, row, strict=True))], schema=_SCHEMA)

@@ -1,0 +1,70 @@
+"""What statements need of a lake and its tables; `api` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from underlay.change.rows.append import Appended
+
+ReadRows = Callable[[int], pa.RecordBatchReader]
+"""Rows to insert, for the version of the table that they are added to."""
+
+
+class StatementTable(Protocol):
+    """A table that a statement changes."""
+
+    @property
+    def name(self) -> str:
+        """`dataset.table`."""
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+
+    def __len__(self) -> int:
+        """The rows of the newest version."""
+
+    def comment(self, text: str | None, column: str | None = None) -> object:
+        """Set the comment of the table or of a column."""
+
+
+class StatementLake(Protocol):
+    """A lake whose tables statements change."""
+
+    def names(self) -> list[str]:
+        """The names of all tables."""
+
+    def table(self, name: str) -> StatementTable:
+        """A table. Raises TableNotFound."""
+
+    def insert(self, name: str, read: ReadRows, *, is_of_table: bool) -> Appended:
+        """Add rows; `is_of_table`: they depend on the rows that the table has, and are read again if these change."""
+
+    def create_table(
+        self,
+        name: str,
+        schema: object,
+        *,
+        data: pa.RecordBatchReader | None,
+        replaces: int | None,
+        key: Sequence[str],
+        sort_by: Sequence[str],
+        partition_by: Sequence[str],
+        comment: str | None,
+        properties: Mapping[str, str | int],
+    ) -> StatementTable:
+        """A new table, in place of the version that it replaces. Raises TableExists, and CommitConflict when the table
+        that is replaced has other rows by now."""
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Rename a table. Raises TableNotFound, TableExists."""
+
+    def drop_table(self, name: str) -> None:
+        """Drop a table. Raises TableNotFound."""

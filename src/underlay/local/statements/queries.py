@@ -1,0 +1,144 @@
+"""StatementQueries inside of statements: run as any other, over one snapshot of each table for the whole statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from underlay.errors import InvalidRequest
+from underlay.local.clauses.reader import Clause
+from underlay.local.sql.result import SqlResult
+from underlay.local.sql.run import run_sql
+from underlay.local.sql.tables import Resolve, refuse_alike_names
+from underlay.local.statements.values import StatementValues
+from underlay.local.text.time_travel import dotted_names, quoted
+from underlay.local.text.words import words_of
+
+if TYPE_CHECKING:
+    from underlay.local.dataset.source import EngineDataset
+
+_ROWS = "underlay rows"
+Types = Mapping[str, str]
+"""DuckDB's type of each column of a table."""
+
+
+class StatementQueries:
+    """The queries of one statement. `given` are frames by names of one part."""
+
+    def __init__(
+        self,
+        values: StatementValues,
+        resolve: Resolve,
+        tables: Callable[[], Iterable[str]],
+        given: Mapping[str, object] | None,
+    ) -> None:
+        self.values = values
+        self._resolve = resolve
+        self._list_tables = tables
+        self._given = given
+        self._known: dict[tuple[str, int | str | None, datetime | None], EngineDataset | None] = {}
+
+    def names_table(self, piece: Clause, name: str) -> bool:
+        """Whether the piece may read the newest version of a table."""
+        return any(f"{one}.{other}".lower() == name.lower() for one, other in dotted_names(words_of(piece.text)))
+
+    def columns(self, piece: Clause) -> list[tuple[str, str]]:
+        """Names and DuckDB's types of what a query answers. Raises InvalidRequest with the place in the text."""
+        with self._run(self.values.query(piece, "DESCRIBE "), piece, None) as result:
+            return [(name, kind) for name, kind, *_ in result]
+
+    def explained(self, piece: Clause) -> pa.Table:
+        """DuckDB's plan of a query, and what each scan of a table reads."""
+        return self._run(self.values.query(piece, "EXPLAIN "), piece, None).to_arrow()
+
+    def types(self, schema: pa.Schema, name: str) -> Types:
+        """DuckDB's types of a table's columns. Raises Unsupported for columns that it takes for the same."""
+        refuse_alike_names(schema, name)
+        empty = {_ROWS: schema.empty_table()}
+        with run_sql(f"DESCRIBE FROM {quoted(_ROWS)}", self._resolved, self._list_tables, given=empty) as result:
+            return {column: kind for column, kind, *_ in result}
+
+    def rows(self, piece: Clause, at: Mapping[str, int] | None = None) -> pa.RecordBatchReader:
+        """The rows of a query, as they come. `at` are versions of tables to read; others are read as at first."""
+        return self._run(self.values.query(piece), piece, at).to_reader()
+
+    def rows_for(
+        self,
+        piece: Clause,
+        columns: Sequence[tuple[str, str]],
+        names: Sequence[str],
+        types: Types,
+        at: Mapping[str, int] | None,
+    ) -> pa.RecordBatchReader:
+        """The same for columns of a table: values are cast to their types, as DuckDB does for INSERT."""
+        casts = [None if kind == types[name] else types[name] for (_, kind), name in zip(columns, names, strict=True)]
+        if not any(casts):
+            return _renamed(self.rows(piece, at), names)
+        aliases = [f'"c{number}"' for number in range(len(names))]
+        casted = ", ".join(
+            alias if cast is None else f"CAST({alias} AS {cast}) AS {alias}"
+            for alias, cast in zip(aliases, casts, strict=True)
+        )
+        query = self.values.text(piece)
+        text = f"SELECT {casted} FROM (\n{query}\n) AS {quoted(_ROWS)} ({', '.join(aliases)})"
+        return _renamed(self._rewritten_rows(text, piece, at), names)
+
+    def rows_of_values(
+        self, piece: Clause, rows: Sequence[Sequence[Clause]], names: Sequence[str], types: Types
+    ) -> pa.RecordBatchReader:
+        """The rows of VALUES, each value cast to the type of its column, as DuckDB does for INSERT."""
+        casted = (
+            ", ".join(
+                f"CAST({self.values.text(value)} AS {types[name]})" for value, name in zip(row, names, strict=True)
+            )
+            for row in rows
+        )
+        text = f"VALUES {', '.join(f'({row})' for row in casted)}"
+        return _renamed(self._rewritten_rows(text, piece, None), names)
+
+    def _rewritten_rows(self, text: str, piece: Clause, at: Mapping[str, int] | None) -> pa.RecordBatchReader:
+        """Rows of a text that nobody wrote: errors do not show it, and have the place of what was written."""
+        with _Located(piece):
+            reader = self._run(text, piece, at).to_reader()
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with _Located(piece):
+                yield from reader
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+    def _run(self, text: str, piece: Clause, at: Mapping[str, int] | None) -> SqlResult:
+        def resolve(name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset | None:
+            pinned = (at or {}).get(name) if version is None and as_of is None else None
+            return self._resolved(name, version if pinned is None else pinned, as_of)
+
+        return run_sql(text, resolve, self._list_tables, self.values.used(piece), given=self._given)
+
+    def _resolved(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset | None:
+        key = name, version, as_of
+        if key not in self._known:
+            self._known[key] = self._resolve(*key)
+        return self._known[key]
+
+
+class _Located:
+    """Errors of the request get the place of a piece, and lose the lines of a text that nobody wrote."""
+
+    def __init__(self, piece: Clause) -> None:
+        self._piece = piece
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, InvalidRequest):
+            error.problem = error.problem.partition("\n\nLINE ")[0]
+            error.at(self._piece.place)
+
+
+def _renamed(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
+    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
+    return pa.RecordBatchReader.from_batches(schema, (batch.rename_columns(list(names)) for batch in reader))

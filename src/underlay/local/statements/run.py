@@ -1,0 +1,58 @@
+"""Runs a statement that changes tables: read its clauses, then call the verb that does it, which commits once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from underlay.errors import InvalidRequest
+from underlay.local.clauses.parse import parse_statement
+from underlay.local.clauses.reader import place_of
+from underlay.local.clauses.syntax import Insert
+from underlay.local.sql.result import SqlResult
+from underlay.local.sql.tables import Resolve
+from underlay.local.statements.explain import explain
+from underlay.local.statements.lake import StatementLake
+from underlay.local.statements.queries import StatementQueries
+from underlay.local.statements.run_definitions import run_definition
+from underlay.local.statements.run_rows import run_rows
+from underlay.local.statements.values import Given, StatementValues
+from underlay.local.text.statement import explained_from
+from underlay.local.text.words import Word, words_of
+
+_INK = re.compile(r"\S")
+
+
+def run_statement(
+    text: str, lake: StatementLake, resolve: Resolve, given: Mapping[str, object] | None, parameters: Given | None
+) -> SqlResult:
+    """Run one statement that changes a table, and answer one row of counts; EXPLAIN changes nothing.
+
+    Raises InvalidRequest with the place in the text for what is not understood or does not match the table,
+    TableNotFound, and what the verb raises. Then nothing is changed.
+    """
+    words = words_of(text)
+    is_explained = words[0].text.upper() == "EXPLAIN"
+    if is_explained:
+        text = _without_explain(text, words)
+    values = StatementValues(text, parameters)
+    statement = parse_statement(text)
+    queries = StatementQueries(values, resolve, lake.names, given)
+    if is_explained:
+        return SqlResult.of_table(explain(statement, lake, queries))
+    if isinstance(statement, Insert):
+        return SqlResult.of_table(run_rows(statement, lake, queries).to_arrow())
+    return SqlResult.of_table(run_definition(statement, lake, queries).to_arrow())
+
+
+def _without_explain(text: str, words: list[Word]) -> str:
+    """The statement alone, where it stands in the text."""
+    begin = words[explained_from(words)].start
+    if words[1].start < begin:
+        raise InvalidRequest(
+            "EXPLAIN of a change takes no options, and never changes anything",
+            place=place_of(text, words[1].start),
+            found=words[1].text,
+            hint="Write EXPLAIN and the statement.",
+        )
+    return f"{_INK.sub(' ', text[:begin])}{text[begin:]}"

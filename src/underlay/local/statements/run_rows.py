@@ -1,0 +1,44 @@
+"""Runs INSERT, UPDATE, DELETE, MERGE and TRUNCATE."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from underlay.local.clauses.syntax import Insert
+from underlay.local.statements.columns import check_count, columns_by_name, find_columns
+from underlay.local.statements.counts import StatementCounts
+from underlay.local.statements.lake import ReadRows, StatementLake
+from underlay.local.statements.queries import StatementQueries
+from underlay.local.statements.target import find_target
+
+
+def run_rows(statement: Insert, lake: StatementLake, queries: StatementQueries) -> StatementCounts:
+    """Change rows of a table."""
+    return insert(statement, lake, queries)
+
+
+def insert(statement: Insert, lake: StatementLake, queries: StatementQueries) -> StatementCounts:
+    """Append the rows. A query that reads the table itself reads the version that they are added to."""
+    name = find_target(statement.target, lake)
+    is_of_table = not statement.values and queries.names_table(statement.rows, name)
+    done = lake.insert(name, inserted_rows(statement, name, lake.table(name).schema, queries), is_of_table=is_of_table)
+    return StatementCounts(version=done.version, inserted=done.row_count)
+
+
+def inserted_rows(statement: Insert, name: str, schema: pa.Schema, queries: StatementQueries) -> ReadRows:
+    """The rows for the columns of the table. Raises InvalidRequest and UnknownColumn with the place in the text."""
+    rows, values = statement.rows, statement.values
+    types = queries.types(schema, name)
+    are_chosen = bool(statement.columns)
+    if values:
+        names = find_columns(statement.columns, schema)
+        for row in values:
+            check_count(names, len(row), row[0].place, are_chosen=are_chosen)
+        return lambda version: queries.rows_of_values(rows, values, names, types)
+    columns = queries.columns(rows)
+    if statement.is_by_name:
+        names = columns_by_name(columns, schema, rows)
+    else:
+        names = find_columns(statement.columns, schema)
+        check_count(names, len(columns), rows.place, are_chosen=are_chosen)
+    return lambda version: queries.rows_for(rows, columns, names, types, {name: version})

@@ -1,0 +1,21 @@
+"""The table that a statement changes."""
+
+from __future__ import annotations
+
+from underlay.local.clauses.reader import NamedTable
+from underlay.local.sql.duckdb_errors import no_table
+from underlay.local.statements.lake import StatementLake
+
+
+def find_target(target: NamedTable, lake: StatementLake) -> str:
+    """The name of the table, upper and lower case aside. Raises TableNotFound."""
+    names = lake.names()
+    found = known_as(target, names)
+    if found is None:
+        raise no_table(target.name, names).at(target.piece.place)
+    return found
+
+
+def known_as(target: NamedTable, names: list[str]) -> str | None:
+    """The name that a table of the lake has, upper and lower case aside; None when there is none."""
+    return next((one for one in names if one.lower() == target.name.lower()), None)
