@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +23,11 @@ from underlay.store.testing.counting import CountingStore, Served
 from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.versions.chain import HINT_EVERY
 from underlay.table.versions.environment import wait_for_background
+from underlay.values.ranges import ByteRange
 
-COLD_OPEN = 19
-"""Most requests of a cold open: catalog and root by their hints, and a search among the commits since each hint."""
+COLD_OPEN = 21
+"""Most requests of a cold open: catalog and root by their hints, a search among the commits since each hint, and beside
+each of the two a look at the one before it."""
 COMMITS = 400
 WAIT_SECONDS = 240
 
@@ -102,7 +106,34 @@ def test_an_append_waits_for_two_writes_in_sequence(tmp_path: Path, tokens: tupl
     table.append(rows([2]), token=tokens[1])
     assert store.longest_chain() == 2
     assert [served.request.op for served in store.log].count(StoreMethod.CREATE) == 1
-    assert store.request_count() == 4
+    assert store.request_count() == 6  # is there a newer head; the base and its parent are there; file; sidecar; root
+
+
+class FarStore(LocalStore):
+    """Says that it is remote. A put ends, and so does a read of ids, only after so many requests are under way."""
+
+    is_remote = True
+    meeting: Barrier | None = None
+
+    def put(self, key: str, data: Data) -> None:
+        if self.meeting is not None:
+            self.meeting.wait(WAIT_SECONDS)
+        super().put(key, data)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange], **options: Any) -> Sequence[memoryview]:
+        if self.meeting is not None and key.endswith(".root"):
+            self.meeting.wait(WAIT_SECONDS)
+        return super().get_ranges(key, ranges, **options)
+
+
+def test_the_base_of_a_commit_is_looked_at_beside_the_uploads(tmp_path: Path):
+    inner = FarStore(tmp_path / "lake")
+    table = underlay.connect(inner).create_table(NAME, SCHEMA, key=["id"])
+    table.append(rows([1]))
+    wait_for_background()
+    inner.meeting = Barrier(4)  # the file, its sidecar, the base, and the parent of the base
+    table.append(rows([2]))
+    assert table.count() == 2
 
 
 def test_many_commits_leave_the_root_the_writes_and_the_opening_small(store: CountingStore, table: underlay.Table):

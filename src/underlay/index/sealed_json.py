@@ -5,6 +5,10 @@ The first member is `crc`: eight hexadecimal digits of the CRC-32 of all bytes a
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
+import msgspec
 from deflate import crc32
 
 from underlay.errors import ChecksumMismatch, Malformed
@@ -13,6 +17,21 @@ _BEGIN = b'{"crc":"'
 _DIGITS = 8
 _AFTER = b'",'
 _HEAD_BYTES = len(_BEGIN) + _DIGITS + len(_AFTER)
+IDS_BYTES = 224
+"""The ids of a root or a catalog entry are among its first bytes, of which there are at least so many."""
+_IDS = re.compile(rb'"commit_id":"([^"\\]+)","parent_id":(?:null|"([^"\\]+)")')
+
+
+class CommitIds(NamedTuple):
+    """What ties an object of a chain to the one before it."""
+
+    commit_id: str
+    parent_id: str | None
+
+
+class _StoredIds(msgspec.Struct):
+    commit_id: str
+    parent_id: str | None = None
 
 
 def seal(json: bytes) -> bytes:
@@ -34,3 +53,21 @@ def unseal(data: bytes | memoryview) -> bytes:
             "the object is damaged or cut short", expected=digits.decode(errors="replace"), found=found.decode()
         )
     return b"{" + rest
+
+
+def ids_at_beginning(data: bytes | memoryview) -> CommitIds | None:
+    """The ids, from the first `IDS_BYTES` of an object; None when they are not there. No checksum covers them."""
+    found = _IDS.search(bytes(data))
+    if found is None:
+        return None
+    parent = found[2]
+    return CommitIds(found[1].decode(errors="replace"), None if parent is None else parent.decode(errors="replace"))
+
+
+def decode_ids(data: bytes | memoryview) -> CommitIds:
+    """The ids of a whole object, whatever else is in it. Raises Malformed, ChecksumMismatch."""
+    try:
+        found = msgspec.json.decode(unseal(data), type=_StoredIds)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Malformed(f"not an object of a chain: {error}") from error
+    return CommitIds(found.commit_id, found.parent_id)

@@ -16,7 +16,7 @@ from underlay.table.catalog.changes import tag_version
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
-from underlay.table.versions.chain import missing_object
+from underlay.table.versions.links import missing_object
 from underlay.table.versions.revision import Revision
 
 _BATCH = 16
@@ -24,13 +24,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at_version(revision: Revision, version: int) -> Root:
-    """The root of this version; no other one is read. One request. Raises VersionNotFound, with the versions that there
-    are, and Inconsistent when it was there and is missing."""
+    """The root of this version; of the one before only the ids are read. Two requests side by side. Raises
+    VersionNotFound, with the versions that there are, and Inconsistent when it was there and is missing, or does not
+    follow the one before."""
     if isinstance(version, bool) or not isinstance(version, int):
         raise InvalidRequest("a version must be an integer", found=repr(version))
     if version >= 0:
         with suppress(VersionNotFound):
-            return revision.root(version)
+            return revision.checked_root(version)
     newest = revision.newest_version()
     if 0 <= version <= newest:
         raise missing_object(revision.keys.root(version))
@@ -68,6 +69,7 @@ def at_time(revision: Revision, moment_us: int) -> Root:
             expected=f"{_shown(oldest)} or later",
             found=_shown(moment_us),
         )
+    revision.check_root(best)
     return best
 
 
@@ -76,7 +78,7 @@ def at_tag(lake: LakeCatalog, name: str, tag: str) -> tuple[Revision, Root]:
     record = find_table(lake.catalog(), name)
     found = find_tag(record, name, tag)
     revision = Revision(lake.store, record.folder, found.revision, lake.surroundings)
-    return revision, revision.root(found.version)
+    return revision, revision.checked_root(found.version)
 
 
 def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version: int) -> None:
@@ -90,15 +92,21 @@ def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version
 
 
 def history(revision: Revision, limit: int | None = None, newest: int | None = None) -> Iterator[Root]:
-    """Roots from version `newest` on, or the head, back in time; some are fetched side by side."""
+    """Roots from version `newest` on, or the head, back in time; some are fetched side by side. Raises Inconsistent
+    after the first one that does not follow the one before it."""
     if limit is not None and limit < 0:
         raise InvalidRequest("a limit must not be negative", found=limit)
     newest = revision.head().version if newest is None else newest
     oldest = 0 if limit is None else max(newest - limit + 1, 0)
     versions = range(newest, oldest - 1, -1) if limit != 0 else range(0)
+    newer: Root | None = None
     for begin in range(0, len(versions), _BATCH):
         batch = versions[begin : begin + _BATCH]
-        yield from side_by_side(revision.root, batch, revision.store.parallel_requests)
+        for root in side_by_side(revision.root, batch, revision.store.parallel_requests):
+            if newer is not None:
+                revision.check_parent(newer, root)
+            newer = root
+            yield root
 
 
 def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:

@@ -8,7 +8,8 @@ from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.faulty import Fault, FaultyStore, on
 from underlay.store.testing.wrapper import StoreMethod
-from underlay.table.versions.chain import NONE, Chain, ChainKeys
+from underlay.table.versions.chain import NONE, Chain
+from underlay.table.versions.links import ChainKeys
 from underlay.table.versions.publish import Lost
 
 KEYS = ChainKeys(folder="c", object=lambda number: f"c/{number:020}.root", hint="c/hint")

@@ -32,8 +32,8 @@ def find_numbers(keys: Collection[str], key_of: Callable[[int], str]) -> range:
 def find_strangers(links: Mapping[int, Link]) -> set[int]:
     """The numbers of objects that are not of this chain: the fewest that explain every link that does not hold.
 
-    Of two neighbours that contradict only each other the newer is the stranger, unless the older is the first and all
-    that follow hold together.
+    Of two neighbours that contradict only each other the newer is the stranger, and so is all that was made from it,
+    unless the older is the first and all that follow hold together.
     """
     broken = [n for n in sorted(links) if n + 1 in links and links[n + 1].parent_id != links[n].commit_id]
     strangers = {0} if 0 in links and links[0].parent_id is not None else set[int]()
@@ -42,7 +42,18 @@ def find_strangers(links: Mapping[int, Link]) -> set[int]:
             continue
         is_first = older == 0 and older + 1 not in broken and older + 2 in links
         strangers.add(older if is_first else older + 1)
+        if not is_first and older + 1 not in broken:
+            strangers |= _made_from(links, older + 1, set(broken))
     return strangers
+
+
+def _made_from(links: Mapping[int, Link], number: int, broken: set[int]) -> set[int]:
+    """The objects after this one, as far as each follows the one before."""
+    found = set[int]()
+    while number not in broken and number + 1 in links:
+        number += 1
+        found.add(number)
+    return found
 
 
 def find_backward(links: Mapping[int, Link]) -> list[int]:

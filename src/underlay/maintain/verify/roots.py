@@ -50,14 +50,21 @@ def _read(store: Store, keys: RevisionKeys, version: int) -> Root | UnderlayErro
     return root
 
 
-def _lost(keys: RevisionKeys, version: int, problem: str, kind: FindingKind) -> VerifyFinding:
+_RESTORE = "Restore it from a copy, under the same key."
+_MOVE = (
+    "If an older copy of the lake was put back under a process that wrote to it, stop all writers, move this object "
+    "out of the lake, and write again what the commit brought. Otherwise restore from a copy what is missing."
+)
+
+
+def _lost(keys: RevisionKeys, version: int, problem: str, kind: FindingKind, hint: str = _RESTORE) -> VerifyFinding:
     return VerifyFinding(
         kind=kind,
         severity=Severity.LOST,
         place=keys.root(version),
         problem=problem,
         versions=(VersionRange(version, version + 1),),
-        hint="Restore it from a copy, under the same key.",
+        hint=hint,
     )
 
 
@@ -95,7 +102,7 @@ class _Walk:
         for version in sorted(find_strangers(self._links)):
             history.versions.pop(version)
             problem = "the root does not follow the one before, or the one after does not follow it"
-            history.findings.append(_lost(history.keys, version, problem, FindingKind.INCONSISTENT))
+            history.findings.append(_lost(history.keys, version, problem, FindingKind.INCONSISTENT, _MOVE))
         for version in find_backward(self._links):
             self._note(version, ["the version is not newer than the one before"], Severity.ANSWERS)
 

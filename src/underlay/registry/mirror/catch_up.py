@@ -28,8 +28,8 @@ from underlay.registry.mirror.read_versions import ahead, read_step, readers
 from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
-from underlay.table.versions.chain import missing_object
 from underlay.table.versions.environment import Surroundings
+from underlay.table.versions.links import missing_object
 from underlay.table.versions.revision import Revision
 
 _READ_AT_ONCE = 8

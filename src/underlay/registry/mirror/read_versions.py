@@ -15,7 +15,7 @@ from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import scan_all
 from underlay.registry.mirror.fold import Everything, VersionStep
 from underlay.store.store import Store
-from underlay.table.versions.chain import missing_object
+from underlay.table.versions.links import missing_object
 from underlay.table.versions.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def list_revision(store: Store, keys: RevisionKeys) -> Listing:
         elif found.key.startswith(ends):
             break
         elif found.key.removeprefix(f"{folder}/")[:1].isdigit():
-            raise missing_object(keys.root(root_count))
+            raise missing_object(keys.root(root_count), found.key)
         elif keys.job_of(found.key) is not None:
             intents.append(found.key)
         elif keys.reader_of(found.key) is not None:

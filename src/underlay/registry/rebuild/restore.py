@@ -38,7 +38,7 @@ from underlay.registry.mirror.holders import read_listed
 from underlay.registry.mirror.read_versions import Listing, ahead, list_revision, readers
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
-from underlay.table.versions.chain import missing_object
+from underlay.table.versions.links import missing_object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from underlay.errors import Busy, Inconsistent, InvalidRequest, NotFound, UnderlayError
 from underlay.index.catalog import FORMAT, Catalog, decode_catalog, encode_catalog
 from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
+from underlay.index.sealed_json import CommitIds
 from underlay.store.probe import probe_store
 from underlay.store.store import Store
 from underlay.table.catalog.changes import CatalogChange
-from underlay.table.versions.chain import NONE, Chain, ChainKeys
+from underlay.table.versions.chain import NONE, Chain
 from underlay.table.versions.commit_listeners import tell
 from underlay.table.versions.environment import Surroundings, uuid7
+from underlay.table.versions.links import ChainKeys, check_parent
 from underlay.table.versions.publish import Lost
 from underlay.table.versions.registry_protocol import Known, RegistryPort
 
@@ -27,7 +29,7 @@ class LakeCatalog:
     def __init__(self, store: Store, surroundings: Surroundings | None = None) -> None:
         self.store = store
         self.surroundings = surroundings or Surroundings()
-        keys = ChainKeys(folder=CATALOG, object=catalog_key, hint=CATALOG_HINT)
+        keys = ChainKeys(folder=CATALOG, object=catalog_key, hint=CATALOG_HINT, noun="catalog entry")
         self._chain = Chain(store, keys, self.surroundings)
         self._lock = Lock()
         self._newest: Catalog | None = None
@@ -87,7 +89,8 @@ class LakeCatalog:
         return self.catalog()
 
     def catalog(self, max_staleness_seconds: float = 0.0) -> Catalog:
-        """The newest entry. One request when it is the one this process knows. Raises NotFound without a lake."""
+        """The newest entry. One request when it is the one this process knows. Raises NotFound without a lake, and
+        Inconsistent when it does not follow the one this process knows, or the one before it: R14."""
         self.check_open()
         number = self._chain.head(max_staleness_seconds)
         if number == NONE:
@@ -96,7 +99,10 @@ class LakeCatalog:
             known = self._newest
         if known is not None and known.number >= number:
             return known
-        return self._keep(self._decode(self._chain.get(number), number))
+        check = self._chain.start_link_check(number, None if known is None else _known(known))
+        newest = self._decode(self._chain.get(number), number)
+        check(_ids(newest))
+        return self._keep(newest)
 
     def change(self, change: CatalogChange, *, commit_id: str | None = None) -> Catalog:
         """Publish the entry that `change` makes of the newest one; on a lost race, of the winner.
@@ -116,6 +122,7 @@ class LakeCatalog:
                 parent_id=head.commit_id,
                 committed_us=max(self.surroundings.now_us(), head.committed_us + 1),
             )
+            self._chain.start_base_check(_known(head), head.parent_id)()
             result = self._chain.publish(entry.number, encode_catalog(entry), own_id, _read_id)
             if not isinstance(result, Lost):
                 # A process that finishes another's change may find the bytes of that process there.
@@ -123,7 +130,9 @@ class LakeCatalog:
                 kept = self._keep(published, is_own=True)
                 tell(self.store.url, CATALOG)
                 return kept
-            head = self._keep(self._decode(result.winner, entry.number))
+            winner = self._decode(result.winner, entry.number)
+            check_parent(self._chain.keys, winner.number, _ids(winner), _known(head))
+            head = self._keep(winner)
             self.surroundings.back_off(min(attempt, 4))
         raise Busy("too many other changes of the catalog came first", place=self.store.url, hint="Try again later.")
 
@@ -149,3 +158,11 @@ class LakeCatalog:
 
 def _read_id(data: memoryview) -> str:
     return decode_catalog(data).commit_id
+
+
+def _known(catalog: Catalog) -> Known:
+    return Known(catalog.number, catalog.commit_id)
+
+
+def _ids(catalog: Catalog) -> CommitIds:
+    return CommitIds(catalog.commit_id, catalog.parent_id)

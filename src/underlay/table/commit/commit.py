@@ -5,7 +5,8 @@ stays so. Its three outcomes (done, refused, unknown) are told apart in `publish
 "done" returns, "refused" is a lost race, and "unknown" leaves as CommitUnknown: the loop must neither rebase nor delete
 then, since the root may still appear.
 
-A small commit waits for two round trips: all new objects side by side, then the root.
+A small commit waits for two round trips: all new objects side by side, and beside them the check that its base is still
+in the store (R14); then the root.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from underlay.table.commit.conflicts import AlreadyCommitted, Mine, Redo, Refuse
 from underlay.table.commit.tidy import tidy
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.environment import uuid7
-from underlay.table.versions.revision import Revision, check_parent
+from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
 
 Redoing = Callable[[Root], Transaction]
@@ -109,8 +110,11 @@ class _Attempt:
         )
         # All of it before the root, which names it: a reader of the root must find every object. What was put in an
         # earlier attempt has names of its own and is there still, so a rebase puts only what it makes anew.
+        check_base = self.revision.start_base_check(self.head)
         put_all(self.revision.store, self._pending)
         self._pending = {}
+        # Nothing is published over a gap: an older copy of the lake may have been put back since the base was read.
+        check_base()
         winner = self.revision.publish(root)
         return root if winner is None else self._lose_to(winner)
 
@@ -173,7 +177,7 @@ class _Attempt:
     def _lose_to(self, winner: Root) -> Root | Redo | None:
         """Decide what the commits since our base mean for this change, and rebase onto the newest if it still holds."""
         # A winner with another parent means that the lake was replaced under us: nothing we know of it holds.
-        check_parent(winner, self.head, self.revision.place)
+        self.revision.check_parent(winner, self.head)
         # All of them at once: rebasing onto the first only would lose the next race too.
         roots = [winner, *self.revision.roots_after(winner)]
         loader = self.transaction.load_segment

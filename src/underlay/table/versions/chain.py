@@ -9,30 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Lock
 
 import msgspec
 
-from underlay.errors import Inconsistent, NotFound, UnderlayError, VersionNotFound
+from underlay.errors import NotFound, UnderlayError, VersionNotFound
+from underlay.index.sealed_json import CommitIds
 from underlay.runtime.threads import REQUESTS
 from underlay.store.store import Store
 from underlay.table.versions.environment import Surroundings
+from underlay.table.versions.links import ChainKeys, missing_object, start_base_check, start_link_check
 from underlay.table.versions.publish import Lost, Published, publish
 from underlay.table.versions.registry_protocol import Known
 
 HINT_EVERY = 8
 NONE = -1
 """The head of a chain without objects."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainKeys:
-    """Where a chain lies."""
-
-    folder: str
-    object: Callable[[int], str]
-    hint: str
 
 
 class Hint(msgspec.Struct, frozen=True):
@@ -99,10 +91,19 @@ class Chain:
         self._remember(number, None)
         return data
 
+    def start_link_check(self, number: int, known: Known | None = None) -> Callable[[CommitIds], None]:
+        """Check that the object of this number, which the caller reads meanwhile, is of the chain. See `links`."""
+        return start_link_check(self.store, self.keys, number, known)
+
+    def start_base_check(self, base: Known, parent_id: str | None) -> Callable[[], None]:
+        """Check that the object after which the caller is about to publish is still there. See `links`."""
+        return start_base_check(self.store, self.keys, base, parent_id)
+
     def publish(
         self, number: int, data: bytes, commit_id: str, read_id: Callable[[memoryview], str]
     ) -> Published | Lost:
-        """Create the object of this number, which must follow one that exists. See `publish`."""
+        """Create the object of this number, which must follow one that exists: `start_base_check` has passed. See
+        `publish`."""
         result = publish(self.store, self.keys.object(number), data, commit_id, read_id, self.surroundings)
         self._remember(number, None)
         if isinstance(result, Published) and number % HINT_EVERY == 0:
@@ -137,7 +138,7 @@ class Chain:
         """The head that was found when a chain is opened, unless the object after it is missing. One request."""
         while head != NONE and self._exists(head + 2):
             if not self._exists(head + 1):
-                raise missing_object(self.keys.object(head + 1))
+                raise missing_object(self.keys.object(head + 1), self.keys.object(head + 2))
             head = self._gallop(head + 2)  # both came since
         return head
 
@@ -155,7 +156,7 @@ class Chain:
             if found.key == self.keys.object(number + 1):
                 number += 1
             elif found.key.removeprefix(f"{self.keys.folder}/")[:1].isdigit():
-                raise missing_object(self.keys.object(number + 1))
+                raise missing_object(self.keys.object(number + 1), found.key)
             else:
                 break
         return number
@@ -163,12 +164,3 @@ class Chain:
     def _write_hint(self, number: int) -> None:
         with suppress(UnderlayError):
             self.store.put(self.keys.hint, msgspec.json.encode(Hint(number)))
-
-
-def missing_object(key: str) -> Inconsistent:
-    """The error of a chain with a hole in it."""
-    return Inconsistent(
-        "an object of a chain is missing",
-        place=key,
-        hint="Restore it from a backup; later objects cannot be trusted without it.",
-    )

@@ -9,11 +9,13 @@ from threading import Lock
 from underlay.errors import Inconsistent, NotFound, UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition, Root, decode_root, encode_root
+from underlay.index.sealed_json import CommitIds
 from underlay.index.state import first_root
 from underlay.store.store import Store
-from underlay.table.versions.chain import NONE, Chain, ChainKeys
+from underlay.table.versions.chain import NONE, Chain
 from underlay.table.versions.commit_listeners import tell
 from underlay.table.versions.environment import Surroundings, uuid7
+from underlay.table.versions.links import ChainKeys, check_parent
 from underlay.table.versions.publish import Lost
 from underlay.table.versions.registry_protocol import Known
 
@@ -38,13 +40,14 @@ class Revision:
         return self.keys.folder
 
     def head(self, max_staleness_seconds: float = 0.0) -> Root:
-        """The newest root. One request when it is the one this process knows, none within the staleness."""
+        """The newest root. One request when it is the one this process knows, none within the staleness. Raises
+        Inconsistent when it does not follow the one this process knows, or the one before it: R14."""
         version = self.newest_version(max_staleness_seconds)
         with self._lock:
             known = self._newest
         if known is not None and known.version >= version:
             return known
-        newest = self.root(version)
+        newest = self._checked(version, known)
         self._keep(newest)
         return newest
 
@@ -77,12 +80,39 @@ class Revision:
             return known
         return self.decode(self.chain.get(version), version)
 
+    def checked_root(self, version: int) -> Root:
+        """The root of this version, which follows the one before: R14. Two requests side by side, one of them small.
+        Raises VersionNotFound, Inconsistent."""
+        with self._lock:
+            known = self._newest
+        return known if known is not None and known.version == version else self._checked(version, None)
+
+    def check_root(self, root: Root) -> None:
+        """Raise Inconsistent unless this root of the store follows the one before. One small request."""
+        self.chain.start_link_check(root.version)(_ids(root))
+
+    def _checked(self, version: int, known: Root | None) -> Root:
+        check = self.chain.start_link_check(version, None if known is None else _known(known))
+        root = self.root(version)
+        check(_ids(root))
+        return root
+
+    def start_base_check(self, base: Root) -> Callable[[], None]:
+        """Check that `base`, after which the caller is about to publish, is still in the store: R14. Two small
+        requests, which are under way when this returns if the store is remote; what is returned waits for them, and
+        raises Inconsistent."""
+        return self.chain.start_base_check(_known(base), base.parent_id)
+
+    def check_parent(self, root: Root, parent: Root) -> None:
+        """Raise Inconsistent unless `root` was made from `parent`."""
+        check_parent(self.chain.keys, root.version, _ids(root), _known(parent))
+
     def roots_after(self, root: Root) -> list[Root]:
         """Every root after this one, in order. One request for each, and one more."""
         found: list[Root] = []
         while (data := self.chain.find(root.version + 1)) is not None:
             following = self.decode(data, root.version + 1)
-            check_parent(following, root, self.place)
+            self.check_parent(following, root)
             found.append(following)
             root = following
         if found:
@@ -90,7 +120,8 @@ class Revision:
         return found
 
     def publish(self, root: Root) -> Root | None:
-        """Make `root` the next version; None when that is done, else the root that is there instead."""
+        """Make `root` the next version; None when that is done, else the root that is there instead. A base that it was
+        made from must have been checked with `start_base_check`."""
         result = self.chain.publish(root.version, encode_root(root), root.commit_id, _read_id)
         if isinstance(result, Lost):
             return self.decode(result.winner, root.version)
@@ -118,18 +149,6 @@ class Revision:
         return root
 
 
-def check_parent(root: Root, parent: Root, place: str) -> None:
-    """Raise Inconsistent unless `root` was made from `parent`."""
-    if root.parent_id != parent.commit_id:
-        raise Inconsistent(
-            f"version {root.version} does not follow the version {parent.version} that was read",
-            place=place,
-            expected=parent.commit_id,
-            found=root.parent_id,
-            hint="The lake was replaced, or restored from a backup. Open it again.",
-        )
-
-
 def create_revision(store: Store, table_folder: str, definition: Definition, surroundings: Surroundings) -> Revision:
     """A new revision with version 0, which no catalog entry names yet."""
     revision = Revision(store, table_folder, uuid7(), surroundings)
@@ -147,3 +166,11 @@ def create_revision(store: Store, table_folder: str, definition: Definition, sur
 
 def _read_id(data: memoryview) -> str:
     return decode_root(data).commit_id
+
+
+def _known(root: Root) -> Known:
+    return Known(root.version, root.commit_id)
+
+
+def _ids(root: Root) -> CommitIds:
+    return CommitIds(root.commit_id, root.parent_id)
