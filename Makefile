@@ -32,7 +32,9 @@ demo: setup
 	$(BIN)/python -m underlay.cli.demo
 
 GATE   := not own_jvm and not storm
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+# Three on two cores: tests wait for disks, servers and Java half of the time.
+SHARED := -n 3 --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest $(SHARED)
 test: setup
 	$(PYTEST) -m "$(GATE)"
 
@@ -41,7 +43,7 @@ test-all: setup
 
 SINCE ?= main
 test-changed: setup
-	$(BIN)/python -m tests.changed --since $(SINCE) -n 2 --dist loadscope --no-loadscope-reorder -m "$(GATE)"
+	$(BIN)/python -m tests.changed --since $(SINCE) $(SHARED) -m "$(GATE)"
 
 durations: setup
 	$(PYTEST) -m "$(GATE)" --record-durations tests/durations.json

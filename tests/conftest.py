@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
 SPARK = "tests/spark/"
+SPARK_SESSIONS = 2
+"""A session waits for Java more than it computes, so that two take little more of a machine than one.
+Each takes memory, and seconds to start."""
 ANSWER_SECONDS = 60.0
 OWN_JVM_SECONDS = 3600
 
@@ -73,7 +77,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 class FilesScheduling(LoadScopeScheduling):
-    """Processes share the tests file by file; all on Spark are one, so that there is one session."""
+    """Processes share the tests file by file; those on Spark are two shares, so that there are two sessions."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
@@ -81,4 +85,17 @@ class FilesScheduling(LoadScopeScheduling):
 
 def scope_of(nodeid: str) -> str:
     """What one process runs as a whole."""
-    return "spark" if nodeid.startswith(SPARK) else nodeid.split("::", 1)[0]
+    file = nodeid.split("::", 1)[0]
+    return f"spark {spark_shares().get(file, 0)}" if file.startswith(SPARK) else file
+
+
+@cache
+def spark_shares() -> dict[str, int]:
+    """Which session runs a file, so that all of them take as long; one that was never measured goes to the first."""
+    loads = [0.0] * SPARK_SESSIONS
+    shares = {}
+    for file, seconds in durations.known().items():
+        if file.startswith(SPARK):
+            shares[file] = loads.index(min(loads))
+            loads[shares[file]] += seconds
+    return shares
