@@ -13,10 +13,10 @@ from underlay.local.clauses.syntax import (
     Insert,
     JoinedSource,
     Match,
-    MergeClause,
-    MergeStatement,
     Truncate,
     Update,
+    WrittenMerge,
+    WrittenWhen,
 )
 
 _MERGE_HINT = "Write MERGE INTO, or call table.upsert in Python."
@@ -96,7 +96,7 @@ def read_truncate(reader: StatementReader) -> Truncate:
     return Truncate(target=target)
 
 
-def read_merge(reader: StatementReader) -> MergeStatement:
+def read_merge(reader: StatementReader) -> WrittenMerge:
     """What follows MERGE."""
     reader.expect("INTO")
     target = reader.table()
@@ -114,10 +114,10 @@ def read_merge(reader: StatementReader) -> MergeStatement:
     if not clauses:
         raise reader.refuse("WHEN MATCHED or WHEN NOT MATCHED")
     reader.expect_end()
-    return MergeStatement(target=target, alias=alias or target.table, source=source, on=on, clauses=tuple(clauses))
+    return WrittenMerge(target=target, alias=alias or target.table, source=source, on=on, clauses=tuple(clauses))
 
 
-def _clause(reader: StatementReader, target: NamedTable, alias: str | None) -> MergeClause:
+def _clause(reader: StatementReader, target: NamedTable, alias: str | None) -> WrittenWhen:
     begin = reader.mark() - 1
     match = Match.BOTH
     if reader.take("NOT"):
@@ -146,7 +146,7 @@ def _clause(reader: StatementReader, target: NamedTable, alias: str | None) -> M
     else:
         expected = "INSERT" if match is Match.SOURCE_ONLY else "UPDATE or DELETE"
         raise reader.refuse(expected, "Leave out clauses that do nothing, and give the others an AND.")
-    return MergeClause(
+    return WrittenWhen(
         match=match,
         condition=condition,
         action=action,

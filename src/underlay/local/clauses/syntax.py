@@ -71,7 +71,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeClause:
+class WrittenWhen:
     """`WHEN … THEN …`. An INSERT without columns has values for those of the table, in their order."""
 
     match: Match
@@ -83,14 +83,14 @@ class MergeClause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeStatement:
+class WrittenMerge:
     """`MERGE INTO`."""
 
     target: NamedTable
     alias: str
     source: JoinedSource
     on: Clause
-    clauses: tuple[MergeClause, ...]
+    clauses: tuple[WrittenWhen, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from underlay.change.update.result import Changed
+
 _SCHEMA = pa.schema(
     [
         ("num_affected_rows", pa.int64()),
@@ -25,6 +27,16 @@ class StatementCounts:
     updated: int = 0
     deleted: int = 0
     inserted: int = 0
+
+    @classmethod
+    def of(cls, done: Changed) -> StatementCounts:
+        """What a verb did."""
+        return cls(
+            version=done.version,
+            updated=done.rows_updated,
+            deleted=done.rows_deleted,
+            inserted=done.rows_inserted,
+        )
 
     def to_arrow(self) -> pa.Table:
         """One row."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from underlay.change.update.result import Changed
 from underlay.errors import TableExists
 from underlay.local.clauses.definitions import CommentOn, CreateTable, DropTable
 from underlay.local.clauses.parse import Statement
-from underlay.local.clauses.syntax import Insert
+from underlay.local.clauses.syntax import Delete, Insert, Truncate
+from underlay.local.show.change import show_change
 from underlay.local.statements.columns import find_column
 from underlay.local.statements.lake import StatementLake
 from underlay.local.statements.queries import StatementQueries
-from underlay.local.statements.run_rows import inserted_rows
+from underlay.local.statements.run_rows import delete, inserted_rows
 from underlay.local.statements.target import find_target, known_as
 
 _NO_FILES = "no data file is read or written"
@@ -25,6 +27,12 @@ def explain(statement: Statement, lake: StatementLake, queries: StatementQueries
     match statement:
         case Insert():
             return _insert(statement, lake, queries)
+        case Delete():
+            name = find_target(statement.target, lake)
+            return _dry_run(name, delete(statement, lake, queries, dry_run=True))
+        case Truncate():
+            name = find_target(statement.target, lake)
+            return _dry_run(name, lake.table(name).delete(dry_run=True))
         case CreateTable():
             return _create(statement, lake, queries)
         case DropTable():
@@ -56,6 +64,10 @@ def _create(statement: CreateTable, lake: StatementLake, queries: StatementQueri
     if statement.rows is None:
         return _explanation(f"{deed}; {_NO_FILES}")
     return _explanation(f"{deed}, with the rows of the query", queries.explained(statement.rows))
+
+
+def _dry_run(name: str, done: Changed) -> pa.Table:
+    return _explanation(show_change(name, done, is_dry_run=True))
 
 
 def _counted(rows: int) -> str:

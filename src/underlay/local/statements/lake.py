@@ -8,6 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from underlay.change.rows.append import Appended
+from underlay.change.update.result import Changed
 
 ReadRows = Callable[[int], pa.RecordBatchReader]
 """Rows to insert, for the version of the table that they are added to."""
@@ -30,6 +31,14 @@ class StatementTable(Protocol):
 
     def __len__(self) -> int:
         """The rows of the newest version."""
+
+    def delete(
+        self, where: str | None = None, *, params: Mapping[str, object] | None = None, dry_run: bool = False
+    ) -> Changed:
+        """Delete rows."""
+
+    def truncate(self) -> Changed:
+        """Delete all rows."""
 
     def comment(self, text: str | None, column: str | None = None) -> object:
         """Set the comment of the table or of a column."""

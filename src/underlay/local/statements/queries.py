@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from underlay.errors import InvalidRequest
 from underlay.local.clauses.reader import Clause
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import run_sql
 from underlay.local.sql.tables import Resolve, refuse_alike_names
+from underlay.local.statements.places import Located
 from underlay.local.statements.values import StatementValues
 from underlay.local.text.time_travel import dotted_names, quoted
 from underlay.local.text.words import words_of
@@ -101,11 +101,11 @@ class StatementQueries:
 
     def _rewritten_rows(self, text: str, piece: Clause, at: Mapping[str, int] | None) -> pa.RecordBatchReader:
         """Rows of a text that nobody wrote: errors do not show it, and have the place of what was written."""
-        with _Located(piece):
+        with Located(piece):
             reader = self._run(text, piece, at).to_reader()
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with _Located(piece):
+            with Located(piece):
                 yield from reader
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
@@ -122,21 +122,6 @@ class StatementQueries:
         if key not in self._known:
             self._known[key] = self._resolve(*key)
         return self._known[key]
-
-
-class _Located:
-    """Errors of the request get the place of a piece, and lose the lines of a text that nobody wrote."""
-
-    def __init__(self, piece: Clause) -> None:
-        self._piece = piece
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, InvalidRequest):
-            error.problem = error.problem.partition("\n\nLINE ")[0]
-            error.at(self._piece.place)
 
 
 def _renamed(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:

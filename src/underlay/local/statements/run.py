@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 
 from underlay.errors import InvalidRequest
-from underlay.local.clauses.parse import parse_statement
+from underlay.local.clauses.parse import RowChange, parse_statement
 from underlay.local.clauses.reader import place_of
-from underlay.local.clauses.syntax import Insert
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.tables import Resolve
 from underlay.local.statements.explain import explain
@@ -40,7 +39,7 @@ def run_statement(
     queries = StatementQueries(values, resolve, lake.names, given)
     if is_explained:
         return SqlResult.of_table(explain(statement, lake, queries))
-    if isinstance(statement, Insert):
+    if isinstance(statement, RowChange):
         return SqlResult.of_table(run_rows(statement, lake, queries).to_arrow())
     return SqlResult.of_table(run_definition(statement, lake, queries).to_arrow())
 
