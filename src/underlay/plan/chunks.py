@@ -99,9 +99,15 @@ def fetch_bytes(plan: BlockPlan) -> int:
     total = 0
     for choice in plan.choices:
         if len(choice.blocks):
-            chunks = chunk_table(choice.part.segment, plan.schema, choice.blocks, plan.columns)
-            total += int(chunks.sizes[chunks.is_fetched].sum())
+            total += chunk_bytes(plan, choice.part.segment, choice.blocks)
     return total
+
+
+def chunk_bytes(plan: BlockPlan, segment: Segment, blocks: Numbers) -> int:
+    """The bytes of the plan's columns in these blocks of a segment. What the segment lacks is fetched in one batch."""
+    segment.prefetch(statistics=plan.columns, places=plan.columns)
+    chunks = chunk_table(segment, plan.schema, blocks, plan.columns)
+    return int(chunks.sizes[chunks.is_fetched].sum())
 
 
 def block_identities(plan: BlockPlan) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from underlay.plan.by_part import PartChoice
-from underlay.plan.chunks import chunk_table, fetch_bytes
+from underlay.plan.chunks import chunk_bytes, fetch_bytes
 from underlay.plan.part import BoolArray, Numbers
 from underlay.plan.plan import BlockPlan, Totals, is_alive
 from underlay.prune import Cause, Verdict
@@ -149,8 +149,6 @@ def _file_drop(choice: PartChoice, level: str, text: str, reason: str, mask: Boo
 
 
 def _block_drop(plan: BlockPlan, choice: PartChoice, what: tuple[str, str, str], blocks: Numbers) -> PlanStep:
-    segment = choice.part.segment
-    chunks = chunk_table(segment, plan.schema, blocks, plan.columns)
     level, text, reason = what
     return PlanStep(
         level=level,
@@ -158,7 +156,7 @@ def _block_drop(plan: BlockPlan, choice: PartChoice, what: tuple[str, str, str],
         reason=reason,
         files=0,
         blocks=len(blocks),
-        data_bytes=int(chunks.sizes[chunks.is_fetched].sum()),
+        data_bytes=chunk_bytes(plan, choice.part.segment, blocks),
     )
 
 

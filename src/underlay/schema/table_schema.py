@@ -62,10 +62,14 @@ class TableSchema:
 
     def column(self, name: str) -> Field:
         """The column of this name. Raises UnknownColumn."""
-        for field in self.fields:
-            if field.name == name:
-                return field
-        raise UnknownColumn(f"there is no column {name}", hint=name_hint(name, self.names))
+        found = self._by_name.get(name)
+        if found is None:
+            raise UnknownColumn(f"there is no column {name}", hint=name_hint(name, self.names))
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, Field]:
+        return {field.name: field for field in self.fields}
 
 
 def leaves_in(field: Field) -> Iterator[LeafColumn]:

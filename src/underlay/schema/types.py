@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TypeAlias
 
 from underlay.errors import InvalidRequest
@@ -127,6 +128,7 @@ Type: TypeAlias = Scalar | StructOf | ListOf | MapOf
 _SCALAR = re.compile(r"([a-z0-9]+)(?:\(([^()]*)\))?")
 
 
+@lru_cache(maxsize=1024)
 def parse_scalar(text: str) -> Scalar:
     """The scalar type that `str` writes as `text`. Raises InvalidRequest."""
     match = _SCALAR.fullmatch(text.strip())

@@ -68,8 +68,13 @@ class FileArrays:
 
     def columns_of(self, field: int) -> NDArray[np.int32]:
         """For each file the position of a leaf in the file's own schema, -1 where it has no such leaf."""
-        by_shape = np.array([dict(shape).get(field, -1) for shape in self.shapes] or [-1], dtype=np.int32)
+        by_shape = np.array([columns.get(field, -1) for columns in self._columns] or [-1], dtype=np.int32)
         return by_shape[self.shape_ids]
+
+    @cached_property
+    def _columns(self) -> tuple[dict[int, int], ...]:
+        """The shapes as mappings."""
+        return tuple(map(dict, self.shapes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

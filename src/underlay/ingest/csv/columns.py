@@ -70,15 +70,19 @@ class CsvColumns:
     def complete(self, table: pa.Table) -> pa.Table:
         """The rows with all columns of the table: the source's name, defaults and nulls where the source has none."""
         schema = self.reading.schema
-        columns = [self._column(table, field) for field in schema.fields]
+        given = set(table.schema.names)
+        columns = [
+            self._column(table if field.name in given else None, table.num_rows, field) for field in schema.fields
+        ]
         return pa.Table.from_arrays(columns, schema=to_arrow(schema))
 
-    def _column(self, table: pa.Table, field: Field) -> AnyChunks:
+    def _column(self, table: pa.Table | None, row_count: int, field: Field) -> AnyChunks:
+        """A column out of `table`, None where the source does not have it."""
         if field.name == self.reading.source_column:
-            return pa.chunked_array([pa.repeat(self.source, table.num_rows)], pa.string())
-        if field.name in table.schema.names:
+            return pa.chunked_array([pa.repeat(self.source, row_count)], pa.string())
+        if table is not None:
             return table.column(field.name)
-        return adapt_column(None, None, field, table.num_rows)
+        return adapt_column(None, None, field, row_count)
 
     def _read(
         self,

@@ -113,9 +113,9 @@ def check_columns(found: pa.Schema, reading: RowRules, name: str) -> dict[str, s
     own = pa.schema([field for field in found if field.name != reading.source_column])
     named = with_table_names(own, [known for known in reading.schema.names if known != reading.source_column])
     check_names(reading, named.names, name)
-    columns = [column for column in named.names if column in reading.schema.names]
-    check_types(named, columns, reading, name)
-    return {given: known for given, known in zip(own.names, named.names, strict=True) if known in columns}
+    names = set(reading.schema.names)
+    check_types(named, [column for column in named.names if column in names], reading, name)
+    return {given: known for given, known in zip(own.names, named.names, strict=True) if known in names}
 
 
 def _renamed(rows: pa.Table, columns: dict[str, str]) -> pa.Table:

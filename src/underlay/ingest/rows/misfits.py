@@ -26,8 +26,9 @@ def find_bad(count: int, convert: Callable[[slice], object]) -> NDArray[np.int64
 def null_rows(rows: pa.Table, schema: TableSchema) -> dict[int, str]:
     """Rows with a null in a required column, by position, and why."""
     reasons: dict[int, str] = {}
+    given = set(rows.schema.names)
     for field in schema.fields:
-        if not field.is_required or field.name not in rows.schema.names:
+        if not field.is_required or field.name not in given:
             continue
         column = rows.column(field.name)
         if column.null_count:

@@ -106,8 +106,9 @@ class PathColumns:
         if not self.values:
             return rows
         columns = []
+        given = set(rows.column_names)
         for field in self.schema.fields:
-            own = rows.column(field.name) if field.name in rows.column_names else None
+            own = rows.column(field.name) if field.name in given else None
             if field.name in self.values:
                 columns.append(self._filled(field, own, rows.num_rows))
             else:

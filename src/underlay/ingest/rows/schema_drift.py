@@ -40,14 +40,15 @@ def drift(schema: TableSchema, found: pa.Schema) -> Drift:
 def with_table_names(found: pa.Schema, names: Sequence[str]) -> pa.Schema:
     """The columns of a source that declares its types, by the table's names: a name that differs only in case from one
     that the source lacks is that one, unless two of them could be meant."""
-    given = Counter(name.casefold() for name in found.names if name not in names)
+    known, own = set(names), set(found.names)
+    given = Counter(name.casefold() for name in found.names if name not in known)
     free: dict[str, list[str]] = {}
     for name in names:
-        if name not in found.names:
+        if name not in own:
             free.setdefault(name.casefold(), []).append(name)
     fields = []
     for field in found:
-        meant = free.get(field.name.casefold(), []) if field.name not in names else []
+        meant = free.get(field.name.casefold(), []) if field.name not in known else []
         is_clear = len(meant) == 1 and given[field.name.casefold()] == 1
         fields.append(field.with_name(meant[0]) if is_clear else field)
     return pa.schema(fields)
@@ -55,21 +56,21 @@ def with_table_names(found: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
     """Raises SchemaMismatch when the columns of a source do not fit. `place` is the source and the line."""
-    known = reading.schema.names
-    twice = sorted({name for name in found if found.count(name) > 1})
+    known, names, given = reading.schema.names, set(reading.schema.names), Counter(found)
+    twice = sorted(name for name, count in given.items() if count > 1)
     if twice:
         raise SchemaMismatch(f"the column {format_column((twice[0],))} occurs twice", place=place)
-    new = [name for name in found if name not in known]
+    new = [name for name in found if name not in names]
     if new and reading.new_columns != "ignore":
         raise new_column((new[0],), known, place)
-    missing = {name.casefold(): name for name in known if name not in found}
+    missing = {name.casefold(): name for name in known if name not in given}
     if other := next((name for name in new if name.casefold() in missing), None):
         # ignoring it would fill a column with nulls that the source has under another case
         raise new_column((other,), known, place)
     if len(new) == len(found):
         raise SchemaMismatch("none of its columns is in the table", place=place, found=", ".join(found[:20]))
     for field in reading.schema.fields:
-        if field.name in found or field.name == reading.source_column:
+        if field.name in given or field.name == reading.source_column:
             continue
         if field.is_required and field.default is None:
             raise SchemaMismatch(

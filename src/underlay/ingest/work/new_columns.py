@@ -31,7 +31,8 @@ def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
     """
     own = _own_new_columns(found, work, reading)
     by_path = new_path_columns(found.uri, reading.schema) if work.hive else pa.schema([])
-    return pa.schema([*own, *(field for field in by_path if field.name not in own.names)])
+    given = set(own.names)
+    return pa.schema([*own, *(field for field in by_path if field.name not in given)])
 
 
 def _own_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Schema:

@@ -176,7 +176,7 @@ def make_projection(columns: Columns | None, schema: pa.Schema) -> Projection:
         wanted = set[str]().union(*(named_columns(one, schema) for one in columns.values()))
         names = tuple(name for name in schema.names if name in wanted)
         return Projection(names=names or tuple(schema.names[:1]), expressions=columns)
-    if all(name in schema.names for name in columns):
+    if set(schema.names).issuperset(columns):
         return Projection(names=tuple(columns), expressions=None)
     return make_projection({name: _reference(name, schema) for name in columns}, schema)
 

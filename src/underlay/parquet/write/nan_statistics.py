@@ -53,8 +53,9 @@ def _float_columns(schema: pa.Schema) -> tuple[tuple[int, int, int], ...]:
     """The columns with leaves that may hold NaN: their positions, and those of their first leaf and the one after."""
     found, begin = [], 0
     for column, field in enumerate(schema):
-        end = begin + sum(1 for _ in _leaves("", field.type))
-        if not float_leaves(schema).isdisjoint(range(begin, end)):
+        types = [type_ for _, type_ in _leaves("", field.type)]
+        end = begin + len(types)
+        if any(map(pa.types.is_floating, types)):
             found.append((column, begin, end))
         begin = end
     return tuple(found)

@@ -52,8 +52,8 @@ def check_literals(predicate: Predicate, schema: pa.Schema) -> None:
     """
     matches(predicate, schema.empty_table())
     for column, literal in _text_literals(predicate):
-        kind: pa.DataType = pa.struct(list(schema))
-        for step in column:
+        kind: pa.DataType = schema.field(column[0]).type
+        for step in column[1:]:
             kind = kind.field(kind.get_field_index(step)).type if isinstance(kind, pa.StructType) else kind
         pattern = _exact_text(kind)
         if pattern and not re.fullmatch(pattern, literal.strip(), re.ASCII):

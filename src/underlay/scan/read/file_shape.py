@@ -51,14 +51,14 @@ class FileShape:
         tops = file.schema.root.children
         sources = dict(zip((top.name for top in tops), source_fields(layout, schema), strict=True))
         names = {source.id: name for name, source in sources.items() if source.id is not None}
+        known: dict[str, list[int]] = {}
+        for leaf in file.schema.leaves:
+            if layout.fields[leaf.index] in schema.leaf_by_id:
+                known.setdefault(leaf.top.name, []).append(leaf.index)
         columns = []
         for wanted_field in wanted:
             name = names.get(wanted_field.id)
-            leaves = tuple(
-                leaf.index
-                for leaf in file.schema.leaves
-                if leaf.top.name == name and layout.fields[leaf.index] in schema.leaf_by_id
-            )
+            leaves = tuple(known.get(name, ())) if name is not None else ()
             source = _without_unknown(sources[name]) if name is not None else None
             columns.append(
                 ShapedColumn(
@@ -88,11 +88,12 @@ class FileShape:
 
         Raises Unsupported when a value of theirs is not one of the table's type.
         """
+        given = set(in_ms.column_names)
         for column in self.columns:
-            if column.is_int96 and column.name_in_file in in_ms.column_names:
+            if column.is_int96 and column.name_in_file in given:
                 name = column.name_in_file
                 values = exact_timestamps(decoded.column(name), in_ms.column(name), column.field)
-                decoded = decoded.set_column(decoded.column_names.index(name), name, values)
+                decoded = decoded.set_column(decoded.schema.get_field_index(name), name, values)
         return decoded
 
     def adapt(

@@ -52,8 +52,9 @@ def conform(
 def unfit_rows(rows: pa.Table, schema: TableSchema, *, ignore_surplus: bool = False) -> dict[int, str]:
     """Rows with a value that does not fit, by position, and why. Names and types of columns are known to fit."""
     reasons: dict[int, str] = {}
+    given = set(rows.schema.names)
     for field in schema.fields:
-        if field.name not in rows.schema.names:
+        if field.name not in given:
             continue
         column = rows.column(field.name)
         source = _match(column.type, field, (field.name,), ignore_surplus)
