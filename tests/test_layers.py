@@ -88,6 +88,7 @@ FOLDERS = [
     "local/implied",
     "local/sql",
     "local/conditions",
+    "local/expressions",
     "local/clauses",
     "local/statements",
     "local",

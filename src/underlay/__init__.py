@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from underlay.ingest.rows.reading import Dialect
     from underlay.ingest.run.watch import Pace
     from underlay.prune.predicates.column import col
+    from underlay.values.literal import lit
 
 __all__ = [
     "Dialect",
@@ -29,6 +30,7 @@ __all__ = [
     "col",
     "connect",
     "errors",
+    "lit",
 ]
 
 _HOMES = {
@@ -41,6 +43,7 @@ _HOMES = {
     "UnderlayError": "errors",
     "col": "prune.predicates.column",
     "connect": "api.lake",
+    "lit": "values.literal",
 }
 
 

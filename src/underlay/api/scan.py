@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from underlay.plan.plan import BlockPlan
 from underlay.prune.predicates.predicate import TRUE
 from underlay.scan.query import Query, count_matches
+from underlay.table.versions.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]  # an optional library without types
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 class Scan:
     """Rows of a table. Reading it twice reads twice, and gives the same rows. Speaks the Arrow PyCapsule interface."""
 
-    def __init__(self, query: Query, name: str) -> None:
+    def __init__(self, query: Query, name: str, again: Callable[[Snapshot], Query] | None = None) -> None:
         self._query = query
         self._name = name
+        self._again = again
 
     @property
     def schema(self) -> pa.Schema:
@@ -32,6 +34,11 @@ class Scan:
     def plan(self) -> BlockPlan:
         """Which blocks are read, and why the others are not."""
         return self._query.plan
+
+    def on_version(self, snapshot: Snapshot) -> Query | None:
+        """The same question to this version of the same table; None where the version was chosen for good."""
+        is_same = self._query.snapshot.keys.folder == snapshot.keys.folder
+        return self._again(snapshot) if self._again is not None and is_same else None
 
     def to_arrow(self) -> pa.Table:
         """All rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -62,7 +63,8 @@ class Table(ChangingTable):
 
     def scan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Scan:
         """Rows that match, with these columns. `params` are values for `$name` or `?` in the text of a condition."""
-        return Scan(self.query(columns, where, params), self.name)
+        again = None if self._pinned else partial(self.query, columns, where, params)
+        return Scan(self.query(columns, where, params), self.name, again)
 
     def plan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Plan:
         """What such a scan would read, and why the rest is skipped."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from underlay.api.opened.condition import Params, Where, read_where
 from underlay.api.opened.info import Version, describe
@@ -14,11 +15,16 @@ from underlay.change.register import unregister as unregistering
 from underlay.change.rows import append as appending
 from underlay.change.update import delete as deleting
 from underlay.change.update import overwrite as overwriting
+from underlay.change.update import update as updating
 from underlay.change.update import upsert as upserting
 from underlay.change.update.condition import Condition
 from underlay.change.update.edit import FileAccess
 from underlay.change.update.result import Changed
 from underlay.errors import InvalidRequest
+from underlay.values.literal import Literal
+
+if TYPE_CHECKING:
+    from underlay.api.changing.merger import TableMerger
 
 
 class ChangingTable(VersionedTable):
@@ -75,6 +81,57 @@ class ChangingTable(VersionedTable):
     def truncate(self, *, token: str | None = None) -> Changed:
         """Delete all rows. Older versions keep theirs."""
         return deleting.truncate(self.writable(), self._files, token=token)
+
+    def update(
+        self,
+        values: Mapping[str, str | Literal],
+        where: Where = None,
+        *,
+        params: Params | None = None,
+        token: str | None = None,
+        dry_run: bool = False,
+    ) -> Changed:
+        """Give columns other values, in the rows for which the condition is true, or in all: `{"fare": "fare * 1.1"}`.
+
+        Values are SQL over the columns of the row as it was; Python values are `ul.lit(value)`. `params` are values for
+        `$name` or `?` in their texts and in that of the condition. A value that does not fit the column exactly is
+        refused. `dry_run` only counts.
+        """
+        from underlay.local.expressions.update_statement import UpdateStatement  # loads DuckDB
+
+        statement = UpdateStatement(values, where, params)
+        return updating.update(
+            self.writable(),
+            self._files,
+            statement.assign,
+            lambda snapshot: read_where(*statement.where(snapshot), snapshot),
+            token=token,
+            dry_run=dry_run,
+        )
+
+    def merge(
+        self,
+        source: object,
+        predicate: str,
+        source_alias: str = "source",
+        target_alias: str = "target",
+        *,
+        params: Params | None = None,
+        token: str | None = None,
+        dry_run: bool = False,
+    ) -> TableMerger:
+        """Change, delete and insert rows by those of a source: add clauses to what this returns, then `execute()` it.
+
+        `source` is anything that `append` takes, also this table itself or a scan of it, which is then read at the
+        version that is changed. `predicate` is any SQL condition over both, such as `t.id = s.id`.
+        """
+        from underlay.api.changing.merger import TableMerger  # loads DuckDB
+        from underlay.local.expressions.merge_statement import MergeStatement
+
+        statement = MergeStatement(
+            condition=predicate, source_alias=source_alias, target_alias=target_alias, given=params
+        )
+        return TableMerger(self.writable(), self._files, source, statement, token=token, dry_run=dry_run)
 
     def register(
         self,

@@ -41,11 +41,17 @@ class VersionedTable:
         """The store of the lake, and those of registered files."""
         return self._context.stores
 
-    def query(self, columns: Sequence[str] | None, where: Where, params: Params | None = None) -> Query:
-        """A query of the version that is read."""
+    def query(
+        self,
+        columns: Sequence[str] | None,
+        where: Where,
+        params: Params | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> Query:
+        """A query of the version that is read, or of another one."""
         if isinstance(columns, str):
             raise InvalidRequest("columns must be a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
-        snapshot = self.snapshot()
+        snapshot = snapshot or self.snapshot()
         predicate, rest, rest_columns = read_where(where, params, snapshot)
         names = snapshot.schema.names if columns is None else tuple(snapshot.schema.column(c).name for c in columns)
         return Query(
@@ -57,6 +63,11 @@ class VersionedTable:
             rest=rest,
             rest_columns=rest_columns,
         )
+
+    def on_version(self, snapshot: Snapshot) -> Query | None:
+        """All rows of this version, if it is one of this table; None where another version was chosen for good."""
+        is_same = self._pinned is None and self.snapshot().keys.folder == snapshot.keys.folder
+        return self.query(None, None, None, snapshot) if is_same else None
 
     def read_head(self) -> Head:
         """The version that is read and its revision, as the layers below know them."""

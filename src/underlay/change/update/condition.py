@@ -41,14 +41,14 @@ def query_of(edit: RowEdit, condition: Condition, columns: tuple[str, ...] = ())
 
 def reads_of(query: Query) -> ReadSet:
     """What depends on the rows that a query matches: all of the table, or a file that may have others."""
-    if _is_everything(query):
+    if is_everything(query):
         return ReadSet(is_whole=True)
     return ReadSet(may_match=file_may_match(query.table_schema, query.predicate))
 
 
 def remove_matching(edit: RowEdit, query: Query) -> int:
     """Take out the rows that match; how many they are. Reads no file when all do."""
-    if _is_everything(query):
+    if is_everything(query):
         return edit.remove_all()
     matched = 0
     for found in matched_rows(query):
@@ -58,5 +58,6 @@ def remove_matching(edit: RowEdit, query: Query) -> int:
     return matched
 
 
-def _is_everything(query: Query) -> bool:
+def is_everything(query: Query) -> bool:
+    """Whether all rows match."""
     return query.predicate == TRUE and query.rest is None

@@ -7,7 +7,7 @@ stream from files to files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -69,6 +69,10 @@ class RowEdit:
         self.done = replace(
             done, blocks_read=done.blocks_read + found.block_count, bytes_read=done.bytes_read + found.fetch_bytes
         )
+
+    def count_bytes(self, fetched: int) -> None:
+        """Count bytes that were read of blocks that are counted already."""
+        self.done = replace(self.done, bytes_read=self.done.bytes_read + fetched)
 
     def remove(self, location: str, positions: Positions) -> None:
         """Rows that go: positions in a file, of rows that are not deleted."""
@@ -166,18 +170,11 @@ class RowEdit:
         query = Query(
             snapshot=snapshot, columns=snapshot.schema.names, stores=self.files.stores, cache=self.files.cache
         )
-
-        def chosen(choice: PartChoice) -> BoolArray:
-            segment = choice.part.segment
-            rows = snapshot.rows_at(segment, kept.keys())
-            wanted = [segment.block_begin[row] + kept[location][0] for location, row in rows.items()]
-            return np.isin(choice.blocks, np.concatenate(wanted)) if wanted else np.zeros(len(choice.blocks), np.bool_)
-
+        chosen = choose_blocks(snapshot, {location: blocks for location, (blocks, _) in kept.items()})
         return query.batches(map(self._without_gone, query.slabs(query.plan.narrowed(chosen))))
 
     def _without_gone(self, slab: Slab) -> Slab:
-        done = self.done
-        self.done = replace(done, bytes_read=done.bytes_read + slab.fetch_bytes)
+        self.count_bytes(slab.fetch_bytes)
         return msgspec.structs.replace(slab, deletes=bitmaps.union(slab.deletes, self._gone[slab.location]))
 
 
@@ -208,6 +205,18 @@ def commit_edit(
     # Another commit may have deleted some of the same rows: the root knows how many are gone by this one.
     deleted = done.head.root.counts.get("rows_deleted", 0) if done.is_new else 0
     return replace(edits[-1].done, version=done.version, rows_deleted=deleted)
+
+
+def choose_blocks(snapshot: Snapshot, blocks: Mapping[str, Numbers]) -> Callable[[PartChoice], BoolArray]:
+    """Narrows a plan of the snapshot to some blocks of files, by their numbers in each."""
+
+    def chosen(choice: PartChoice) -> BoolArray:
+        segment = choice.part.segment
+        rows = snapshot.rows_at(segment, blocks.keys())
+        wanted = [segment.block_begin[row] + blocks[location] for location, row in rows.items()]
+        return np.isin(choice.blocks, np.concatenate(wanted)) if wanted else np.zeros(len(choice.blocks), np.bool_)
+
+    return chosen
 
 
 def _block_counts(file: FileEntry, gone: bytes) -> tuple[Numbers, Numbers, Numbers]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache, partial
 
 import duckdb
@@ -65,12 +65,16 @@ def _in_duckdb_words(names: Collection[int], text: str, tokens: Sequence[Token],
 
 def with_moments(text: str, schema: pa.Schema) -> str:
     """The time as one moment for all rows: every batch of them is a query of its own to DuckDB."""
-    lowered = text.lower()
-    if not any(clock in lowered for clock in _CLOCKS):
-        return text
-    columns = {name.encode().lower().decode() for name in schema.names}
+    return all_with_moments([text], schema.names)[0]
+
+
+def all_with_moments(texts: Sequence[str], names: Iterable[str]) -> list[str]:
+    """The same for all texts of a statement, as one moment. `names` are the columns that there are."""
+    if not any(clock in text.lower() for text in texts for clock in _CLOCKS):
+        return list(texts)
+    columns = {name.encode().lower().decode() for name in names}
     with connected() as connection:  # one transaction: every clock tells its begin
-        return _replaced(text, tokens_of(text), partial(_moment, connection, columns))
+        return [_replaced(text, tokens_of(text), partial(_moment, connection, columns)) for text in texts]
 
 
 def _moment(

@@ -72,6 +72,11 @@ def write_expression(connection: duckdb.DuckDBPyConnection, query: Node, node: N
     return text[len("SELECT ") : end]
 
 
+def write_exactly(connection: duckdb.DuckDBPyConnection, query: Node, node: Node) -> str:
+    """The same, where text that is read again has the same value: doubles stay doubles. Raises NotUnderstood."""
+    return write_expression(connection, query, _exact(node))
+
+
 def _written(connection: duckdb.DuckDBPyConnection, tree: Node) -> str:
     whole = json.dumps({"error": False, "statements": [tree]})
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -50,29 +50,38 @@ def number_parameters(text: str, tokens: Sequence[Token], given: Given | None) -
 
     Raises BadPredicate when a value is missing or left over.
     """
-    pieces: list[str] = []
+    (numbered,), parameters = number_in_all([(text, tokens)], given)
+    return numbered, parameters
+
+
+def number_in_all(texts: Iterable[tuple[str, Sequence[Token]]], given: Given | None) -> tuple[list[str], Parameters]:
+    """The same for the texts of one statement, whose `?` are counted from the first to the last."""
     names: dict[str, None] = {}
-    done, count, is_named = 0, 0, False
-    for at, token in enumerate(tokens):
-        if token.token_type is TokenType.PLACEHOLDER and token.text == "?":
-            count += 1
-            name, end = str(count), token.end + 1
-        elif (
-            token.token_type is TokenType.PARAMETER
-            and token.text == "$"
-            and at + 1 < len(tokens)
-            and tokens[at + 1].start == token.end + 1
-        ):
-            is_named = True
-            name, end = tokens[at + 1].text.lower(), tokens[at + 1].end + 1
-        else:
-            continue
-        pieces += [text[done : token.start], f"${name}"]
-        done = end
-        names[name] = None
+    count, is_named, numbered = 0, False, []
+    for text, tokens in texts:
+        pieces: list[str] = []
+        done = 0
+        for at, token in enumerate(tokens):
+            if token.token_type is TokenType.PLACEHOLDER and token.text == "?":
+                count += 1
+                name, end = str(count), token.end + 1
+            elif (
+                token.token_type is TokenType.PARAMETER
+                and token.text == "$"
+                and at + 1 < len(tokens)
+                and tokens[at + 1].start == token.end + 1
+            ):
+                is_named = True
+                name, end = tokens[at + 1].text.lower(), tokens[at + 1].end + 1
+            else:
+                continue
+            pieces += [text[done : token.start], f"${name}"]
+            done = end
+            names[name] = None
+        numbered.append("".join((*pieces, text[done:])))
     if count and is_named:
         raise BadPredicate("? and names such as $zone do not go together", hint=_HINT)
-    return "".join((*pieces, text[done:])), _matched(names, given)
+    return numbered, _matched(names, given)
 
 
 def _matched(names: Mapping[str, None], given: Given | None) -> Parameters:
@@ -83,7 +92,7 @@ def _matched(names: Mapping[str, None], given: Given | None) -> Parameters:
     surplus = [name for name in by_name if name not in names]
     if surplus:
         raise BadPredicate(
-            "the condition does not name every value that is given",
+            "the text does not name every value that is given",
             found=", ".join(f"${name}" for name in surplus),
             hint=_HINT,
         )

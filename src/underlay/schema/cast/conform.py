@@ -6,6 +6,8 @@ rounded, cut or parsed. Arrays that fit are passed on as they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -30,13 +32,24 @@ _CHECKED = (TypeKind.STRING, TypeKind.DECIMAL)
 """Kinds of which an Arrow array may hold what is no value: bytes that are no UTF-8, more digits than declared."""
 
 
+RowName = Callable[[int], str]
+"""What an error calls the row at this position."""
+
+
 def conform(
-    data: pa.Table | pa.RecordBatch, schema: TableSchema, *, first_row: int = 0, ignore_surplus: bool = False
+    data: pa.Table | pa.RecordBatch,
+    schema: TableSchema,
+    *,
+    first_row: int = 0,
+    ignore_surplus: bool = False,
+    row_name: RowName | None = None,
 ) -> pa.Table:
-    """The rows with exactly the schema of `to_arrow`. Raises SchemaMismatch, which counts rows from `first_row`.
+    """The rows with exactly the schema of `to_arrow`. Raises SchemaMismatch, which counts rows from `first_row`, or
+    has the `row_name` of the first that does not fit.
 
     `ignore_surplus`: fields inside of columns that the table does not have are left out.
     """
+    name = row_name or (lambda row: f"row {first_row + row}")
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     names = table.schema.names
     positions = {name: at for at, name in enumerate(names)}
@@ -45,7 +58,7 @@ def conform(
     for field in schema.fields:
         at = positions.get(field.name)
         column = None if at is None else table.column(at)
-        columns.append(_conform_column(column, field, table.num_rows, first_row, ignore_surplus))
+        columns.append(_conform_column(column, field, table.num_rows, name, ignore_surplus))
     return pa.Table.from_arrays(columns, schema=to_arrow(schema))
 
 
@@ -68,7 +81,7 @@ def unfit_rows(rows: pa.Table, schema: TableSchema, *, ignore_surplus: bool = Fa
 
 
 def _conform_column(
-    column: AnyChunks | None, field: Field, row_count: int, first_row: int, ignore_surplus: bool
+    column: AnyChunks | None, field: Field, row_count: int, row_name: RowName, ignore_surplus: bool
 ) -> AnyChunks:
     if column is None:
         return _without_hidden_nulls(adapt_column(None, None, field, row_count), field)
@@ -76,7 +89,7 @@ def _conform_column(
     try:
         return _strict(column, source, field)
     except SchemaMismatch as error:
-        raise _located(error, column, source, field, first_row) from None
+        raise _located(error, column, source, field, row_name) from None
 
 
 def _strict(column: AnyChunks, source: SourceField, field: Field) -> AnyChunks:
@@ -169,7 +182,7 @@ def _check_values(array: AnyArray, type_: Scalar, path: tuple[str, ...]) -> None
 
 
 def _located(
-    error: SchemaMismatch, column: AnyChunks, source: SourceField, field: Field, first_row: int
+    error: SchemaMismatch, column: AnyChunks, source: SourceField, field: Field, row_name: RowName
 ) -> UnderlayError:
     """The error with the first row that causes it, and how many do; as it is when no row does."""
     try:
@@ -184,7 +197,7 @@ def _located(
         error = own
     also = f", and in {'at least ' if others + 1 == _COUNTED else ''}{others} more" if others else ""
     return SchemaMismatch(
-        f"{error.problem} in row {first_row + first}{also}",
+        f"{error.problem} in {row_name(first)}{also}",
         place=error.place,
         expected=error.expected,
         found=_show(column.slice(first, 1)),

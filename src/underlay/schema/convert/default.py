@@ -58,6 +58,14 @@ def _is_equal(scalar: AnyScalar, value: object, type_: Scalar) -> bool:
 
 
 def _parse(text: str, type_: Scalar) -> AnyScalar:
+    found = parse_text(text, type_)
+    if found is None:
+        raise _refused(text, type_)
+    return found
+
+
+def parse_text(text: str, type_: Scalar) -> AnyScalar | None:
+    """The value that a text is in a type; None when it is not exactly one."""
     arrow = to_arrow_type(type_)
     try:
         match type_.kind:
@@ -78,7 +86,7 @@ def _parse(text: str, type_: Scalar) -> AnyScalar:
                 return pa.scalar(float(text), arrow)
         return pa.scalar(int(text), arrow)
     except (pa.ArrowException, ValueError, KeyError, ArithmeticError, UnicodeEncodeError):
-        raise _refused(text, type_) from None
+        return None
 
 
 def _parse_time(text: str, type_: Scalar) -> int:

@@ -1,0 +1,167 @@
+"""A merge: rows of a source decide which rows of the table change, which go, and which come.
+
+Columns that decide are read of blocks that may matter, and joined with the source a group of rows at a time; then
+whole rows are read of blocks that have a row to update. Only positions and numbers are kept of rows that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from underlay.change.update.condition import reads_of
+from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
+from underlay.change.update.result import Changed
+from underlay.change.update.whole_rows import rows_at
+from underlay.index.operation import Operation
+from underlay.plan.part import BoolArray, Numbers
+from underlay.prune import FALSE, Predicate
+from underlay.scan.positions import MatchedRows, Positions, matched_rows
+from underlay.scan.query import Query
+from underlay.table.commit.conflicts import ReadSet
+from underlay.table.open_table import OpenTable
+from underlay.table.versions.snapshot import Snapshot
+
+GROUP_ROWS = 1 << 20
+"""Rows of the table that are joined with the source together, or as many as the source has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """For each of some rows: the clause that applies, 0 for none, and the row of the source that it is applied with."""
+
+    clauses: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    is_matched: NDArray[np.bool_]
+
+
+class MergeRules(Protocol):
+    """What a merge does with rows of one version, given all rows of a source."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that say which clause applies; at least one."""
+
+    @property
+    def predicate(self) -> Predicate:
+        """True for every row of the table that a clause may apply to, or that the source may match."""
+
+    @property
+    def is_delete(self) -> BoolArray:
+        """Which clauses delete, by their numbers from 1."""
+
+    @property
+    def source_rows(self) -> int:
+        """How many rows the source has."""
+
+    def decide(self, rows: pa.Table) -> Decided:
+        """Which clause applies to each of some rows, of which every one comes once. Raises InvalidRequest."""
+
+    def updated(self, rows: pa.Table, clauses: Numbers, sources: Numbers) -> Iterator[pa.Table]:
+        """The rows that come for whole rows, given what was decided for each. Raises SchemaMismatch."""
+
+    def inserted(self) -> Iterator[pa.Table]:
+        """The rows that come for rows of the source without a match. Asked when all is decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Updates:
+    """Rows of one file to update, ascending by position."""
+
+    positions: Positions
+    clauses: Numbers
+    sources: Numbers
+
+
+def merge(
+    table: OpenTable,
+    files: FileAccess,
+    rules_for: Callable[[Snapshot], MergeRules],
+    *,
+    reads_table: bool = False,
+    token: str | None = None,
+    dry_run: bool = False,
+) -> Changed:
+    """Do what the rules say of the newest version, again on top of commits that changed rows that matter meanwhile.
+
+    `reads_table`: the source is made of rows of the same table, and changes with it. Raises CommitUnknown (then call it
+    again with the same token), and what the rules raise.
+    """
+
+    def prepare(edit: RowEdit) -> None:
+        rules = rules_for(edit.snapshot)
+        query = Query(
+            snapshot=edit.snapshot,
+            columns=rules.columns,
+            stores=edit.files.stores,
+            cache=edit.files.cache,
+            predicate=rules.predicate,
+        )
+        matched, updates = (0, {}) if query.predicate == FALSE else _decide(edit, query, rules)
+        updated = sum(len(one.positions) for one in updates.values())
+        rows = _coming(edit, rules, updates)
+        reads = ReadSet(is_whole=True) if reads_table else reads_of(query)
+        edit.finish(rows, reads=reads, matched=matched, updated=updated)
+
+    return commit_edit(table, files, Operation.MERGE, prepare, token=token, dry_run=dry_run)
+
+
+def _decide(edit: RowEdit, query: Query, rules: MergeRules) -> tuple[int, dict[str, _Updates]]:
+    """Take out the rows that go; how many rows matched, and which are to be updated."""
+    matched = 0
+    found: dict[str, list[_Updates]] = {}
+    for group in _groups(edit, query, max(GROUP_ROWS, rules.source_rows)):
+        decided = rules.decide(pa.concat_tables([one.rows for one in group]))
+        matched += int(decided.is_matched.sum())
+        begin = 0
+        for one in group:
+            end = begin + len(one.positions)
+            clauses, sources = decided.clauses[begin:end], decided.sources[begin:end]
+            begin = end
+            is_gone = clauses > 0
+            if not is_gone.any():
+                continue
+            edit.remove(one.location, one.positions[is_gone])
+            stays = is_gone & ~rules.is_delete[clauses]
+            if stays.any():
+                kept = _Updates(positions=one.positions[stays], clauses=clauses[stays], sources=sources[stays])
+                found.setdefault(one.location, []).append(kept)
+    return matched, {location: _joined(runs) for location, runs in found.items()}
+
+
+def _groups(edit: RowEdit, query: Query, most_rows: int) -> Iterator[list[MatchedRows]]:
+    """The rows that may matter, at most so many at a time, or those of one slab."""
+    group: list[MatchedRows] = []
+    count = 0
+    for some in matched_rows(query):
+        edit.read(some)
+        if not len(some.positions):
+            continue
+        if group and count + len(some.positions) > most_rows:
+            yield group
+            group, count = [], 0
+        group.append(some)
+        count += len(some.positions)
+    if group:
+        yield group
+
+
+def _joined(runs: Sequence[_Updates]) -> _Updates:
+    return _Updates(
+        positions=np.concatenate([one.positions for one in runs]),
+        clauses=np.concatenate([one.clauses for one in runs]),
+        sources=np.concatenate([one.sources for one in runs]),
+    )
+
+
+def _coming(edit: RowEdit, rules: MergeRules, updates: dict[str, _Updates]) -> Iterator[pa.Table]:
+    if updates:
+        for found in rows_at(edit, {location: one.positions for location, one in updates.items()}):
+            of_file = updates[found.location]
+            yield from rules.updated(found.rows, of_file.clauses[found.places], of_file.sources[found.places])
+    yield from rules.inserted()

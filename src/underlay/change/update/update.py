@@ -1,0 +1,69 @@
+"""Rows that a condition matches get other values, computed of the values that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from underlay.change.update.condition import Condition, every_row, is_everything, query_of, reads_of
+from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
+from underlay.change.update.result import Changed
+from underlay.change.update.whole_rows import rows_at
+from underlay.index.operation import Operation
+from underlay.scan.positions import Positions, matched_rows
+from underlay.scan.query import Query
+from underlay.table.open_table import OpenTable
+from underlay.table.versions.snapshot import Snapshot
+
+Assign = Callable[[pa.Table], pa.Table]
+"""Whole rows as they are to be, for whole rows as they are."""
+
+
+def update(
+    table: OpenTable,
+    files: FileAccess,
+    assign: Callable[[Snapshot], Assign],
+    condition: Condition = every_row,
+    *,
+    token: str | None = None,
+    dry_run: bool = False,
+) -> Changed:
+    """Change the rows for which the condition is true, as `assign` says of the version that they are of.
+
+    Done again on top of commits that changed such rows meanwhile. Raises CommitUnknown (then call it again with the
+    same token), SchemaMismatch for a value that does not fit, and what the condition and the values raise.
+    """
+
+    def prepare(edit: RowEdit) -> None:
+        query = query_of(edit, condition)
+        change = assign(edit.snapshot)
+        if is_everything(query):
+            matched = edit.remove_all()
+            rows = _all_rows(edit, replace(query, columns=edit.snapshot.schema.names))
+        else:
+            positions = _matching(edit, query)
+            matched = sum(map(len, positions.values()))
+            rows = (found.rows for found in rows_at(edit, positions)) if matched else iter(())
+        edit.finish((change(run) for run in rows if run.num_rows), reads=reads_of(query), updated=matched)
+
+    return commit_edit(table, files, Operation.UPDATE, prepare, token=token, dry_run=dry_run)
+
+
+def _all_rows(edit: RowEdit, query: Query) -> Iterator[pa.Table]:
+    for found in matched_rows(query):
+        edit.read(found)
+        yield found.rows
+
+
+def _matching(edit: RowEdit, query: Query) -> dict[str, Positions]:
+    """Take out the rows that match; their positions by file."""
+    found: dict[str, list[Positions]] = {}
+    for some in matched_rows(query):
+        edit.read(some)
+        if len(some.positions):
+            edit.remove(some.location, some.positions)
+            found.setdefault(some.location, []).append(some.positions)
+    return {location: np.concatenate(runs) for location, runs in found.items()}

@@ -1,0 +1,178 @@
+"""What a merge's condition says of the table's rows alone, so that blocks without a match are never read.
+
+The condition is read as DuckDB reads it. Parts that AND joins and that name columns of the table only are predicates;
+`t.a = expression of the source` says that a is one of the expression's values. What is not understood keeps blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from underlay.errors import BadPredicate, InvalidRequest, UnknownColumn
+from underlay.local.conditions.condition import split_condition
+from underlay.local.conditions.shared_engine import connected
+from underlay.local.expressions.merge_statement import SOURCE, TARGET, BoundMerge
+from underlay.local.expressions.scope import Scope
+from underlay.local.expressions.texts import SqlText
+from underlay.local.implied.syntax import Node, NotUnderstood, conjuncts_of, nodes_below, read_query, write_exactly
+from underlay.prune import FALSE, TRUE, Predicate
+from underlay.prune.parse.bind import resolve_path
+from underlay.prune.parse.parameters import Parameters, key_of
+from underlay.prune.predicates.normalise import normalise
+from underlay.prune.predicates.operand import ColumnPath
+from underlay.prune.predicates.predicate import And, Between, In
+from underlay.schema.arrow_aliases import AnyChunks
+
+MOST_LISTED = 256
+"""Values that are looked for one by one, also in bloom filters; of more, the least and the greatest."""
+
+
+@dataclass(frozen=True)
+class KeyValues:
+    """A column of the table, and the values of which it has one in every row that matches: distinct, without null."""
+
+    column: ColumnPath
+    values: pa.Array[Any]  # Any: of every type
+
+    @cached_property
+    def predicate(self) -> Predicate:
+        """True for every row that matches."""
+        if not len(self.values):
+            return FALSE
+        if pa.types.is_floating(self.values.type) and bool(pc.any(pc.is_nan(self.values)).as_py()):
+            return TRUE
+        if len(self.values) <= MOST_LISTED:
+            return In(self.column, tuple(self.values.to_pylist()))
+        bounds = pc.min_max(self.values)
+        return Between(self.column, bounds["min"].as_py(), bounds["max"].as_py())
+
+
+def implied_for_rows(scope: Scope, text: SqlText) -> Predicate:
+    """What must hold of a row of the table where the text is true, by its parts about the table alone."""
+    found: list[Predicate] = []
+    with connected() as connection:
+        parts = [written for part, written in _parts(connection, scope, text) if part.is_of_table]
+    for part in parts:
+        values = scope.given_for([part]) or {}
+        given = Parameters(values, key_of(values))
+        try:
+            predicate, _ = split_condition(part.text, scope.sides[TARGET].schema, BadPredicate(part.text), given)
+        except InvalidRequest:  # the text was checked as a whole: it says nothing in this form
+            continue
+        found.append(predicate)
+    return normalise(And(tuple(found)))
+
+
+def key_values(bound: BoundMerge, source: pa.Table) -> list[KeyValues]:
+    """The columns of the table that the condition compares with expressions of the source, and their values."""
+    found: list[KeyValues] = []
+    schema = bound.target.sides[0].schema
+    with connected() as connection:
+        parts = _parts(connection, bound.pairs, bound.condition)
+        keys = [(part.column, written) for part, written in parts if part.column]
+    for column, written in keys:
+        kind = pa.struct(list(schema))
+        for step in column:
+            kind = kind.field(step).type
+        try:
+            (values,) = bound.source.values([written], [f"(\n{written.text}\n)"], [source])
+        except InvalidRequest:  # its error is one of the rows that the join comes to, or of none
+            continue
+        comparable = _comparable(values, kind)
+        if comparable is not None:
+            found.append(KeyValues(column, comparable))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a condition: one about the table alone, or the column that equals an expression of the source."""
+
+    is_of_table: bool = False
+    column: ColumnPath = ()
+
+
+def _parts(connection: duckdb.DuckDBPyConnection, scope: Scope, text: SqlText) -> Iterator[tuple[_Part, SqlText]]:
+    """The parts of use, with the text of the condition or of the source's expression."""
+    try:
+        query = read_query(connection, f"SELECT 1 FROM x WHERE (\n{text.text}\n)")
+        for part in conjuncts_of(query["node"].get("where_clause")):
+            sides = _sides(part, scope)
+            if sides == {TARGET}:
+                written = write_exactly(connection, query, _without_alias(part, scope))
+                yield _Part(is_of_table=True), SqlText(place=text.place, text=written, is_condition=True)
+            elif part.get("type") == "COMPARE_EQUAL":
+                for one, other in ((part["left"], part["right"]), (part["right"], part["left"])):
+                    column = _column(one, scope)
+                    if column is not None and _sides(other, scope) == {SOURCE}:
+                        written = write_exactly(connection, query, other)
+                        yield _Part(column=column), SqlText(place=text.place, text=written)
+    except (NotUnderstood, KeyError, TypeError):  # a tree of another form says nothing
+        return
+
+
+def _sides(node: Node, scope: Scope) -> set[int | None]:
+    """The sides whose columns an expression names; None where that is not clear."""
+    return {_side(one["column_names"], scope) for one in nodes_below(node) if one.get("class") == "COLUMN_REF"}
+
+
+def _side(names: list[str], scope: Scope) -> int | None:
+    aliases = [(side.alias or "").lower() for side in scope.sides]
+    columns = [{name.lower() for name in side.schema.names} for side in scope.sides]
+    first = names[0].lower()
+    if first in aliases:
+        is_column = any(first in known for known in columns)
+        return aliases.index(first) if len(names) > 1 and not is_column else None
+    owners = [at for at, known in enumerate(columns) if first in known]
+    return owners[0] if len(owners) == 1 else None
+
+
+def _column(node: Node, scope: Scope) -> ColumnPath | None:
+    """The column of the table that an expression is."""
+    if node.get("class") != "COLUMN_REF" or _side(node["column_names"], scope) != TARGET:
+        return None
+    try:
+        return resolve_path(_short(node["column_names"], scope), scope.sides[TARGET].schema)
+    except UnknownColumn:
+        return None
+
+
+def _short(names: list[str], scope: Scope) -> tuple[str, ...]:
+    is_named = names[0].lower() == (scope.sides[TARGET].alias or "").lower() and len(names) > 1
+    return tuple(names[1:] if is_named else names)
+
+
+def _without_alias(value: Any, scope: Scope) -> Any:  # noqa: ANN401  # JSON
+    """The same tree with columns of the table by their names alone."""
+    if isinstance(value, list):
+        return [_without_alias(one, scope) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("class") == "COLUMN_REF":
+        return {**value, "column_names": list(_short(value["column_names"], scope))}
+    return {name: _without_alias(one, scope) for name, one in value.items()}
+
+
+def _comparable(values: AnyChunks, column: pa.DataType) -> pa.Array[Any] | None:
+    """Distinct values that DuckDB compares with the column's as they are, in no other type than theirs; else None."""
+    given, types = values.type, pa.types
+    same = (types.is_integer, types.is_floating, types.is_string, types.is_date32, types.is_boolean, _is_moment)
+    if not any(test(given) and test(column) for test in same):
+        return None
+    zones = [kind.tz is None for kind in (given, column) if isinstance(kind, pa.TimestampType)]
+    if len(set(zones)) > 1:
+        return None
+    distinct: pa.Array[Any] = pc.unique(values).drop_null()
+    return distinct
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    """A time that Python has in full."""
+    return isinstance(kind, pa.TimestampType) and kind.unit != "ns"

@@ -1,0 +1,190 @@
+"""A merge as rules for rows: which clause applies to a row of the table or of the source, and the rows that come of it.
+
+DuckDB joins rows of the table with the source by the condition, and says for each pair which clause holds first. Only
+numbers of rows come back from it; values are computed later, for the rows that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from underlay.change.update.merge import Decided
+from underlay.errors import InvalidRequest, UnderlayError
+from underlay.local.conditions.shared_engine import connected
+from underlay.local.expressions.merge_pruning import implied_for_rows, key_values
+from underlay.local.expressions.merge_statement import (
+    MATCHED,
+    NOT_MATCHED,
+    NOT_MATCHED_BY_SOURCE,
+    SOURCE,
+    TARGET,
+    BoundClause,
+    BoundMerge,
+)
+from underlay.local.expressions.row_names import name_row
+from underlay.local.expressions.scope import Scope
+from underlay.local.expressions.texts import SqlText
+from underlay.prune import FALSE, TRUE, Predicate
+from underlay.prune.predicates.normalise import normalise
+from underlay.prune.predicates.predicate import And, Or
+
+Numbers = NDArray[np.int64]
+_BATCH_ROWS = 1 << 16
+_INSERTED_ROWS = 1 << 18
+"""Rows of the source whose values are computed together."""
+
+
+class DuckDbRules:
+    """What a merge does with rows of one version, given all rows of the source. Of use for one attempt."""
+
+    def __init__(self, bound: BoundMerge, source: pa.Table, key: Sequence[str]) -> None:
+        self._bound = bound
+        self._source = source
+        self._key = tuple(key)
+        self._is_source_matched = np.zeros(source.num_rows, np.bool_)
+        self._matched = bound.of(MATCHED)
+        self._unmatched = bound.of(NOT_MATCHED_BY_SOURCE)
+        self.is_delete = np.array([False, *(one.kind.is_delete for one in bound.clauses)])
+        self.source_rows = source.num_rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that say which clause applies."""
+        pairs = self._bound.pairs.read_columns([self._bound.condition, *_predicates(self._matched)])[TARGET]
+        alone = self._bound.target.read_columns(_predicates(self._unmatched))[TARGET]
+        named = tuple(dict.fromkeys((*pairs, *alone, *self._key)))
+        return named or (self._bound.target.sides[TARGET].schema.names[0],)  # rows without a column have no number
+
+    @property
+    def predicate(self) -> Predicate:
+        """What is true for every row of the table that a clause may apply to, or that the source may match."""
+        of_pairs: Predicate = FALSE
+        if self._source.num_rows:
+            keys = (one.predicate for one in key_values(self._bound, self._source))
+            of_pairs = normalise(And((implied_for_rows(self._bound.pairs, self._bound.condition), *keys)))
+        if not self._unmatched:
+            return of_pairs
+        alone = (
+            TRUE if one.predicate is None else implied_for_rows(self._bound.target, one.predicate)
+            for _, one in self._unmatched
+        )
+        return normalise(Or((of_pairs, *alone)))
+
+    def decide(self, rows: pa.Table) -> Decided:
+        """Which clause applies to each of some rows of the table, and with which row of the source.
+
+        Raises InvalidRequest when more than one row of the source would change a row, unless all delete it.
+        """
+        found = Decided(
+            clauses=np.zeros(rows.num_rows, np.int64),
+            sources=np.full(rows.num_rows, -1, np.int64),
+            is_matched=np.zeros(rows.num_rows, np.bool_),
+        )
+        if self._source.num_rows and rows.num_rows:
+            for targets, sources, clauses in self._pairs(rows):
+                found.is_matched[targets] = True
+                self._is_source_matched[sources] = True
+                chosen = clauses > 0
+                self._claim(found, targets[chosen], sources[chosen], clauses[chosen], rows)
+        if self._unmatched:
+            alone = np.flatnonzero(~found.is_matched)
+            found.clauses[alone] = self._chosen(self._bound.target, self._unmatched, rows.take(alone))
+        return found
+
+    def updated(self, rows: pa.Table, clauses: Numbers, sources: Numbers) -> Iterator[pa.Table]:
+        """The rows that come for whole rows of the table, given what was decided for each. Raises SchemaMismatch."""
+        for number, clause in enumerate(self._bound.clauses, 1):
+            at = np.flatnonzero(clauses == number)
+            if clause.assignments is None or not len(at):
+                continue
+            chosen = rows.take(at)
+            sides = [chosen]
+            if clause.kind in MATCHED:
+                sides.append(self._source.take(sources[at]))
+            yield clause.assignments.apply(sides, chosen, len(at), name_row(chosen, self._key or self.columns))
+
+    def inserted(self) -> Iterator[pa.Table]:
+        """The rows that come for rows of the source that matched none. Raises SchemaMismatch."""
+        clauses = self._bound.of(NOT_MATCHED)
+        if not clauses:
+            return
+        left = np.flatnonzero(~self._is_source_matched)
+        for begin in range(0, len(left), _INSERTED_ROWS):
+            numbers = left[begin : begin + _INSERTED_ROWS]
+            rows = self._source.take(numbers)
+            chosen = self._chosen(self._bound.source, clauses, rows)
+            for number, clause in clauses:
+                at = np.flatnonzero(chosen == number)
+                if clause.assignments is not None and len(at):
+                    yield clause.assignments.apply([rows.take(at)], None, len(at), partial(_source_row, numbers[at]))
+
+    def _pairs(self, rows: pa.Table) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+        """Rows of the table and of the source that the condition is true for, and which clause applies to each pair."""
+        scope, condition = self._bound.pairs, self._bound.condition
+        texts = [condition, *_predicates(self._matched)]
+        query = (
+            f"SELECT {scope.number_of(TARGET)}, {scope.number_of(SOURCE)}, {_case(self._matched)}"
+            f" FROM {scope.table(TARGET)} JOIN {scope.table(SOURCE)} ON (\n{condition.text}\n)"
+        )
+        try:
+            with connected(is_pushing=False) as connection:
+                scope.register(connection, texts, [rows, self._source], with_numbers=True)
+                for batch in connection.execute(query, scope.given_for(texts)).to_arrow_reader(_BATCH_ROWS):
+                    targets, sources, clauses = (np.asarray(column, np.int64) for column in batch.columns)
+                    yield targets, sources, clauses
+        except UnderlayError as error:
+            raise scope.explained(error, None) from error.__cause__
+
+    def _chosen(self, scope: Scope, clauses: Sequence[tuple[int, BoundClause]], rows: pa.Table) -> Numbers:
+        """The clause that holds first for each row of one side; 0 for none."""
+        if not rows.num_rows or not clauses:
+            return np.zeros(rows.num_rows, np.int64)
+        texts = _predicates(clauses)
+        (found,) = scope.values(texts, [_case(clauses)], [rows])
+        return np.asarray(found, np.int64)
+
+    def _claim(self, found: Decided, targets: Numbers, sources: Numbers, clauses: Numbers, rows: pa.Table) -> None:
+        """Note the clause of each pair. A row that has one already may only be deleted again."""
+        if not len(targets):
+            return
+        _, firsts = np.unique(targets, return_index=True)
+        is_new = np.zeros(len(targets), np.bool_)
+        is_new[firsts] = found.clauses[targets[firsts]] == 0
+        found.clauses[targets[is_new]] = clauses[is_new]
+        found.sources[targets[is_new]] = sources[is_new]
+        again = targets[~is_new]
+        if len(again) and not (self.is_delete[clauses[~is_new]] & self.is_delete[found.clauses[again]]).all():
+            both = self.is_delete[clauses[~is_new]] & self.is_delete[found.clauses[again]]
+            at = int(np.flatnonzero(~both)[0])
+            raise self._doubled(int(again[at]), int(found.sources[again[at]]), int(sources[~is_new][at]), rows)
+
+    def _doubled(self, row: int, first: int, second: int, rows: pa.Table) -> InvalidRequest:
+        shown = name_row(rows, self._key or self.columns)(row)
+        return InvalidRequest(
+            f"{shown} matches more than one row of the source",
+            place="the condition",
+            found=f"rows {min(first, second)} and {max(first, second)} of the source",
+            hint="Leave one row for each in the source, or add a predicate that holds for one of them.",
+        )
+
+
+def _source_row(numbers: Numbers, row: int) -> str:
+    return f"row {numbers[row]} of the source"
+
+
+def _predicates(clauses: Sequence[tuple[int, BoundClause]]) -> list[SqlText]:
+    return [one.predicate for _, one in clauses if one.predicate is not None]
+
+
+def _case(clauses: Sequence[tuple[int, BoundClause]]) -> str:
+    """The number of the first clause that holds, 0 for none."""
+    parts = [
+        f"WHEN {'true' if one.predicate is None else f'({chr(10)}{one.predicate.text}{chr(10)})'} THEN {number}"
+        for number, one in clauses
+    ]
+    return f"CASE {' '.join(parts)} ELSE 0 END" if parts else "0"

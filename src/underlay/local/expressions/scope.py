@@ -1,0 +1,217 @@
+"""The rows that expressions are about: of one table, or of two side by side, each known by an alias."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from underlay.errors import BadPredicate, InvalidRequest, UnderlayError, UnknownColumn
+from underlay.local.conditions.shared_engine import connected
+from underlay.local.expressions.texts import SqlText, located
+from underlay.local.sql.tables import has_unlike_type, refuse_alike_names
+from underlay.local.text.time_travel import quoted
+from underlay.prune.parse.bind import resolve_path, unknown_column
+from underlay.prune.parse.parameters import NO_PARAMETERS, Parameters
+from underlay.prune.parse.sql import tokens_of
+from underlay.prune.predicates.operand import ColumnPath
+from underlay.schema.arrow_aliases import AnyChunks
+
+ROW = "underlay row"
+"""The number of a row, where an answer must say which it is about."""
+
+_NO_FIELD = re.compile(r'(?:Table|Values list|Subquery) "(?P<alias>.+?)" does not have a column named "(?P<name>.+?)"')
+_NO_COLUMN = re.compile(r'Referenced column "(?P<name>.+?)" (?:was )?not found')
+_NO_ALIAS = re.compile(r'Referenced table "(?P<alias>.+?)" not found')
+_POINTED = re.compile(r"^LINE (?P<line>\d+): (?P<text>.*)\n(?P<pointer> *)\^", re.MULTILINE)
+_QUOTES_HINT = "Text is written in quotes, '{name}', or as ul.lit(\"{name}\")."
+_UNLIKE_HINT = "Name the column alone, without a function or an operator, or cast it before."
+
+
+class Reference(NamedTuple):
+    """A column, or a field of a struct, of one of the sides."""
+
+    side: int
+    path: ColumnPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """Rows by the name that expressions have for them; None for columns alone. `schema` are all columns."""
+
+    alias: str | None
+    schema: pa.Schema
+
+    def named_in(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """The columns that these texts may name; all of them where a text has the alias alone."""
+        words: set[bytes] = set()
+        alias = None if self.alias is None else self.alias.lower()
+        for text in texts:
+            tokens = tokens_of(text)
+            words |= {one.text.encode().lower() for one in tokens if one.token_type is not TokenType.STRING}
+            after = [*(one.token_type for one in tokens[1:]), None]
+            if any(
+                one.text.lower() == alias and kind is not TokenType.DOT for one, kind in zip(tokens, after, strict=True)
+            ):
+                return tuple(self.schema.names)
+        return tuple(name for name in self.schema.names if name.encode().lower() in words)  # A to Z, as DuckDB does
+
+
+class Scope:
+    """Asks DuckDB for values of expressions over its sides, row by row of each beside the other's."""
+
+    def __init__(self, sides: Sequence[Side], parameters: Parameters = NO_PARAMETERS) -> None:
+        self.sides = tuple(sides)
+        self.parameters = parameters
+
+    def reference(self, tree: exp.Expr) -> Reference | None:
+        """The column that an expression is and nothing else; None for others and for what DuckDB must decide."""
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier):
+            return None
+        path = tuple(part.name for part in tree.parts)
+        found = [*self._by_alias(path), *self._by_column(path)]
+        return found[0] if len(found) == 1 else None
+
+    def _by_alias(self, path: ColumnPath) -> list[Reference]:
+        aliases = [(at, side) for at, side in enumerate(self.sides) if side.alias is not None]
+        named = [(at, side) for at, side in aliases if (side.alias or "").lower() == path[0].lower() and path[1:]]
+        return [Reference(at, inner) for at, side in named if (inner := _resolved(path[1:], side.schema))]
+
+    def _by_column(self, path: ColumnPath) -> list[Reference]:
+        return [Reference(at, found) for at, side in enumerate(self.sides) if (found := _resolved(path, side.schema))]
+
+    def read_columns(self, texts: Iterable[SqlText]) -> list[tuple[str, ...]]:
+        """The columns of each side that DuckDB is given for these texts.
+
+        Raises Unsupported for columns that it takes for the same, InvalidRequest for those of which it cuts values.
+        """
+        listed = list(texts)
+        named = [side.named_in([one.text for one in listed]) for side in self.sides]
+        for side, names in zip(self.sides, named, strict=True):
+            read = pa.schema([side.schema.field(name) for name in names])
+            refuse_alike_names(read)
+            unlike = next((field for field in read if has_unlike_type(field.type)), None)
+            if unlike is not None:
+                text = next(one for one in listed if unlike.name in side.named_in([one.text]))
+                problem = f"DuckDB would cut values of {unlike.name}, which are {unlike.type}"
+                raise located(BadPredicate(problem, hint=_UNLIKE_HINT), text)
+        return named
+
+    def check(self, text: SqlText) -> str:
+        """The type that DuckDB has for an expression. Raises InvalidRequest with its place in the text."""
+        self.read_columns([text])
+        empty = [side.schema.empty_table() for side in self.sides]
+        query = f"SELECT (\n{text.text}\n) AS v FROM {self.tables} WHERE ((\n{text.text}\n) IS NULL) IS NULL"
+        if text.is_condition:
+            query = f"SELECT true AS v FROM {self.tables} WHERE (\n{text.text}\n)"
+        try:
+            with connected(is_pushing=False) as connection:
+                self.register(connection, [text], empty)
+                found = connection.execute(query, self.given_for([text]))
+                kind = str(found.description[0][1])
+                found.fetchall()
+        except UnderlayError as error:
+            raise self.explained(error, text) from error.__cause__
+        return kind
+
+    def values(self, texts: Sequence[SqlText], expressions: Sequence[str], rows: Sequence[pa.Table]) -> list[AnyChunks]:
+        """The values of expressions that are made of these texts, for the rows of all sides. Raises InvalidRequest."""
+        chosen = ", ".join(f"{expression} AS v{at}" for at, expression in enumerate(expressions))
+        try:
+            with connected(is_pushing=False) as connection:
+                self.register(connection, texts, rows)
+                query = f"SELECT {chosen} FROM {self.tables}"
+                found = connection.execute(query, self.given_for(texts)).to_arrow_reader(1 << 16).read_all()
+        except UnderlayError as error:
+            raise self.explained(error, texts[0] if len(texts) == 1 else None) from error.__cause__
+        return list(found.columns)
+
+    @property
+    def tables(self) -> str:
+        """What stands after FROM: the rows of the sides beside each other."""
+        return " POSITIONAL JOIN ".join(self.table(at) for at in range(len(self.sides)))
+
+    def table(self, side: int) -> str:
+        """One side, under its alias."""
+        alias = self.sides[side].alias
+        return f'"underlay side {side}"' + ("" if alias is None else f" AS {quoted(alias)}")
+
+    def number_of(self, side: int) -> str:
+        """The number of a side's row, where rows are registered with numbers."""
+        alias = self.sides[side].alias
+        return f"{quoted(alias or f'underlay side {side}')}.{quoted(ROW)}"
+
+    def register(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        texts: Iterable[SqlText],
+        rows: Sequence[pa.Table],
+        *,
+        with_numbers: bool = False,
+    ) -> None:
+        """Make the rows known to a connection: the columns that the texts name, with the number of each row."""
+        for at, (names, table) in enumerate(zip(self.read_columns(texts), rows, strict=True)):
+            given = _readable(table.select(names))
+            if with_numbers or not names:  # a table without columns would have no rows
+                given = given.append_column(ROW, pa.array(np.arange(table.num_rows)))
+            connection.register(f"underlay side {at}", given)
+
+    def given_for(self, texts: Iterable[SqlText]) -> dict[str, object] | None:
+        """The parameters that some texts name."""
+        return {name: value for one in texts for name, value in (one.given(self.parameters) or {}).items()} or None
+
+    def explained(self, error: UnderlayError, text: SqlText | None) -> UnderlayError:
+        """DuckDB's error as one about the text: the column that is missing, and where."""
+        cause = error.__cause__
+        if not isinstance(cause, duckdb.Error) or not isinstance(error, InvalidRequest):
+            return error if text is None else located(error, text)
+        message = str(cause)
+        found = self._missing(message, text) or BadPredicate(message.partition("\n")[0], hint=error.hint)
+        pointed = _POINTED.search(message)
+        if text is None:
+            return InvalidRequest(found.problem, hint=found.hint)
+        if pointed and not pointed["text"].startswith("..."):
+            lines = text.text.count("\n") + 1
+            line = (int(pointed["line"]) - 2) % (lines + 1) + 1  # the text stands in the query once or twice
+            column = len(pointed["pointer"]) - len(f"LINE {pointed['line']}: ") + 1
+            found.place = f"line {line}, column {column}" if line <= lines else None
+        return located(found, text)
+
+    def _missing(self, message: str, text: SqlText | None) -> UnderlayError | None:
+        if by_alias := _NO_FIELD.search(message):
+            side = next((one for one in self.sides if (one.alias or "").lower() == by_alias["alias"].lower()), None)
+            return unknown_column(by_alias["name"], list((side or self.sides[0]).schema.names))
+        if by_name := _NO_COLUMN.search(message):
+            error = unknown_column(by_name["name"], [name for side in self.sides for name in side.schema.names])
+            if text is not None and not text.is_condition:
+                error.hint = f"{error.hint} {_QUOTES_HINT.format(name=by_name['name'])}"
+            return error
+        if by_table := _NO_ALIAS.search(message):
+            aliases = " and ".join(one.alias for one in self.sides if one.alias is not None)
+            hint = f"Rows are known here as {aliases}." if aliases else "Name columns alone."
+            return UnknownColumn(f"there is no table or column {by_table['alias']} here", hint=hint)
+        return None
+
+
+def _resolved(path: ColumnPath, schema: pa.Schema) -> ColumnPath | None:
+    try:
+        return resolve_path(path, schema)
+    except UnknownColumn:
+        return None
+
+
+def _readable(table: pa.Table) -> pa.Table:
+    """The same values in types that DuckDB has: it has no floats of 16 bits."""
+    types = pa.schema(
+        [pa.field(one.name, pa.float32() if one.type == pa.float16() else one.type) for one in table.schema]
+    )
+    return table.cast(types) if types.types != table.schema.types else table

@@ -1,0 +1,78 @@
+"""The SQL texts of one statement as DuckDB takes them: checked, with parameters and one moment for all clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from underlay.errors import BadPredicate, InvalidRequest, UnderlayError
+from underlay.local.conditions.condition_text import all_with_moments, checked_text
+from underlay.prune.parse.parameters import Given, Parameters, number_in_all
+from underlay.prune.parse.sql import parse_condition, tokens_of
+
+VALUE_HINT = "Write SQL, such as fare * 1.1 or 'JFK' in quotes, or a Python value as ul.lit(value)."
+
+_NO_CONDITION, _NO_EXPRESSION = "not a condition on the columns", "not an expression of the columns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlText:
+    """One text of a statement, and what errors call it."""
+
+    place: str
+    text: str
+    is_condition: bool = False
+
+    @property
+    def tree(self) -> exp.Expr:
+        """sqlglot's tree, which nobody may change."""
+        return parse_condition(self.text)
+
+    def given(self, parameters: Parameters) -> dict[str, object] | None:
+        """The parameters that it names: DuckDB refuses others."""
+        used = {node.name.lower() for node in self.tree.find_all(exp.Placeholder)}
+        return {name: value for name, value in parameters.values.items() if name in used} or None
+
+
+def read_texts(
+    texts: Sequence[SqlText], columns: Iterable[str], given: Given | None
+) -> tuple[list[SqlText], Parameters]:
+    """The same texts as DuckDB takes them, and the values of their parameters.
+
+    `columns` are the names that they may mean. Raises BadPredicate for a condition, InvalidRequest for another
+    expression, unless it is one about a single row that has the same value every time.
+    """
+    words = []
+    for one in texts:
+        if not isinstance(one.text, str) or not one.text.strip():
+            raise InvalidRequest("not an SQL expression", place=one.place, found=repr(one.text), hint=VALUE_HINT)
+        try:
+            words.append((one.text, tokens_of(one.text)))
+        except BadPredicate as error:
+            raise located(error, one) from None
+    numbered, parameters = number_in_all(words, given)
+    checked = []
+    for one, text in zip(texts, numbered, strict=True):
+        try:
+            checked.append(checked_text(text))
+        except BadPredicate as error:
+            raise located(error, one) from None
+    timed = all_with_moments(checked, columns)
+    read = [
+        SqlText(place=one.place, text=text, is_condition=one.is_condition)
+        for one, text in zip(texts, timed, strict=True)
+    ]
+    return read, parameters
+
+
+def located(error: UnderlayError, text: SqlText) -> UnderlayError:
+    """The error of a text, with the place that the text is for. A value that does not parse is no condition."""
+    if type(error) is BadPredicate and not text.is_condition:
+        is_syntax = error.found is not None and (error.place or "").startswith("line ")
+        problem = "not an SQL expression" if is_syntax else error.problem.replace(_NO_CONDITION, _NO_EXPRESSION)
+        problem = problem.replace("the predicate", "the expression")
+        hint = VALUE_HINT if is_syntax or "predicate" in (error.hint or "") else error.hint
+        error = InvalidRequest(problem, place=error.place, expected=error.expected, found=error.found, hint=hint)
+    return error.at(text.place)

@@ -1,0 +1,474 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import underlay as ul
+from tests.change.interrupting import InterruptingStore
+from tests.end_to_end.lakes import NAME, SCHEMA, data_keys, ids, memory, quick, rows
+from tests.table.checker import Checker
+from underlay.change.update import merge as merging
+from underlay.errors import BadPredicate, CommitConflict, InvalidRequest, SchemaMismatch, UnknownColumn
+from underlay.store import Store
+from underlay.store.testing.wrapper import StoreMethod
+
+
+@pytest.fixture
+def store() -> Store:
+    """A file of four blocks and one of two, of 100 rows each."""
+    store = memory()
+    table = quick(store).create_table(NAME, SCHEMA, key=["id"], properties={"block_rows": 100})
+    table.append(rows(range(400)))
+    table.append(rows(range(400, 600)))
+    return store
+
+
+def table_of(store: Store) -> ul.Table:
+    return quick(store).table(NAME)
+
+
+def interrupted(store: Store, *interruptions) -> ul.Table:
+    """The table of a process that is overtaken each time it is about to commit."""
+    return table_of(InterruptingStore(store, StoreMethod.CREATE, ".root", *interruptions))
+
+
+def merge(table: ul.Table, source: object, condition: str = "t.id = s.id", **options):
+    return table.merge(source, condition, source_alias="s", target_alias="t", **options)
+
+
+def changes(*numbers: int) -> pa.Table:
+    """A row for each number, with another value."""
+    found = rows(numbers)
+    return found.set_column(2, "value", pa.array([-float(n) for n in numbers]))
+
+
+def found_rows(table: ul.Table, where: str | None = None) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in table.scan(where=where).to_arrow().to_pylist())
+
+
+def small(schema: str, data: dict[str, list[object]], **options) -> ul.Table:
+    table = quick(memory()).create_table("a.b", schema, **options)
+    table.append(pa.table(data, table.schema))
+    return table
+
+
+def test_rows_that_match_are_updated_and_others_inserted(store: Store):
+    done = (
+        merge(table_of(store), changes(3, 550, 1000)).when_matched_update_all().when_not_matched_insert_all().execute()
+    )
+    assert (done.version, done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted) == (
+        3,
+        2,
+        2,
+        1,
+        0,
+    )
+    assert (done.blocks_read, done.blocks_rewritten, done.blocks_total) == (2, 0, 6)
+    table = table_of(store)
+    assert found_rows(table, "value < 0") == [
+        (3, "name 3", -3.0),
+        (550, "name 550", -550.0),
+        (1000, "name 1000", -1000.0),
+    ]
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [*range(600), 1000]
+    newest = next(table.history())
+    assert (newest.operation, newest.counts["rows_updated"], newest.counts["rows_inserted"]) == ("merge", 2, 1)
+    Checker(store).check()
+
+
+def test_every_kind_of_clause_in_one_merge(store: Store):
+    source = pa.table(
+        {"id": [1, 2, 3, 700, 701], "value": [10.0, 20.0, 30.0, 40.0, 50.0], "gone": [False, True, False, False, True]}
+    )
+    done = (
+        merge(table_of(store), source)
+        .when_matched_delete("s.gone")
+        .when_matched_update({"t.value": "t.value + s.value", "name": "upper(t.name)"}, predicate="s.id > 1")
+        .when_not_matched_insert({"id": "s.id", "name": ul.lit("new"), "value": "s.value * 2"}, predicate="NOT s.gone")
+        .when_not_matched_by_source_delete("t.id >= 10")
+        .when_not_matched_by_source_update({"value": "-t.value"}, predicate="t.id >= 5")
+        .execute()
+    )
+    assert found_rows(table_of(store)) == [
+        (0, "name 0", 0.0), (1, "name 1", 0.5), (3, "NAME 3", 31.5), (4, "name 4", 2.0), (5, "name 5", -2.5),
+        (6, "name 6", -3.0), (7, "name 7", -3.5), (8, "name 8", -4.0), (9, "name 9", -4.5), (700, "new", 80.0),
+    ]  # fmt: skip
+    assert (done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted) == (3, 6, 1, 591)
+    Checker(store).check()
+
+
+def test_the_first_clause_that_holds_counts(store: Store):
+    source = pa.table({"id": [0, 1, 2, 3, 700, 701]})
+    (
+        merge(table_of(store), source)
+        .when_matched_update({"name": "'first'"}, "t.id < 1")
+        .when_matched_update({"name": "'second'"}, "t.id < 2")
+        .when_matched_delete("t.id < 3")
+        .when_not_matched_insert({"id": "s.id", "name": "'first'"}, "s.id < 701")
+        .when_not_matched_insert({"id": "s.id", "name": "'second'"})
+        .execute()
+    )
+    named = {row[0]: row[1] for row in found_rows(table_of(store), "id < 4 or id >= 600")}
+    assert named == {0: "first", 1: "second", 3: "name 3", 700: "first", 701: "second"}
+
+
+def test_a_predicate_that_is_null_does_not_hold(store: Store):
+    source = pa.table({"id": [1, 700], "flag": pa.array([None, None], pa.bool_())})
+    done = (
+        merge(table_of(store), source).when_matched_delete("s.flag").when_not_matched_insert({"id": "s.id"}, "s.flag")
+    )
+    assert done.execute().version == 2
+
+
+def test_columns_that_the_source_lacks_stay_as_they_are_and_get_their_default_in_new_rows(store: Store):
+    source = pa.table({"id": [1, 700], "VALUE": [9.0, 8.0]})
+    merge(table_of(store), source).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert found_rows(table_of(store), "id = 1") == [(1, "name 1", 9.0)]
+    assert table_of(store).scan(where="id = 700").to_arrow().to_pylist() == [{"id": 700, "name": None, "value": 8.0}]
+
+
+def test_columns_can_be_left_out_of_all(store: Store):
+    source = pa.table({"id": [1, 700], "name": ["x", "y"], "note": ["a", "b"]})
+    with pytest.raises(UnknownColumn, match=r"the source: there is no column note.*except_cols=\[\"note\"\]"):
+        merge(table_of(store), source).when_matched_update_all().execute()
+    builder = merge(table_of(store), source).when_matched_update_all(except_cols=["note", "name"])
+    builder.when_not_matched_insert_all(except_cols=["NOTE"]).execute()
+    assert found_rows(table_of(store), "id = 1") == [(1, "name 1", 0.5)]
+    assert table_of(store).count("id = 700 and name = 'y'") == 1
+
+
+def test_only_blocks_that_may_match_are_read(store: Store):
+    by_key = merge(table_of(store), changes(3, 5), dry_run=True).when_matched_update_all().execute()
+    assert (by_key.blocks_read, by_key.rows_updated) == (1, 2)
+    computed = merge(table_of(store), pa.table({"half": [100, 101]}), "2 * s.half = t.id", dry_run=True)
+    assert computed.when_matched_delete().execute().blocks_read == 1
+    many = merge(table_of(store), changes(*range(250, 550)), dry_run=True).when_matched_delete().execute()
+    assert (many.blocks_read, many.rows_deleted) == (4, 300)
+    by_target = merge(table_of(store), changes(3, 250), "t.id = s.id AND t.value < 50", dry_run=True)
+    assert by_target.when_matched_delete().execute().blocks_read == 1
+    alone = merge(table_of(store), changes(3), dry_run=True).when_not_matched_by_source_delete("t.id >= 500")
+    assert alone.execute().blocks_read == 2
+    unbound = merge(table_of(store), changes(3), "t.value + s.value = 0", dry_run=True).when_matched_delete()
+    assert unbound.execute().blocks_read == 6
+    assert table_of(store).version == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "matched"),
+    [
+        ("t.id = s.id AND t.name = s.name", [3]),
+        ("t.id = s.id + 1", [4, 6]),
+        ("s.id = t.id OR t.name = s.name", [3, 5, 9]),
+        ("t.id < s.id AND s.name = 'name 3'", [0, 1, 2]),
+        ("t.id = s.id AND s.name LIKE '%9'", [5]),
+        ("name = s.other", [7]),
+        ("lower(t.name) = lower(s.other)", [7]),
+        ("t.id IS NOT DISTINCT FROM s.id", [3, 5]),
+        ("t.id IN (s.id, s.id + 1) AND t.id <> 4", [3, 5, 6]),
+        ("t.id = $id AND s.id = 3", [8]),
+        ("t.\"id\" = s.`id`", [3, 5]),
+        ("T.ID = S.ID", [3, 5]),
+        ("t.id = s.id -- only these", [3, 5]),
+        ("false", []),
+    ],
+)  # fmt: skip
+def test_a_condition_is_any_that_sql_has(store: Store, condition: str, matched: list[int]):
+    source = pa.table({"id": [3, 5], "name": ["name 3", "name 9"], "other": ["name 7", None]})
+    if condition == "name = s.other":
+        source = source.drop_columns(["name"])
+    params = {"id": 8} if "$id" in condition else None
+    merge(table_of(store), source, condition, params=params).when_matched_delete().execute()
+    assert ids(table_of(store)) == sorted(set(range(600)) - set(matched))
+
+
+def test_null_matches_nothing():
+    table = small("k bigint, v bigint", {"k": [1, None], "v": [1, 2]})
+    source = pa.table({"k": pa.array([None, 1], pa.int64()), "v": [7, 8]})
+    done = merge(table, source, "t.k = s.k").when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted) == (1, 1)
+    assert sorted(table.to_arrow()["v"].to_pylist()) == [2, 7, 8]
+
+
+@pytest.mark.parametrize("type_", ["double", "float"])
+def test_nan_equals_nan_and_zero_minus_zero(type_: str):
+    table = small(f"k {type_}, v bigint", {"k": [math.nan, 0.0, 1.0], "v": [1, 2, 3]})
+    source = pa.table({"k": [math.nan, -0.0], "v": [10, 20]})
+    done = merge(table, source, "t.k = s.k").when_matched_update({"v": "s.v"}).when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted) == (2, 0)
+    assert sorted(table.to_arrow()["v"].to_pylist()) == [3, 10, 20]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.int32(), pa.float64(), pa.decimal128(22, 2), pa.string()])
+def test_keys_of_another_type_are_compared_as_sql_compares_them(store: Store, kind: pa.DataType):
+    source = pa.table({"id": pa.array([3, 5]).cast(kind)})
+    assert merge(table_of(store), source).when_matched_delete().execute().rows_deleted == 2
+
+
+def test_a_row_that_two_rows_of_the_source_would_change_is_refused(store: Store):
+    source = pa.concat_tables([changes(1, 3), changes(3)])
+    with pytest.raises(InvalidRequest, match=r"the row with id = 3 matches more than one .*rows 1 and 2 of the source"):
+        merge(table_of(store), source).when_matched_update_all().execute()
+    mixed = pa.table({"id": [1, 1], "go": [True, False]})
+    with pytest.raises(InvalidRequest, match="matches more than one"):
+        merge(table_of(store), mixed).when_matched_delete("s.go").when_matched_update({"name": "'x'"}).execute()
+    assert ids(table_of(store)) == [*range(600)]
+
+
+def test_a_row_of_which_the_clauses_leave_one_match_is_changed(store: Store):
+    source = pa.concat_tables([changes(1, 3), rows([3])])
+    done = merge(table_of(store), source).when_matched_update_all("s.value < 0").execute()
+    assert (done.rows_matched, done.rows_updated) == (2, 2)
+    assert found_rows(table_of(store), "id = 3") == [(3, "name 3", -3.0)]
+
+
+def test_a_row_that_all_matches_delete_is_deleted_once(store: Store):
+    source = pa.concat_tables([changes(1, 3), changes(3), changes(3)])
+    done = merge(table_of(store), source).when_matched_delete().execute()
+    assert (done.rows_matched, done.rows_deleted) == (2, 2)
+    assert table_of(store).count() == 598
+
+
+def test_duplicates_in_the_source_that_match_nothing_are_all_inserted(store: Store):
+    merge(table_of(store), rows([700, 700])).when_not_matched_insert_all().execute()
+    assert ids(table_of(store), "id >= 600") == [700, 700]
+
+
+def test_a_source_without_rows_and_a_table_without_rows(store: Store):
+    assert merge(table_of(store), rows([])).when_matched_delete().when_not_matched_insert_all().execute().version == 2
+    done = merge(table_of(store), rows([])).when_not_matched_by_source_delete("t.id < 599").execute()
+    assert (done.rows_deleted, done.blocks_rewritten) == (599, 1)
+    table_of(store).truncate()
+    done = merge(table_of(store), rows([1, 2])).when_matched_delete().when_not_matched_insert_all().execute()
+    assert done.rows_inserted == 2
+    assert ids(table_of(store)) == [1, 2]
+
+
+def test_rows_move_to_the_partition_of_their_new_value():
+    table = small("id bigint, zone string", {"id": [*range(6)], "zone": ["a", "b", "c"] * 2}, partition_by=["zone"])
+    source = pa.table({"id": [0, 3, 9], "zone": ["b", "c", "a"]})
+    merge(table, source).when_matched_update_all().when_not_matched_insert_all().execute()
+    by_zone = {
+        zone: sorted(table.scan(["id"], where=f"zone = '{zone}'").to_arrow()["id"].to_pylist()) for zone in "abc"
+    }
+    assert by_zone == {"a": [9], "b": [0, 1, 4], "c": [2, 3, 5]}
+
+
+def test_rows_of_registered_files_and_of_files_with_deletions_are_merged(tmp_path: Path):
+    pq.write_table(rows(range(600, 700)), tmp_path / "more.parquet")
+    table = ul.connect(tmp_path / "lake").create_table(NAME, SCHEMA, key=["id"])
+    table.append(rows(range(600)))
+    table.register(tmp_path / "more.parquet")
+    table.delete("id % 7 = 0")
+    done = merge(table, changes(7, 8, 609, 610)).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted) == (2, 2)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == sorted([*(n for n in range(700) if n % 7), 7, 609])
+    assert sorted(row[0] for row in found_rows(table, "value < 0")) == [7, 8, 609, 610]
+
+
+@pytest.mark.parametrize("form", ["table", "batch", "reader", "polars", "scan", "table of the lake"])
+def test_a_source_is_anything_that_speaks_arrow(store: Store, form: str):
+    given = changes(1, 700)
+    other = quick(store).create_table("other.rows", SCHEMA)
+    other.append(given)
+    sources = {
+        "table": given,
+        "batch": given.to_batches()[0],
+        "reader": given.to_reader(),
+        "scan": other.scan(),
+        "table of the lake": other,
+    }
+    if form == "polars":
+        sources["polars"] = pytest.importorskip("polars").from_arrow(given)
+    done = merge(table_of(store), sources[form]).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted) == (1, 1)
+
+
+def test_a_source_that_can_be_read_once_is_merged_again_after_a_lost_race(store: Store):
+    table = interrupted(store, lambda: table_of(store).append(rows([700])))
+    done = merge(table, changes(1, 700).to_reader()).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (done.version, done.rows_updated, done.rows_inserted) == (4, 2, 0)
+    assert found_rows(table_of(store), "id = 700") == [(700, "name 700", -700.0)]
+
+
+@pytest.mark.parametrize("form", ["table", "scan"])
+def test_a_source_that_reads_the_table_sees_the_version_that_is_changed(store: Store, form: str):
+    """Rows that come between the scan and the commit are in the source and in the table, or in neither."""
+    table = interrupted(store, lambda: table_of(store).append(rows([1000])))
+    source = table if form == "table" else table.scan(where="id >= 590")
+    table_of(store).append(rows([2000]))
+    done = merge(table, source, "t.id = s.id").when_matched_update({"name": "'seen'"}, "t.id >= 590").execute()
+    assert done.rows_updated == 12
+    assert table_of(store).count("name = 'seen'") == 12
+
+
+def test_a_source_of_one_version_for_good_stays_at_it(store: Store):
+    old = table_of(store).at(version=1)
+    assert merge(table_of(store), old).when_matched_delete().execute().rows_deleted == 400
+    assert ids(table_of(store)) == [*range(400, 600)]
+
+
+def test_two_merges_of_one_row_are_both_done(store: Store):
+    def other() -> None:
+        merge(table_of(store), changes(1)).when_matched_update({"value": "t.value + 1"}).execute()
+
+    done = merge(interrupted(store, other), changes(0, 1)).when_matched_update({"value": "t.value * 10"}).execute()
+    assert (done.version, done.rows_updated) == (4, 2)
+    assert found_rows(table_of(store), "id < 2") == [(0, "name 0", 0.0), (1, "name 1", 15.0)]
+    Checker(store).check()
+
+
+def test_two_merges_that_insert_the_same_key_leave_one_row(store: Store):
+    def merged(table: ul.Table) -> object:
+        return merge(table, changes(700)).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    done = merged(interrupted(store, lambda: merged(table_of(store))))
+    assert (done.rows_updated, done.rows_inserted) == (1, 0)
+    assert table_of(store).count("id = 700") == 1
+
+
+def test_merges_of_other_keys_do_not_disturb_each_other(store: Store):
+    def other() -> None:
+        merge(table_of(store), changes(450)).when_matched_update_all().execute()
+
+    done = merge(interrupted(store, other), changes(1)).when_matched_update_all().execute()
+    assert (done.version, done.blocks_total) == (4, 6), "it was looked at again, with the block that the other wrote"
+
+
+def test_a_merge_with_a_token_is_done_once(store: Store):
+    def merged() -> object:
+        return merge(table_of(store), changes(700), token="a").when_not_matched_insert_all().execute()
+
+    first, again = merged(), merged()
+    assert (again.version, again.is_repeat, again.rows_inserted) == (first.version, True, 0)
+    assert table_of(store).version == 3
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(store: Store):
+    def merged(dry_run: bool) -> object:
+        builder = merge(table_of(store), changes(*range(40, 200), 700), dry_run=dry_run).when_matched_update_all()
+        return builder.when_not_matched_insert_all().execute()
+
+    before = {found.key for found in store.list_objects()}
+    dry = merged(dry_run=True)
+    assert {found.key for found in store.list_objects()} == before
+    done = merged(dry_run=False)
+    assert (dry.version, done.version) == (2, 3)
+    for name in ("rows_matched", "rows_updated", "rows_inserted", "blocks_read", "blocks_rewritten", "bytes_written"):
+        assert getattr(dry, name) == getattr(done, name), name
+
+
+def test_groups_of_rows_are_joined_one_after_the_other(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(merging, "GROUP_ROWS", 150)
+    source = changes(*range(0, 700, 50))
+    done = merge(table_of(store), source).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted) == (12, 2)
+    assert sorted(row[0] for row in found_rows(table_of(store), "name is not null and value <= 0")) == [
+        *range(0, 700, 50)
+    ]
+
+
+UPDATE_ALL = "when_matched_update_all"
+
+
+@pytest.mark.parametrize(
+    ("condition", "clause", "error", "message"),
+    [
+        ("t.id = s.nope", (UPDATE_ALL,), UnknownColumn, "^the condition: line 1, column 8: there is no column nope"),
+        ("id = s.id", (UPDATE_ALL,), BadPredicate, '^the condition: line 1, column 1: .*Ambiguous reference .*"id"'),
+        ("t.id = x.id", (UPDATE_ALL,), UnknownColumn, "^the condition: .*no table or column x here.* t and s"),
+        ("t.id = ", (UPDATE_ALL,), BadPredicate, "^the condition: line 1"),
+        ("", (UPDATE_ALL,), InvalidRequest, "^the condition: "),
+        (None, (UPDATE_ALL,), InvalidRequest, "^the condition: "),
+        ("t.id = s.id AND random() < 1", (UPDATE_ALL,), BadPredicate, "^the condition: the function random"),
+        ("t.id = (SELECT 1)", (UPDATE_ALL,), BadPredicate, "^the condition: .*one row"),
+        ("t.id = max(s.id)", (UPDATE_ALL,), BadPredicate, "^the condition: .*aggregate"),
+        ("t.id = s.id AND t.name", (UPDATE_ALL,), InvalidRequest, "convert string 'name"),
+        (
+            "t.id = s.id",
+            ("when_matched_update", {"value": "s.nope"}),
+            UnknownColumn,
+            "^clause 1 .*update.*, value: line 1, column 1: ",
+        ),
+        ("t.id = s.id", ("when_matched_update", {"value": "value"}), InvalidRequest, "^clause 1 .*Ambiguous"),
+        ("t.id = s.id", ("when_matched_update", {"nope": "1"}), UnknownColumn, "there is no column nope"),
+        ("t.id = s.id", ("when_matched_update", {"s.value": "1"}), UnknownColumn, "there is no column s.value"),
+        ("t.id = s.id", ("when_matched_update", {"value": "1", "t.value": "2"}), InvalidRequest, "assigned twice"),
+        ("t.id = s.id", ("when_matched_update", {}), InvalidRequest, "no values"),
+        ("t.id = s.id", ("when_matched_update", {"value": 1}), InvalidRequest, "not an SQL expression"),
+        (
+            "t.id = s.id",
+            ("when_matched_update", {"value": "s.name"}),
+            SchemaMismatch,
+            "^value: the column has another type",
+        ),
+        (
+            "t.id = s.id",
+            ("when_matched_update", {"id": "NULL"}),
+            SchemaMismatch,
+            "^id: a required column holds null in the row with id = 3",
+        ),
+        ("t.id = s.id", ("when_matched_update", {"id": "s.value / 2"}), SchemaMismatch, "^id: .*the row with id = 3"),
+        (
+            "t.id = s.id",
+            ("when_matched_delete", "s.nope"),
+            UnknownColumn,
+            "^clause 1 .*delete.*, predicate: line 1, column 1",
+        ),
+        ("t.id = s.id", ("when_not_matched_insert", {"id": "t.id"}), UnknownColumn, "no table or column t here"),
+        ("t.id = s.id", ("when_not_matched_insert", {"name": "s.name"}), SchemaMismatch, "required"),
+        (
+            "t.id = s.id",
+            ("when_not_matched_insert", {"id": "s.id", "value": "'x'"}),
+            SchemaMismatch,
+            "not exactly a value",
+        ),
+        ("t.id = s.id", ("when_not_matched_insert", {"id": "s.id - 0.5"}), SchemaMismatch, "row 1 of the source"),
+        (
+            "t.id = s.id",
+            ("when_not_matched_by_source_update", {"value": "s.value"}),
+            UnknownColumn,
+            "no table or column s here",
+        ),
+        ("t.id = s.id", ("when_not_matched_by_source_delete", "s.id = 1"), UnknownColumn, "no table or column s here"),
+        ("t.id = s.id", (UPDATE_ALL, None, "value"), InvalidRequest, "except_cols must be a list"),
+        ("t.id = s.id", (UPDATE_ALL, None, ["nope"]), UnknownColumn, "nope"),
+        ("t.id = s.id", (UPDATE_ALL, None, ["id", "name", "value"]), InvalidRequest, "no column is left"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_refused_with_its_place_and_changes_nothing(store: Store, condition, clause, error, message):
+    method, *given = clause
+    before = data_keys(store)
+    with pytest.raises(error, match=f"(?s){message}"):
+        getattr(merge(table_of(store), changes(3, 700), condition), method)(*given).execute()
+    assert (table_of(store).version, data_keys(store)) == (2, before)
+
+
+def test_a_merge_without_clauses_or_with_one_alias_for_both_is_refused(store: Store):
+    with pytest.raises(InvalidRequest, match="needs a clause"):
+        merge(table_of(store), changes(1)).execute()
+    with pytest.raises(InvalidRequest, match="the same alias"):
+        table_of(store).merge(changes(1), "x.id = X.id", "x", "X").when_matched_delete().execute()
+    with pytest.raises(InvalidRequest, match="not rows that Arrow can read"):
+        merge(table_of(store), 5).when_matched_delete().execute()
+    twice = pa.table([[1], [2]], ["id", "id"])
+    with pytest.raises(InvalidRequest, match="two columns"):
+        merge(table_of(store), twice).when_matched_delete().execute()
+    with pytest.raises(InvalidRequest, match="never changes"):
+        merge(table_of(store).at(version=1), changes(1))
+
+
+def test_aliases_are_source_and_target_unless_they_are_given(store: Store):
+    done = table_of(store).merge(changes(1), "target.id = source.id").when_matched_delete().execute()
+    assert done.rows_deleted == 1
+
+
+def test_the_holder_of_a_job_that_was_taken_over_merges_nothing(store: Store):
+    job = table_of(store).job("nightly")
+    with table_of(store).job("nightly", take_over=True), pytest.raises(CommitConflict):
+        merge(job.table, changes(1)).when_matched_delete().execute()
+    assert ids(table_of(store)) == [*range(600)]
