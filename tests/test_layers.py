@@ -94,6 +94,7 @@ FOLDERS = [
     "local",
     "api/opened",
     "api/changing",
+    "api/views",
     "api",
     "spark/jvm",
     "spark/types",

@@ -49,6 +49,23 @@ def list_jobs(lake: LakeCatalog, name: str | None = None) -> list[JobInfo]:
     return look_at_tables(lake, name, lambda table, record: _jobs_of(lake, table, record))
 
 
+def job_row(job: JobInfo) -> dict[str, object]:
+    """A job as the system view `underlay.jobs` has it."""
+    return {
+        "job": job.job,
+        "owner": job.owner,
+        "epoch": job.epoch,
+        "started_at": job.started,
+        "renewed_at": job.renewed,
+        "ttl_seconds": job.ttl.total_seconds(),
+        "note": job.note,
+        "is_exclusive": job.is_exclusive,
+        "is_alive": job.is_alive,
+        "is_fenced": job.is_fenced,
+        "problem": job.problem,
+    }
+
+
 def _jobs_of(lake: LakeCatalog, name: str, record: TableRecord) -> list[JobInfo]:
     revision = Revision(lake.store, record.folder, record.active, lake.surroundings)
     seen = list_intents(lake.store, revision.keys)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset
     from underlay.local.sql.connection import LakeConnection
     from underlay.local.sql.result import SqlResult
+    from underlay.local.sql.views import SystemView
     from underlay.maintain.verify.finding import Report
     from underlay.registry.registry import Registry
 
@@ -305,8 +306,12 @@ class Lake:
             from underlay.api.changing_lake import ChangingLake
             from underlay.local.statements.run import run_statement  # loads a parser of SQL
 
-            return run_statement(text, ChangingLake(self._context), self._dataset, given, parameters)
-        return run_sql(text, self._dataset, self._ipython_key_completions_, parameters, given=given)
+            return run_statement(
+                text, ChangingLake(self._context), self._dataset, given, parameters, self._system_views
+            )
+        return run_sql(
+            text, self._dataset, self._ipython_key_completions_, parameters, given=given, views=self._system_views
+        )
 
     def duckdb(self) -> LakeConnection:
         """A DuckDB connection of your own, in memory, with the tables as `dataset.table`; close it after use.
@@ -345,6 +350,12 @@ class Lake:
         tag = version if isinstance(version, str) else None
         table = self.table(name, version=None if isinstance(version, str) else version, as_of=as_of, tag=tag)
         return EngineDataset(table.source())
+
+    def _system_views(self) -> Mapping[str, SystemView]:
+        from underlay.api.jobs_and_leases import job_row, list_jobs
+        from underlay.api.views.system_views import system_views
+
+        return system_views(self._context, lambda table: map(job_row, list_jobs(self._lake, table.name)))
 
     def __getitem__(self, name: str) -> Table:
         return self.table(name)

@@ -16,8 +16,8 @@ from underlay.index.sealed_json import seal, unseal
 FORMAT = 1
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MAX_NAME = 100
-_RESERVED = frozenset(("information_schema", "memory", "pg_catalog", "system", "temp"))
-"""Catalogs and schemas of DuckDB: a table in a dataset of such a name could not be queried."""
+_RESERVED = frozenset(("information_schema", "memory", "pg_catalog", "system", "temp", "underlay"))
+"""Catalogs and schemas of DuckDB, where a table could not be queried, and the dataset of system views."""
 ACTIVE = "active"
 CLOSED = "closed"
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from underlay.api.opened.info import Version, describe
+from underlay.api.opened.layout import layout_texts
 from underlay.api.table import Table
 from underlay.cli.common.output import print_json, print_table, printable, show_bytes, show_count
-from underlay.index.partition_specs import bind_record
-from underlay.index.root import Definition
-from underlay.prune.predicates.operand import format_column
-from underlay.schema.partitioning.transform import write_transform
 from underlay.schema.record import from_record
-from underlay.schema.table_schema import TableSchema
 
 
 def show_table(table: Table, *, json: bool) -> None:
@@ -32,7 +28,7 @@ def show_table(table: Table, *, json: bool) -> None:
         ],
     )  # fmt: skip
     print()
-    layout = _layout(definition, schema)
+    layout = layout_texts(definition, schema)
     rows = [(name, ", ".join(values) or "none") for name, values in layout.items()]
     rows += [
         ("properties", ", ".join(f"{name}={value}" for name, value in definition.properties.items()) or "none"),
@@ -65,7 +61,7 @@ def as_json(table: Table) -> dict[str, object]:
             }
             for field in schema.fields
         ],
-        **_layout(definition, schema),
+        **layout_texts(definition, schema),
         "properties": definition.properties,
         "comment": definition.comment,
         "tags": table.tags,
@@ -96,19 +92,3 @@ def show_size(version: Version) -> str:
 def newest_of(table: Table) -> Version:
     """The newest version of a table."""
     return describe(table.snapshot().root)
-
-
-def _layout(definition: Definition, schema: TableSchema) -> dict[str, list[str]]:
-    """Key, order and partitions as a user writes them."""
-
-    def path(field: int) -> str:
-        return format_column(schema.leaf_by_id[field].path)
-
-    return {
-        "key": [path(field) for field in definition.key],
-        "sort_by": [
-            f"{path(one.field)}{' desc' if one.descending else ''}{' nulls last' if one.nulls_last else ''}"
-            for one in definition.sort_by
-        ],
-        "partition_by": [write_transform(schema, bind_record(schema, one)) for one in definition.partition_by],
-    }

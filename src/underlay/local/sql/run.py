@@ -15,7 +15,7 @@ from underlay.local.dataset.failures import FilterMisread
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
 from underlay.local.sql.result import SqlResult
-from underlay.local.sql.tables import QueriedTable, QueriedTables, Resolve
+from underlay.local.sql.tables import SYSTEM, QueriedTable, QueriedTables, Resolve, Views
 from underlay.local.text.statement import (
     changing_from,
     check_statement,
@@ -50,17 +50,18 @@ def run_sql(
     parameters: Parameters | None = None,
     *,
     given: Mapping[str, object] | None = None,
+    views: Views | None = None,
     external_access: bool = False,
 ) -> SqlResult:
     """Run one statement that reads. Each table is one snapshot, however often it is named.
 
     Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, which may be
-    later, while rows are read. `given` are tables with names of one part. `external_access` lets SQL reach files and
-    the network as this process can.
+    later, while rows are read. `given` are tables with names of one part, `views` the system views. `external_access`
+    lets SQL reach files and the network as this process can.
     """
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
-    sources = QueriedTables(rewritten, resolve, tables)
+    sources = QueriedTables(rewritten, resolve, tables, views)
     others = None
     if given:
         from underlay.local.sql.given import GivenTables  # loads pyarrow.dataset
@@ -173,8 +174,8 @@ class _Query:
             self._connection.register("explained", self._explained(named, parameters))
             return self._result('SELECT * FROM "explained"', None)
         for source, dataset in self._narrowed(named, self._text, parameters) if named else ():
-            _add_view(self._connection, source, self._sized(dataset))
-        self._add_given(self._connection)
+            _add_view(self._connection, source.schema, source.table, self._sized(dataset))
+        self._add_others(self._connection)
         return self._result(self._text, parameters)
 
     def close(self) -> None:
@@ -210,7 +211,12 @@ class _Query:
             interrupt=connection.interrupt,
         )
 
-    def _add_given(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def _add_others(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """What the query names beside the tables of the lake."""
+        for name, view in self._sources.views.items():
+            from underlay.local.sql.views import ViewDataset  # loads what `select 1` does not need
+
+            _add_view(connection, SYSTEM, name, ViewDataset(view, lambda: self._sources.tables, self._failures.append))
         given = self._given
         if given is not None:
             self._engine.worker.call(lambda: given.add(connection, self._failures.append), connection.interrupt)
@@ -259,9 +265,9 @@ class _Query:
         is_run = any(word.text.upper() == "ANALYZE" for word in self._tokens[:begin])
         noted = [NotedTable(source, dataset) for source, dataset in self._narrowed(named, text, parameters)]
         for table in noted:
-            _add_view(self._connection, table.source, NotingDataset(table, table.rows))
+            _add_view(self._connection, table.source.schema, table.source.table, NotingDataset(table, table.rows))
         connection = self._connection
-        self._add_given(connection)
+        self._add_others(connection)
         worker = self._engine.worker
         plan = worker.call(
             lambda: connection.execute(self._text, parameters).to_arrow_reader().read_all(), connection.interrupt
@@ -274,8 +280,8 @@ class _Query:
             probing = probe.begin()
             try:
                 for table in noted:
-                    _add_view(probing, table.source, NotingDataset(table, None))
-                self._add_given(probing)
+                    _add_view(probing, table.source.schema, table.source.table, NotingDataset(table, None))
+                self._add_others(probing)
                 worker.call(lambda: run_without_rows(probing, text, parameters), probing.interrupt)
             finally:
                 give_back(probe, probing)
@@ -321,9 +327,9 @@ class _Query:
         return pa.table(names, names=["dataset", "table"])
 
 
-def _add_view(connection: duckdb.DuckDBPyConnection, source: QueriedTable, dataset: ds.Dataset) -> None:
+def _add_view(connection: duckdb.DuckDBPyConnection, schema: str, table: str, dataset: ds.Dataset) -> None:
     """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
-    schema = f"memory.{quoted(source.schema)}"
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; USE {schema}")
-    connection.from_arrow(dataset).create_view(source.table, replace=False)
+    within = f"memory.{quoted(schema)}"
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {within}; USE {within}")
+    connection.from_arrow(dataset).create_view(table, replace=False)
     connection.execute("USE memory.main")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -17,10 +17,16 @@ from underlay.local.text.time_travel import Rewritten, Travel, dotted_names
 
 if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset  # half of the package, which `select 1` does not need
+    from underlay.local.sql.views import SystemView
 
 Resolve: TypeAlias = "Callable[[str, int | str | None, datetime | None], EngineDataset | None]"
 """A table's snapshot by its name: the newest, or a version by number or tag, or as of a moment. None when there is no
 such table."""
+
+Views: TypeAlias = "Callable[[], Mapping[str, SystemView]]"
+"""The system views by their names in the dataset `underlay`. They are asked for when a query names that dataset."""
+SYSTEM = "underlay"
+"""The dataset of system views."""
 
 _CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_columns", "pg_catalog", "duckdb_schemas")
 
@@ -37,10 +43,17 @@ class QueriedTable:
 class QueriedTables:
     """The tables of one query. Raises TableNotFound, and Unsupported for a table that DuckDB would misread."""
 
-    def __init__(self, rewritten: Rewritten, resolve: Resolve, tables: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self,
+        rewritten: Rewritten,
+        resolve: Resolve,
+        tables: Callable[[], Iterable[str]],
+        views: Views | None = None,
+    ) -> None:
         self._rewritten = rewritten
         self._resolve = resolve
         self._list_tables = tables
+        self._views = views
 
     @cached_property
     def tables(self) -> list[str]:
@@ -65,6 +78,15 @@ class QueriedTables:
             if f"{source.schema}.{source.table}".lower() in written:
                 refuse_alike_names(source.dataset.schema, f"{source.schema}.{source.table}")
         return found
+
+    @cached_property
+    def views(self) -> dict[str, SystemView]:
+        """The system views that stand in the text, by their names in the dataset; a table of that name wins."""
+        words = {token.text.lower() for token in self._rewritten.tokens}
+        if self._views is None or SYSTEM not in words:
+            return {}
+        pairs = {pair.lower() for pair in self.pairs} - {table.lower() for table in self.tables}
+        return {name: view for name, view in self._views().items() if f"{SYSTEM}.{name}" in pairs}
 
     @cached_property
     def are_pushed_right(self) -> bool:

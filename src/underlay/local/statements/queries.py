@@ -11,7 +11,7 @@ import pyarrow as pa
 from underlay.local.clauses.reader import Clause
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import run_sql
-from underlay.local.sql.tables import Resolve, refuse_alike_names
+from underlay.local.sql.tables import Resolve, Views, refuse_alike_names
 from underlay.local.statements.places import Located
 from underlay.local.statements.values import StatementValues
 from underlay.local.text.time_travel import dotted_names, quoted
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset
 
 _ROWS = "underlay rows"
+_UUID = "UUID"
 Types = Mapping[str, str]
 """DuckDB's type of each column of a table."""
 
@@ -34,7 +35,9 @@ class StatementQueries:
         resolve: Resolve,
         tables: Callable[[], Iterable[str]],
         given: Mapping[str, object] | None,
+        views: Views | None,
     ) -> None:
+        self._views = views
         self.values = values
         self._resolve = resolve
         self._list_tables = tables
@@ -74,14 +77,11 @@ class StatementQueries:
         at: Mapping[str, int] | None,
     ) -> pa.RecordBatchReader:
         """The same for columns of a table: values are cast to their types, as DuckDB does for INSERT."""
-        casts = [None if kind == types[name] else types[name] for (_, kind), name in zip(columns, names, strict=True)]
-        if not any(casts):
+        kinds = [types[name] for name in names]
+        if all(kind == wanted != _UUID for (_, kind), wanted in zip(columns, kinds, strict=True)):
             return _renamed(self.rows(piece, at), names)
         aliases = [f'"c{number}"' for number in range(len(names))]
-        casted = ", ".join(
-            alias if cast is None else f"CAST({alias} AS {cast}) AS {alias}"
-            for alias, cast in zip(aliases, casts, strict=True)
-        )
+        casted = ", ".join(f"{_cast(alias, kind)} AS {alias}" for alias, kind in zip(aliases, kinds, strict=True))
         query = self.values.text(piece)
         text = f"SELECT {casted} FROM (\n{query}\n) AS {quoted(_ROWS)} ({', '.join(aliases)})"
         return _renamed(self._rewritten_rows(text, piece, at), names)
@@ -91,9 +91,7 @@ class StatementQueries:
     ) -> pa.RecordBatchReader:
         """The rows of VALUES, each value cast to the type of its column, as DuckDB does for INSERT."""
         casted = (
-            ", ".join(
-                f"CAST({self.values.text(value)} AS {types[name]})" for value, name in zip(row, names, strict=True)
-            )
+            ", ".join(_cast(self.values.text(value), types[name]) for value, name in zip(row, names, strict=True))
             for row in rows
         )
         text = f"VALUES {', '.join(f'({row})' for row in casted)}"
@@ -115,13 +113,21 @@ class StatementQueries:
             pinned = (at or {}).get(name) if version is None and as_of is None else None
             return self._resolved(name, version if pinned is None else pinned, as_of)
 
-        return run_sql(text, resolve, self._list_tables, self.values.used(piece), given=self._given)
+        values = self.values.used(piece)
+        return run_sql(text, resolve, self._list_tables, values, given=self._given, views=self._views)
 
     def _resolved(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset | None:
         key = name, version, as_of
         if key not in self._known:
             self._known[key] = self._resolve(*key)
         return self._known[key]
+
+
+def _cast(expression: str, kind: str) -> str:
+    """A cast to a type. DuckDB gives UUIDs to Arrow as text, which is no UUID to a table."""
+    if kind == _UUID:
+        return f"from_hex(replace(CAST(CAST({expression} AS UUID) AS VARCHAR), '-', ''))"
+    return f"CAST({expression} AS {kind})"
 
 
 def _renamed(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:

@@ -9,7 +9,7 @@ from underlay.errors import InvalidRequest
 from underlay.local.clauses.parse import RowChange, parse_statement
 from underlay.local.clauses.reader import place_of
 from underlay.local.sql.result import SqlResult
-from underlay.local.sql.tables import Resolve
+from underlay.local.sql.tables import Resolve, Views
 from underlay.local.statements.explain import explain
 from underlay.local.statements.lake import StatementLake
 from underlay.local.statements.queries import StatementQueries
@@ -23,7 +23,12 @@ _INK = re.compile(r"\S")
 
 
 def run_statement(
-    text: str, lake: StatementLake, resolve: Resolve, given: Mapping[str, object] | None, parameters: Given | None
+    text: str,
+    lake: StatementLake,
+    resolve: Resolve,
+    given: Mapping[str, object] | None,
+    parameters: Given | None,
+    views: Views | None = None,
 ) -> SqlResult:
     """Run one statement that changes a table, and answer one row of counts; EXPLAIN changes nothing.
 
@@ -36,7 +41,7 @@ def run_statement(
         text = _without_explain(text, words)
     values = StatementValues(text, parameters)
     statement = parse_statement(text)
-    queries = StatementQueries(values, resolve, lake.names, given)
+    queries = StatementQueries(values, resolve, lake.names, given, views)
     if is_explained:
         return SqlResult.of_table(explain(statement, lake, queries))
     if isinstance(statement, RowChange):
