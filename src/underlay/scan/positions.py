@@ -52,10 +52,10 @@ def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
             yield found.location, found.positions
 
 
-def matched_rows(query: Query) -> Iterator[MatchedRows]:
+def matched_rows(query: Query, slabs: Iterable[Slab] | None = None) -> Iterator[MatchedRows]:
     """The rows that match, with their positions, some blocks at a time and in the table's order; a file may come again,
-    and blocks without such rows come too."""
-    return run_slabs(query, partial(_matching, query, row_filter_of(query.predicate)))
+    and blocks without such rows come too. Of these slabs of the query, if they are given."""
+    return run_slabs(query, partial(_matching, query, row_filter_of(query.predicate)), slabs)
 
 
 def run_slabs(query: Query, work: Callable[[Slab], _T], slabs: Iterable[Slab] | None = None) -> Iterator[_T]:

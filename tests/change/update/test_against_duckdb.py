@@ -229,7 +229,7 @@ def test_a_table_of_many_blocks_is_merged_as_one_of_few():
     rows = [(n, n / 7, f"z{n % 11}", n % 5) for n in numbers]
     source = [(n, 0.5, f"z{n % 11}", -n) for n in range(0, 3100, 31)]
     tables = []
-    for size in (7, 100_000):
+    for size in (20, 100_000):
         table: ul.Table = quick(memory()).create_table("some.rows", SCHEMA, properties={"block_rows": size})
         for begin in range(0, 1000, 250):
             table.append(as_table(rows[begin : begin + 250]))

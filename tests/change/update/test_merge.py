@@ -148,6 +148,8 @@ def test_only_blocks_that_may_match_are_read(store: Store):
     assert computed.when_matched_delete().execute().blocks_read == 1
     many = merge(table_of(store), changes(*range(250, 550)), dry_run=True).when_matched_delete().execute()
     assert (many.blocks_read, many.rows_deleted) == (4, 300)
+    apart = merge(table_of(store), changes(*range(40), *range(560, 640)), dry_run=True).when_matched_delete().execute()
+    assert (apart.blocks_read, apart.rows_deleted) == (2, 80)
     by_target = merge(table_of(store), changes(3, 250), "t.id = s.id AND t.value < 50", dry_run=True)
     assert by_target.when_matched_delete().execute().blocks_read == 1
     alone = merge(table_of(store), changes(3), dry_run=True).when_not_matched_by_source_delete("t.id >= 500")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import and_
@@ -19,7 +19,7 @@ from underlay.index.segment.segment import Segment
 from underlay.plan.by_part import PartChoice
 from underlay.plan.leaf_bounds import block_bounds
 from underlay.plan.part import BoolArray
-from underlay.prune import TRUE, Between, In, Predicate
+from underlay.prune import FALSE, TRUE, Between, In, Predicate
 from underlay.prune.domains.domain import KeyArray
 from underlay.prune.parse.arrow_literal import NotTranslated, value_of
 from underlay.scan.positions import MatchedRows, live_positions, run_slabs
@@ -154,4 +154,35 @@ def _may_hold(ranges: list[_SortedKeys], segment: Segment, blocks: NDArray[np.in
     may_hold = np.ones(len(blocks), np.bool_)
     for column in ranges:
         may_hold[may_hold] = column.may_be_in(segment, blocks[may_hold])
+    return may_hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnValues:
+    """A column and the values, in its own type, of which every row that matters has one there."""
+
+    leaf: LeafColumn
+    values: AnyArray
+
+    @property
+    def predicate(self) -> Predicate:
+        """True for every row that matters."""
+        values = self.values.drop_null()
+        return reduce(and_, _bounds(values, self.leaf), TRUE) if len(values) else FALSE
+
+
+def blocks_with_values(columns: Sequence[ColumnValues]) -> Callable[[PartChoice], BoolArray]:
+    """Narrows a plan to the blocks that may hold, in each of the columns, one of its values."""
+    ranges = [_SortedKeys.of(one.values, one.leaf) for one in columns]
+    return lambda choice: _may_hold(ranges, choice.part.segment, choice.blocks)
+
+
+def may_hold_values(schema: TableSchema, columns: Sequence[ColumnValues]) -> Callable[[FileEntry], bool]:
+    """Whether a new file may hold a row that has one of the values in each of the columns, by what its entry says."""
+    ranges = [_SortedKeys.of(one.values, one.leaf) for one in columns]
+
+    def may_hold(file: FileEntry) -> bool:
+        segment = Segment.of_entries([file], schema)
+        return bool(_may_hold(ranges, segment, np.arange(segment.block_count)).any())
+
     return may_hold

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from underlay.change.update.condition import reads_of
 from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
+from underlay.change.update.find_keys import ColumnValues, blocks_with_values, may_hold_values
 from underlay.change.update.result import Changed
 from underlay.change.update.whole_rows import rows_at
 from underlay.index.operation import Operation
 from underlay.plan.part import BoolArray, Numbers
 from underlay.prune import FALSE, Predicate
-from underlay.scan.positions import MatchedRows, Positions, matched_rows
+from underlay.scan.positions import MatchedRows, Positions, file_may_match, matched_rows
 from underlay.scan.query import Query
 from underlay.table.commit.conflicts import ReadSet
 from underlay.table.open_table import OpenTable
@@ -50,6 +51,10 @@ class MergeRules(Protocol):
     @property
     def predicate(self) -> Predicate:
         """True for every row of the table that a clause may apply to, or that the source may match."""
+
+    @property
+    def keys(self) -> Sequence[ColumnValues]:
+        """Columns that have one of some values in each of these rows, beside what the predicate says."""
 
     @property
     def is_delete(self) -> BoolArray:
@@ -105,17 +110,26 @@ def merge(
         matched, updates = (0, {}) if query.predicate == FALSE else _decide(edit, query, rules)
         updated = sum(len(one.positions) for one in updates.values())
         rows = _coming(edit, rules, updates)
-        reads = ReadSet(is_whole=True) if reads_table else reads_of(query)
+        reads = ReadSet(is_whole=True) if reads_table else _reads(query, rules)
         edit.finish(rows, reads=reads, matched=matched, updated=updated)
 
     return commit_edit(table, files, Operation.MERGE, prepare, token=token, dry_run=dry_run)
+
+
+def _reads(query: Query, rules: MergeRules) -> ReadSet:
+    """What the choice of rows depends on: a file that may have others that matter."""
+    if not rules.keys:
+        return reads_of(query)
+    may_hold = may_hold_values(query.table_schema, rules.keys)
+    may_match = file_may_match(query.table_schema, query.predicate)
+    return ReadSet(may_match=lambda file: may_hold(file) and may_match(file))
 
 
 def _decide(edit: RowEdit, query: Query, rules: MergeRules) -> tuple[int, dict[str, _Updates]]:
     """Take out the rows that go; how many rows matched, and which are to be updated."""
     matched = 0
     found: dict[str, list[_Updates]] = {}
-    for group in _groups(edit, query, max(GROUP_ROWS, rules.source_rows)):
+    for group in _groups(edit, query, rules):
         decided = rules.decide(pa.concat_tables([one.rows for one in group]))
         matched += int(decided.is_matched.sum())
         begin = 0
@@ -134,11 +148,13 @@ def _decide(edit: RowEdit, query: Query, rules: MergeRules) -> tuple[int, dict[s
     return matched, {location: _joined(runs) for location, runs in found.items()}
 
 
-def _groups(edit: RowEdit, query: Query, most_rows: int) -> Iterator[list[MatchedRows]]:
-    """The rows that may matter, at most so many at a time, or those of one slab."""
+def _groups(edit: RowEdit, query: Query, rules: MergeRules) -> Iterator[list[MatchedRows]]:
+    """The rows that may matter, so many at a time that joining them with the source takes longer than reading it."""
+    most_rows = max(GROUP_ROWS, rules.source_rows)
+    slabs = query.slabs(query.plan.narrowed(blocks_with_values(rules.keys))) if rules.keys else None
     group: list[MatchedRows] = []
     count = 0
-    for some in matched_rows(query):
+    for some in matched_rows(query, slabs):
         edit.read(some)
         if not len(some.positions):
             continue

@@ -8,50 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from underlay.errors import BadPredicate, InvalidRequest, UnknownColumn
+from underlay.change.update.find_keys import ColumnValues
+from underlay.errors import BadPredicate, InvalidRequest, SchemaMismatch, UnknownColumn
 from underlay.local.conditions.condition import split_condition
 from underlay.local.conditions.shared_engine import connected
 from underlay.local.expressions.merge_statement import SOURCE, TARGET, BoundMerge
 from underlay.local.expressions.scope import Scope
 from underlay.local.expressions.texts import SqlText
 from underlay.local.implied.syntax import Node, NotUnderstood, conjuncts_of, nodes_below, read_query, write_exactly
-from underlay.prune import FALSE, TRUE, Predicate
+from underlay.prune import Predicate
 from underlay.prune.parse.bind import resolve_path
 from underlay.prune.parse.parameters import Parameters, key_of
 from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.operand import ColumnPath
-from underlay.prune.predicates.predicate import And, Between, In
-from underlay.schema.arrow_aliases import AnyChunks
-
-MOST_LISTED = 256
-"""Values that are looked for one by one, also in bloom filters; of more, the least and the greatest."""
-
-
-@dataclass(frozen=True)
-class KeyValues:
-    """A column of the table, and the values of which it has one in every row that matches: distinct, without null."""
-
-    column: ColumnPath
-    values: pa.Array[Any]  # Any: of every type
-
-    @cached_property
-    def predicate(self) -> Predicate:
-        """True for every row that matches."""
-        if not len(self.values):
-            return FALSE
-        if pa.types.is_floating(self.values.type) and bool(pc.any(pc.is_nan(self.values)).as_py()):
-            return TRUE
-        if len(self.values) <= MOST_LISTED:
-            return In(self.column, tuple(self.values.to_pylist()))
-        bounds = pc.min_max(self.values)
-        return Between(self.column, bounds["min"].as_py(), bounds["max"].as_py())
+from underlay.prune.predicates.predicate import And
+from underlay.schema.arrow_aliases import AnyArray, AnyChunks
+from underlay.schema.cast.exact import cast_exactly, unfit_values
+from underlay.schema.convert.arrow import to_arrow_type
+from underlay.schema.table_schema import LeafColumn
 
 
 def implied_for_rows(scope: Scope, text: SqlText) -> Predicate:
@@ -70,24 +50,23 @@ def implied_for_rows(scope: Scope, text: SqlText) -> Predicate:
     return normalise(And(tuple(found)))
 
 
-def key_values(bound: BoundMerge, source: pa.Table) -> list[KeyValues]:
+def key_values(bound: BoundMerge, source: pa.Table) -> list[ColumnValues]:
     """The columns of the table that the condition compares with expressions of the source, and their values."""
-    found: list[KeyValues] = []
-    schema = bound.target.sides[0].schema
+    found: list[ColumnValues] = []
     with connected() as connection:
         parts = _parts(connection, bound.pairs, bound.condition)
         keys = [(part.column, written) for part, written in parts if part.column]
     for column, written in keys:
-        kind = pa.struct(list(schema))
-        for step in column:
-            kind = kind.field(step).type
+        leaf = bound.schema.leaf_by_path.get(column)
+        if leaf is None:
+            continue
         try:
             (values,) = bound.source.values([written], [f"(\n{written.text}\n)"], [source])
         except InvalidRequest:  # its error is one of the rows that the join comes to, or of none
             continue
-        comparable = _comparable(values, kind)
-        if comparable is not None:
-            found.append(KeyValues(column, comparable))
+        fitting = _fitting(values, leaf)
+        if fitting is not None:
+            found.append(ColumnValues(leaf=leaf, values=fitting))
     return found
 
 
@@ -160,19 +139,26 @@ def _without_alias(value: Any, scope: Scope) -> Any:  # noqa: ANN401  # JSON
     return {name: _without_alias(one, scope) for name, one in value.items()}
 
 
-def _comparable(values: AnyChunks, column: pa.DataType) -> pa.Array[Any] | None:
-    """Distinct values that DuckDB compares with the column's as they are, in no other type than theirs; else None."""
+def _fitting(values: AnyChunks, leaf: LeafColumn) -> AnyArray | None:
+    """The values that the column may have, in its type; None where DuckDB compares the two otherwise than by value.
+
+    A value that the column's type does not have equals none of its values.
+    """
     given, types = values.type, pa.types
+    column = to_arrow_type(leaf.type)
     same = (types.is_integer, types.is_floating, types.is_string, types.is_date32, types.is_boolean, _is_moment)
     if not any(test(given) and test(column) for test in same):
         return None
     zones = [kind.tz is None for kind in (given, column) if isinstance(kind, pa.TimestampType)]
     if len(set(zones)) > 1:
         return None
-    distinct: pa.Array[Any] = pc.unique(values).drop_null()
-    return distinct
+    distinct: AnyArray = pc.unique(values).drop_null()
+    unfit = unfit_values(distinct, leaf.type)
+    try:
+        return cast_exactly(distinct if unfit is None else distinct.filter(pa.array(~unfit)), leaf.type, leaf.path)
+    except SchemaMismatch:
+        return None
 
 
 def _is_moment(kind: pa.DataType) -> bool:
-    """A time that Python has in full."""
-    return isinstance(kind, pa.TimestampType) and kind.unit != "ns"
+    return isinstance(kind, pa.TimestampType)

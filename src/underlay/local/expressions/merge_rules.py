@@ -7,12 +7,13 @@ numbers of rows come back from it; values are computed later, for the rows that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from underlay.change.update.find_keys import ColumnValues
 from underlay.change.update.merge import Decided
 from underlay.errors import InvalidRequest, UnderlayError
 from underlay.local.conditions.shared_engine import connected
@@ -60,12 +61,21 @@ class DuckDbRules:
         named = tuple(dict.fromkeys((*pairs, *alone, *self._key)))
         return named or (self._bound.target.sides[TARGET].schema.names[0],)  # rows without a column have no number
 
-    @property
+    @cached_property
+    def keys(self) -> Sequence[ColumnValues]:
+        """Columns that have one of some values in every row that matters; none where rows without a match do."""
+        return () if self._unmatched else self._keys
+
+    @cached_property
+    def _keys(self) -> list[ColumnValues]:
+        return key_values(self._bound, self._source) if self._source.num_rows else []
+
+    @cached_property
     def predicate(self) -> Predicate:
         """What is true for every row of the table that a clause may apply to, or that the source may match."""
         of_pairs: Predicate = FALSE
         if self._source.num_rows:
-            keys = (one.predicate for one in key_values(self._bound, self._source))
+            keys = (one.predicate for one in self._keys)
             of_pairs = normalise(And((implied_for_rows(self._bound.pairs, self._bound.condition), *keys)))
         if not self._unmatched:
             return of_pairs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow as pa
@@ -80,6 +80,7 @@ class BoundClause:
 class BoundMerge:
     """The texts of a merge, checked, with the scopes that they are evaluated in."""
 
+    schema: TableSchema
     condition: SqlText
     clauses: tuple[BoundClause, ...]
     pairs: Scope
@@ -107,6 +108,7 @@ def bind_merge(statement: MergeStatement, schema: TableSchema, source: pa.Schema
         texts += _texts_of(number, clause)
     read, parameters = read_texts(texts, [*target.schema.names, *source.names], statement.given)
     bound = BoundMerge(
+        schema=schema,
         condition=read[0],
         clauses=(),
         pairs=Scope([target, given], parameters),
@@ -115,12 +117,9 @@ def bind_merge(statement: MergeStatement, schema: TableSchema, source: pa.Schema
     )
     bound.pairs.check(bound.condition)
     left = iter(read[1:])
-    return BoundMerge(
-        condition=bound.condition,
+    return replace(
+        bound,
         clauses=tuple(_bound(clause, left, bound, schema, statement.target_alias) for clause in clauses),
-        pairs=bound.pairs,
-        target=bound.target,
-        source=bound.source,
     )
 
 
