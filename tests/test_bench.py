@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
+from bench.change import QUICK as QUICK_CHANGES
+from bench.change import run as run_changes
+from bench.change_systems import CHANGING
 from bench.measured import Measured
 from bench.pm import run
 from bench.queries import check_same
@@ -132,3 +137,18 @@ def test_a_restore_reads_each_object_once(tmp_path):
     lists_and_others, catalog = 10 * size.tables, 10
     segments = 3 * size.tables
     assert restored.work["underlay"].requests <= size.tables * size.versions + segments + lists_and_others + catalog
+
+
+def test_the_benchmark_of_changes_ends_with_the_same_rows_everywhere(tmp_path: Path):
+    """It raises when two systems differ after the last round."""
+    costs, extra = run_changes(QUICK_CHANGES, tmp_path, [kind.name for kind in CHANGING])
+    assert {(cost.case, cost.system) for cost in costs} == {
+        (cost.case, kind.name) for cost in costs for kind in CHANGING
+    }
+    ours = {cost.case: cost.changed for cost in costs if cost.system == "underlay"}
+    adjacent, spread = ours["upsert adjacent"], ours["upsert spread"]
+    assert adjacent is not None
+    assert spread is not None
+    assert (adjacent.rows_updated, adjacent.blocks_read) == (50, 1)
+    assert adjacent.bytes_read < spread.bytes_read
+    assert set(extra) == {"next_query", "peak_bytes"}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from underlay.change.update.edit import RowEdit
 from underlay.change.update.keys import KeySet, Rows
+from underlay.index.deletion_vectors import unpack
 from underlay.index.entry import FileEntry
 from underlay.index.segment.segment import Segment
 from underlay.plan.by_part import PartChoice
@@ -22,7 +23,7 @@ from underlay.plan.part import BoolArray
 from underlay.prune import FALSE, TRUE, Between, In, Predicate
 from underlay.prune.domains.domain import KeyArray
 from underlay.prune.parse.arrow_literal import NotTranslated, value_of
-from underlay.scan.positions import MatchedRows, live_positions, run_slabs
+from underlay.scan.positions import MatchedRows, Positions, run_slabs
 from underlay.scan.query import Query
 from underlay.scan.slabs import Slab
 from underlay.schema.arrow_aliases import AnyArray
@@ -105,19 +106,28 @@ def _bounds(values: AnyArray, leaf: LeafColumn) -> list[Predicate]:
 
 
 def _find_in(query: Query, keys: KeySet, columns: tuple[str, ...], slab: Slab) -> FoundKeys:
-    positions, is_live = live_positions(slab)
     rows = slab.open(query.files).read()
     at, key_rows = keys.find(rows)
-    kept = is_live[at]
-    at, key_rows = at[kept], key_rows[kept]
+    positions = _positions(slab, at)
+    if slab.deletes is not None:
+        is_live = ~np.isin(positions, unpack(slab.deletes), assume_unique=True)
+        at, key_rows, positions = at[is_live], key_rows[is_live], positions[is_live]
     found = MatchedRows(
         location=slab.location,
-        positions=positions[at],
+        positions=positions,
         rows=rows.select(columns).take(at) if columns else pa.table({}),
         block_count=len(slab.blocks),
         fetch_bytes=slab.fetch_bytes,
     )
     return FoundKeys(found=found, key_rows=key_rows)
+
+
+def _positions(slab: Slab, at: Rows) -> Positions:
+    """Where these rows of a slab lie in the file."""
+    ends = np.cumsum(slab.row_counts)
+    blocks = np.searchsorted(ends, at, "right")
+    shifts: Positions = np.array(slab.first_rows) - ends + slab.row_counts
+    return at + shifts[blocks]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,10 +48,10 @@ def key_leaves(schema: TableSchema, definition: Definition, key: str | Sequence[
     return found
 
 
-def leaf_values(rows: pa.Table, leaf: LeafColumn) -> AnyArray:
+def leaf_values(rows: pa.Table | pa.RecordBatch, leaf: LeafColumn) -> AnyArray:
     """A key's column as one array."""
     top, *inner = leaf.path
-    column: AnyChunks = rows.column(top)
+    column: AnyChunks | AnyArray = rows.column(top)
     for name in inner:
         column = pc.struct_field(column, name)
     return one_array(column)
@@ -106,13 +106,26 @@ class KeySet:
 
     def find(self, rows: pa.Table) -> tuple[Rows, Rows]:
         """Which of these rows of the table have a key, ascending, and the row of the update set that has it."""
+        found: list[tuple[Rows, Rows]] = []
+        first = 0
+        for batch in rows.to_batches():  # a block each: no column is copied to be in one piece
+            at, key_rows = self._find(batch)
+            found.append((at + first, key_rows))
+            first += batch.num_rows
+        nothing = np.zeros(0, np.intp)
+        return (
+            np.concatenate([nothing, *(at for at, _ in found)]),
+            np.concatenate([nothing, *(key_rows for _, key_rows in found)]),
+        )
+
+    def _find(self, rows: pa.RecordBatch) -> tuple[Rows, Rows]:
         at: Rows | None = None
         codes = np.zeros(0, np.int64)
         for leaf, column, pairs in zip(self.leaves, self._columns, self._pairs, strict=True):
             array = leaf_values(rows, leaf)
             if at is not None:
                 array = array.take(pa.array(at))
-            chosen, numbers = column.find(_comparable(array, leaf), _null_mask(array))
+            chosen, numbers = column.find(_comparable(array, leaf), array)
             if at is None:
                 at, codes = chosen, numbers
             else:
@@ -153,22 +166,39 @@ class _KeyColumn:
             self.codes = encoded.indices.to_numpy().astype(np.int64)
             self.count = len(encoded.dictionary)
 
-    def find(self, values: Comparable, is_null: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.int64]]:
-        """Which values are among these, ascending, and their numbers."""
+    def find(self, values: Comparable, array: AnyArray) -> tuple[Rows, NDArray[np.int64]]:
+        """Which values are among these, ascending, and their numbers; `array` knows which of them are null."""
         if not isinstance(values, np.ndarray):
             found: AnyArray = pc.index_in(values, value_set=self._octets)
             at = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
             return at, found.drop_null().to_numpy().astype(np.int64)
-        if not self.count:
+        if not self.count or not len(values):
             return np.zeros(0, np.intp), np.zeros(0, np.int64)
+        if not array.null_count and (values[1:] >= values[:-1]).all():
+            return self._find_sorted(values)
         # Most rows have no key. Two bounds and a table of hashes tell so of nearly all of them, without a search.
-        at = np.flatnonzero((values >= self._numbers[0]) & (values <= self._numbers[-1]) & ~is_null)
-        if len(at) > 64:
-            at = at[self._slots[self._slot(values[at])]]
+        is_near = (values >= self._numbers[0]) & (values <= self._numbers[-1])
+        if array.null_count:
+            is_near &= ~_null_mask(array)
+        at = np.flatnonzero(is_near)
+        at = at[self._slots[self._slot(values[at])]]
         wanted = values[at]
         places = np.searchsorted(self._numbers, wanted).clip(max=self.count - 1)
         is_found = self._numbers[places] == wanted
         return at[is_found], places[is_found]
+
+    def _find_sorted(self, values: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+        """The same among values in order: only those of the keys that lie between them are searched for."""
+        first, end = (
+            np.searchsorted(self._numbers, values[0], "left"),
+            np.searchsorted(self._numbers, values[-1], "right"),
+        )
+        wanted = self._numbers[first:end]
+        begins = np.searchsorted(values, wanted, "left")
+        counts = np.searchsorted(values, wanted, "right") - begins
+        skipped = np.cumsum(counts) - counts
+        at = np.repeat(begins - skipped, counts) + np.arange(int(counts.sum()))
+        return at, np.repeat(np.arange(first, end), counts)
 
     def _slot(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
         slots: NDArray[np.uint64] = (numbers.view(np.uint64) * _MIXER) >> self._shift

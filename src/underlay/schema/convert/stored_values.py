@@ -61,7 +61,8 @@ def _numbers(array: AnyArray, dtype: np.dtype[Any]) -> NDArray[Any]:
     if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         width = 8 if pa.types.is_boolean(array.type) else array.type.bit_width
         array = array.cast({8: pa.int8(), 32: pa.int32(), 64: pa.int64()}[width])
-    values: NDArray[Any] = array.fill_null(0).to_numpy(zero_copy_only=False).astype(dtype)
+    filled = array.fill_null(0) if array.null_count else array
+    values: NDArray[Any] = filled.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
     return values
 
 
