@@ -16,6 +16,7 @@ from tests.contract.chaos import ChaoticRegistry
 from underlay.errors import Damaged, NotFound
 from underlay.index.operation import Operation
 from underlay.index.root import Definition
+from underlay.prune.predicates.operand import format_column
 from underlay.schema.record import FieldRecord
 from underlay.store import Store
 from underlay.table.commit.commit import commit
@@ -113,16 +114,20 @@ def evolve(table: underlay.Table, edit: Callable[[tuple[FieldRecord, ...], int],
 
 
 def add_column(table: underlay.Table, name: str, type_: str, default: str | None = None) -> None:
-    evolve(table, lambda fields, free: (*fields, FieldRecord(id=free, name=name, type=type_, default=default)))
+    with table.evolve() as change:
+        change.add_column(format_column((name,)), type_, default)
 
 
 def drop_column(table: underlay.Table, name: str) -> None:
-    evolve(table, lambda fields, _: tuple(field for field in fields if field.name != name))
+    with table.evolve() as change:
+        change.drop_column(name)
 
 
 def rename_column(table: underlay.Table, old: str, new: str) -> None:
-    evolve(table, lambda fields, _: tuple(replace(f, name=new) if f.name == old else f for f in fields))
+    with table.evolve() as change:
+        change.rename_column(old, new)
 
 
 def widen_column(table: underlay.Table, name: str, type_: str) -> None:
-    evolve(table, lambda fields, _: tuple(replace(f, type=type_) if f.name == name else f for f in fields))
+    with table.evolve() as change:
+        change.widen_column(name, type_)

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from underlay.api.opened.condition import Params, Where, read_where
+from underlay.api.opened.condition import Params, ReadWhere, Where, read_where
 from underlay.api.opened.info import Version, describe
 from underlay.api.opened.versioned_table import VersionedTable
+from underlay.change.define.check_data import DataCheck
+from underlay.change.define.evolution import Evolution
 from underlay.change.define.evolve import set_comment
 from underlay.change.register import register as registering
 from underlay.change.register import unregister as unregistering
@@ -21,6 +23,7 @@ from underlay.change.update.condition import Condition
 from underlay.change.update.edit import FileAccess
 from underlay.change.update.result import Changed
 from underlay.errors import InvalidRequest
+from underlay.table.versions.snapshot import Snapshot
 from underlay.values.literal import Literal
 
 if TYPE_CHECKING:
@@ -162,6 +165,17 @@ class ChangingTable(VersionedTable):
     def unregister(self, *files: str | PathLike[str]) -> unregistering.Unregistered:
         """Remove registered files from the table: paths, URLs, folders, patterns. The files themselves stay."""
         return unregistering.unregister(self.writable(), files, self._context.stores)
+
+    def evolve(self) -> Evolution:
+        """Change columns, key, order, partitions, checks, properties, comments: all in one version.
+
+        `with trips.evolve() as change: change.add_column("tip", "double", default=0.0)`.
+        """
+
+        def read_condition(text: str, snapshot: Snapshot) -> ReadWhere:
+            return read_where(text, None, snapshot)
+
+        return Evolution(self.writable(), DataCheck(files=self._files, read_condition=read_condition))
 
     def comment(self, text: str | None, column: str | None = None) -> Version:
         """Set the comment of the table or of a column."""

@@ -25,9 +25,10 @@ Params = Sequence[object] | Mapping[str, object]
 """Values for `?` in their order, or for `$name` by name."""
 
 
-def read_where(
-    where: Where, params: Params | None, snapshot: Snapshot
-) -> tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]:
+ReadWhere = tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]
+
+
+def read_where(where: Where, params: Params | None, snapshot: Snapshot) -> ReadWhere:
     """The condition for the planner, what of it only Arrow or DuckDB can apply, and the columns of the latter."""
     if isinstance(where, str):
         return _parse(where, snapshot.schema, params)

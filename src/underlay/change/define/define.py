@@ -55,25 +55,45 @@ def define(
     table = read_schema(schema)
     if not table.fields:
         raise InvalidRequest("a table needs at least one column")
-    for name, given in (("key", key), ("sort_by", sort_by), ("partition_by", partition_by)):
-        if isinstance(given, str):
-            raise InvalidRequest(f"{name} is a list of columns", found=repr(given), hint=f"Write [{given!r}].")
-    keys = [find_named(table, column) for column in key]
-    if len({leaf.id for leaf in keys}) < len(keys):
-        raise InvalidRequest("the key lists a column twice", found=", ".join(key))
     settings = {name: str(value) for name, value in (properties or {}).items()}
     check_settings(settings, table)
     return Definition(
         schema=to_record(table),
-        key=tuple(leaf.id for leaf in keys),
-        sort_by=tuple(
-            SortFieldRecord(field=one.field, descending=one.is_descending, nulls_last=one.is_nulls_last)
-            for one in parse_sort(table, sort_by)
-        ),
-        partition_by=tuple(
-            PartitionFieldRecord(field=one.field, transform=one.transform, width=one.width, hash=one.hash)
-            for one in partition_fields(table, partition_by)
-        ),
+        key=key_of(table, key),
+        sort_by=order_of(table, sort_by),
+        partition_by=partitions_of(table, partition_by),
         properties=settings,
         comment=comment,
     )
+
+
+def key_of(table: TableSchema, columns: Sequence[str]) -> tuple[int, ...]:
+    """The fields of a key. Raises InvalidRequest, UnknownColumn."""
+    _refuse_text("key", columns)
+    leaves = [find_named(table, column) for column in columns]
+    if len({leaf.id for leaf in leaves}) < len(leaves):
+        raise InvalidRequest("the key lists a column twice", found=", ".join(columns))
+    return tuple(leaf.id for leaf in leaves)
+
+
+def order_of(table: TableSchema, columns: Sequence[str]) -> tuple[SortFieldRecord, ...]:
+    """The order of rows in files. Raises InvalidRequest, UnknownColumn."""
+    _refuse_text("sort_by", columns)
+    return tuple(
+        SortFieldRecord(field=one.field, descending=one.is_descending, nulls_last=one.is_nulls_last)
+        for one in parse_sort(table, columns)
+    )
+
+
+def partitions_of(table: TableSchema, columns: Sequence[str]) -> tuple[PartitionFieldRecord, ...]:
+    """What files are partitioned by. Raises InvalidRequest, UnknownColumn."""
+    _refuse_text("partition_by", columns)
+    return tuple(
+        PartitionFieldRecord(field=one.field, transform=one.transform, width=one.width, hash=one.hash)
+        for one in partition_fields(table, columns)
+    )
+
+
+def _refuse_text(name: str, columns: Sequence[str]) -> None:
+    if isinstance(columns, str):
+        raise InvalidRequest(f"{name} is a list of columns", found=repr(columns), hint=f"Write [{columns!r}].")

@@ -41,7 +41,7 @@ def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:
         if name == CODEC and value not in CODECS:
             raise InvalidRequest("unknown codec", found=value, expected=", ".join(CODECS))
         if name == BLOOM:
-            for leaf in _named_leaves(value, schema):
+            for leaf in bloom_leaves(value, schema):
                 if leaf.type.kind in _UNHASHED or leaf.is_repeated:
                     raise InvalidRequest(
                         "this column cannot have a bloom filter",
@@ -55,7 +55,7 @@ def write_options(definition: Definition) -> WriteOptions:
     schema = from_record(definition.schema)
     properties = definition.properties
     if BLOOM in properties:
-        hashed = _named_leaves(properties[BLOOM], schema)
+        hashed = bloom_leaves(properties[BLOOM], schema)
     else:
         hashed = [leaf for field in definition.key if (leaf := schema.leaf_by_id.get(field)) is not None]
     positions = {leaf.id: position for position, leaf in enumerate(schema.leaves)}
@@ -78,5 +78,6 @@ def write_options(definition: Definition) -> WriteOptions:
     )
 
 
-def _named_leaves(text: str, schema: TableSchema) -> list[LeafColumn]:
+def bloom_leaves(text: str, schema: TableSchema) -> list[LeafColumn]:
+    """The columns that the property `bloom` names. Raises UnknownColumn, InvalidRequest."""
     return [find_leaf(schema, parse_path(name)) for name in text.split(",") if name.strip()]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from underlay.change.files.row_checks import RowChecks
 from underlay.change.files.settings import write_options
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.intake.entries import written_entry
@@ -145,11 +146,12 @@ class FileWriter:
         ]
         self._partitions = [bind_record(self.schema, one) for one in definition.partition_by]
         self._spec = definition.spec
+        self._checks = RowChecks(definition.checks, self.schema) if definition.checks else None
         self._block_count = block_count
 
     def write(self, runs: Iterable[pa.Table]) -> Iterator[NewFile]:
         """The files of these rows, of which each run is sorted and split by itself; without order and partitions files
-        go on from one run to the next. Raises SchemaMismatch when rows do not fit the table."""
+        go on from one run to the next. Raises SchemaMismatch when rows do not fit the table, or contradict a check."""
         fitting = self._conform(runs)
         if self._sort or self._partitions:
             for run in fitting:
@@ -161,7 +163,10 @@ class FileWriter:
     def _conform(self, runs: Iterable[pa.Table]) -> Iterator[pa.Table]:
         row = 0
         for run in runs:
-            yield conform(run, self.schema, first_row=row)
+            fitting = conform(run, self.schema, first_row=row)
+            if self._checks is not None:
+                self._checks.verify(fitting, first_row=row)
+            yield fitting
             row += run.num_rows
 
     def _write_run(self, run: pa.Table) -> Iterator[NewFile]:

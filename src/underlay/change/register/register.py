@@ -198,6 +198,12 @@ def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options
     if not reads:
         return
     definition = transaction.base.definition
+    if definition.checks:
+        raise InvalidRequest(
+            "the table has checks, and rows of registered files are not read",
+            found=", ".join(definition.checks),
+            hint="Ingest the files, or drop the checks and add them again after: that reads the rows.",
+        )
     schema = from_record(definition.schema)
     paths = [read.path for read in reads] if options.hive else [""] * len(reads)
     given = path_constants(paths, schema, ignore_surplus=options.ignore_surplus)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from underlay.change.files.settings import write_options
 from underlay.change.rows.staged import Staged, Staging
-from underlay.errors import Damaged, Inconsistent, SchemaMismatch
+from underlay.errors import Damaged, Inconsistent, SchemaMismatch, Unsupported
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.intake.entries import file_entry, match_footer
 from underlay.index.intake.nan_free import nan_free_chunks
@@ -57,6 +57,8 @@ def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = F
     Columns are matched by name. `is_finished`: its writer made sure that text is valid, and made bloom filters. Raises
     SchemaMismatch when the file does not fit the table; Damaged, Unsupported, NotFound, Unavailable.
     """
+    if staging.definition.checks:
+        raise Unsupported("rows that another engine wrote cannot be checked", hint="Write them with Underlay.")
     schema, keys = from_record(staging.definition.schema), RevisionKeys(staging.folder)
     loaded = load_footer(path)
     footer = loaded.footer

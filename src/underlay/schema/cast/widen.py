@@ -39,6 +39,16 @@ def is_widening(source: Scalar, target: Scalar) -> bool:
     return _is_wider_number(source.kind, target.kind)
 
 
+def is_widening_column(source: Scalar, target: Scalar) -> bool:
+    """Whether a column of a table may get this other type: each value, in files that stay as they are, is one of it."""
+    if (source.kind, target.kind) == (TypeKind.DATE, TypeKind.TIMESTAMP):
+        return target.zone is None
+    if source.unit is not None and (source.zone != target.zone or source.unit == target.unit):
+        return False
+    is_coarser = (source.unit, target.unit) == ("ms", "s")
+    return source != target and not is_coarser and is_widening(source, target)
+
+
 def _is_wider_number(source: TypeKind, target: TypeKind) -> bool:
     value_bits = _SIGNED[source] - 1 if source in _SIGNED else _UNSIGNED.get(source)
     if target in _FLOAT_DIGITS:

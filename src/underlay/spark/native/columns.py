@@ -43,6 +43,7 @@ def fits_native(schema: StructType, definition: Definition) -> bool:
     given = {field.name: field.dataType for field in schema.fields}
     return (
         not definition.partition_by
+        and not definition.checks  # which our own writer applies
         and _are_told_apart(fields)
         and all(_is_written_alike(field.type) and _is_given(given.get(field.name), field) for field in fields)
         and all(_are_nulls_known(field, given.get(field.name)) for field in fields)

@@ -31,7 +31,7 @@ class ChosenSnapshot(Snapshot):
     """
 
     def __init__(self, of: Snapshot, is_chosen: Callable[[Part, int], BoolArray]) -> None:
-        super().__init__(of.store, of.keys, of.root, of._load_segment)
+        super().__init__(of.store, of.keys, of.root, of.load_segment)
         self._is_chosen = is_chosen
 
     def parts(self, segments: Collection[int] | None = None) -> list[Part]:

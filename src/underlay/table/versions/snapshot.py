@@ -47,7 +47,7 @@ class Snapshot:
         self.store = store
         self.keys = keys
         self.root = root
-        self._load_segment = load_segment
+        self.load_segment = load_segment
 
     @property
     def version(self) -> int:
@@ -71,7 +71,7 @@ class Snapshot:
 
     def segment(self, place: int) -> Segment:
         """The segment at this place among the root's."""
-        return self._load_segment(self.store, self.keys, self.root.segments[place])
+        return self.load_segment(self.store, self.keys, self.root.segments[place])
 
     @cached_property
     def _layouts(self) -> dict[str, FileLayout]:
