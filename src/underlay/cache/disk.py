@@ -6,11 +6,13 @@ the answer is the right bytes or none. Whose time of modification is oldest goes
 
 A process looks at the folder when it has written a sixteenth of the bound, and when the bound is reached, and then
 deletes down to seven eighths. So one process alone keeps the bound, and each further one may exceed it by a sixteenth.
-When writing fails, as on a full disk or in a folder of somebody else, the process writes no more and goes on reading.
+When writing fails, as on a full disk, in a folder of somebody else or through a symbolic link inside the folder, the
+process writes no more and goes on reading.
 """
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import re
@@ -96,7 +98,7 @@ def decode_entry(data: memoryview, key: bytes) -> memoryview | None:
 
 def read_file(path: str | os.PathLike[str]) -> memoryview:
     """The bytes of a file, mapped when they are many. Raises OSError."""
-    descriptor = os.open(path, open_flags("O_RDONLY", "O_CLOEXEC", "O_BINARY"))
+    descriptor = os.open(path, open_flags("O_RDONLY", "O_CLOEXEC", "O_BINARY", "O_NOFOLLOW"))
     try:
         size = os.fstat(descriptor).st_size
         if size < _MAP_FROM:
@@ -231,6 +233,8 @@ class DiskCache:
 
     def _publish(self, path: Path, parts: Sequence[bytes | memoryview]) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.parent.is_symlink():
+            raise OSError(errno.ELOOP, "a symbolic link in place of a folder of the cache", str(path.parent))
         temporary = path.with_name(f"{_TEMPORARY}{os.urandom(8).hex()}")
         try:
             with temporary.open("xb") as file:

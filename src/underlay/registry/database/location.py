@@ -23,6 +23,8 @@ VARIABLE = "UNDERLAY_REGISTRY"
 
 ACCEPTED = "sqlite:///path, postgresql://user@host/database, or none"
 
+LAKE_FOLDER = "_registry"
+"""The folder of the registry in a local lake."""
 _SQLITE = "sqlite:///"
 _SERVER_SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 _SCHEMES = (_SQLITE, *_SERVER_SCHEMES)
@@ -77,7 +79,7 @@ def default_url(store_url: str, environment: Mapping[str, str], home: Path) -> s
         return None
     folder = lake_folder(store_url)
     if folder is not None:
-        return f"{_SQLITE}{folder / '_registry' / 'registry.sqlite'}"
+        return f"{_SQLITE}{folder / LAKE_FOLDER / 'registry.sqlite'}"
     return f"{_SQLITE}{_state_folder(environment, home) / 'underlay' / _name_of(store_url)}"
 
 

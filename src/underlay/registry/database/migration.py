@@ -30,7 +30,7 @@ from underlay.errors import Inconsistent, RegistryRefused, UnderlayError, Unsupp
 from underlay.registry.database.database import UNCOUNTED, Database
 from underlay.registry.database.database_errors import RESTORE_HINT, patiently
 from underlay.registry.database.engine import Timeouts
-from underlay.registry.database.schema import METADATA
+from underlay.registry.database.schema import METADATA, SCHEMA_TABLE, are_foreign
 
 REVISIONS = ("0001", "0002", "0003", "0004")
 """Every schema there was, oldest first. The folder `migrations/versions` has one step for each."""
@@ -38,17 +38,18 @@ REVISIONS = ("0001", "0002", "0003", "0004")
 NEWEST = REVISIONS[-1]
 
 SCHEMA_VERSION = Table(
-    "registry_schema",
+    SCHEMA_TABLE,
     MetaData(),
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="registry_schema_pkc"),
 )
-"""Alembic's own table, under a name that no other program's Alembic uses. One row: the revision of the schema."""
+"""One row: the revision of the schema."""
 
 _PREPARING = Timeouts(connect_s=2, lock_ms=5_000, statement_ms=10_000, pool_s=0.25)
 """Creating tables is short, and another process that does so is worth waiting for."""
 _ADVISORY_LOCK = 0x756E6465726C6179
 """The number of the advisory lock: the letters "underlay"."""
+_NAMED_TABLES = 5
 _SCRIPTS = Path(__file__).parent / "migrations"
 
 _alembic = Lock()
@@ -71,9 +72,9 @@ class SchemaState:
 def prepare(database: Database) -> None:
     """Make sure that the database has this release's tables: one statement when it has them.
 
-    An empty database gets them, also beside tables of others; an older SQLite file is migrated. Unsupported for an
-    older PostgreSQL database, which other machines may be using, and for a newer one; RegistryRefused when a table of
-    somebody else has a name that is needed.
+    An empty database gets them, on PostgreSQL also beside tables of others; an older SQLite file is migrated.
+    Unsupported for an older PostgreSQL database, which other machines may be using, and for a newer one;
+    RegistryRefused for a SQLite file of another program, and when a table of somebody else has a name that is needed.
     """
     if _recorded(database) == NEWEST:
         return
@@ -119,10 +120,11 @@ def _recreate(database: Database) -> None:
     with database.write() as connection:
         _current(connection, database)
         names = set(inspect(connection).get_table_names())
-        if SCHEMA_VERSION.name in names or names.issuperset(METADATA.tables):
+        is_own = bool(names) and not are_foreign(names)
+        if is_own:
             METADATA.drop_all(connection)
             SCHEMA_VERSION.drop(connection, checkfirst=True)
-        _create(connection, database)
+        _create(connection, database, is_own=is_own)
 
 
 def check_shape(database: Database) -> None:
@@ -178,12 +180,21 @@ def _wait_for_others(connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
 
 
-def _create(connection: Connection, database: Database) -> None:
+def _create(connection: Connection, database: Database, *, is_own: bool = False) -> None:
+    """Make the tables. `is_own`: the database is known to be a registry's, whatever else is in it."""
     inspector = inspect(connection)
     names = {*inspector.get_table_names(), *inspector.get_view_names()}
     taken = sorted(names.intersection(METADATA.tables))
     if taken:
         raise _taken(taken, database)
+    if not is_own and not database.is_shared and are_foreign(names):
+        raise RegistryRefused(
+            "the file is a database of another program",
+            place=database.shown,
+            found=f"tables {', '.join(sorted(names)[:_NAMED_TABLES])}",
+            hint="Nothing was changed. Name another file for the registry: --registry sqlite:///PATH, or "
+            "UNDERLAY_REGISTRY; in a lake, move the file out of the folder _registry.",
+        )
     METADATA.create_all(connection, checkfirst=False)
     SCHEMA_VERSION.create(connection, checkfirst=True)
     connection.execute(insert(SCHEMA_VERSION).values(version_num=NEWEST))

@@ -6,6 +6,8 @@ is true), so that the state of any version is one statement.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from sqlalchemy import (
     CheckConstraint,
     Column,
@@ -21,6 +23,9 @@ from underlay.registry.database.column_types import KeyText, PlainText, WholeNum
 
 NONE = -1
 """The head of a revision of which no root was applied."""
+
+SCHEMA_TABLE = "registry_schema"
+"""The table that says which schema a database has: Alembic's own, under a name that no other program's Alembic uses."""
 
 METADATA = MetaData(
     naming_convention={
@@ -248,3 +253,9 @@ MIRRORED = (
 COMPARED = tuple(table for table in MIRRORED if table not in (JOBS, LEASES))
 """What the store says of them is true until something is committed. Jobs and leases pass, and are mirrored only where
 they were seen."""
+
+
+def are_foreign(names: AbstractSet[str]) -> bool:
+    """Whether a database with tables of these names is another program's. A registry that lost the record of its schema
+    is known by having all of its tables."""
+    return bool(names) and SCHEMA_TABLE not in names and not names >= METADATA.tables.keys()

@@ -3,6 +3,9 @@
 A connection knows which file it opened, so that one whose file is no longer at the path can be told by a stat. The log
 and its index (`-wal`, `-shm`) belong to the file they were made for: those left by a file that is gone are deleted
 before another takes its name. The folder is locked (flock) meanwhile, since two processes may be at it.
+
+A registry lies in a lake, which others may be able to write to. So a symbolic link in place of the file, its log or its
+folder in a lake is not followed, and nothing is written to another program's database.
 """
 
 from __future__ import annotations
@@ -16,14 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakSet
 
-from underlay.errors import Unavailable
+from underlay.errors import RegistryRefused, Unavailable
 from underlay.registry.database.database_errors import retryable
+from underlay.registry.database.location import LAKE_FOLDER
+from underlay.registry.database.schema import are_foreign
 
 Identity = tuple[int, int]
 """Device and inode: no two files that exist, or are open, have the same."""
 
 _LOGS = ("-wal", "-shm")
 _POLL_SECONDS = 0.005
+_TABLES = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
 
 
 class FileConnection(sqlite3.Connection):
@@ -52,10 +58,12 @@ class SqliteFile:
 
     def connect(self) -> FileConnection:
         """A connection in WAL mode that starts no transaction by itself. Makes the file if absent, and its folder if
-        that is wanted."""
+        that is wanted. Changes nothing in another program's database. Raises RegistryRefused for a link."""
+        self._check_links()
         if self.makes_folder:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked_folder():
+            self._check_links()
             identity = self.identity() or self._create()
             self._delete_logs_of_replaced(identity)
             connection = sqlite3.connect(
@@ -67,7 +75,9 @@ class SqliteFile:
             )
             try:
                 connection.execute("PRAGMA synchronous=OFF")  # no sync of a new file while others wait for the folder
-                connection.execute("PRAGMA journal_mode=WAL")
+                names = {str(name) for (name,) in connection.execute(_TABLES)}
+                if not are_foreign(names):  # else the file stays as it is: the mode is stored in it
+                    connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # opens the log and its index
             except (sqlite3.Error, UnicodeError):  # the latter when the text of an error is not UTF-8
@@ -84,10 +94,24 @@ class SqliteFile:
 
     def delete(self) -> None:
         """Delete the file with its log. Connections that have it open go on with a file that nobody else sees."""
+        self._check_links()
         if self.path.parent.is_dir():
             with self._locked_folder():
                 self.path.unlink(missing_ok=True)
                 self._delete_log()
+
+    def _check_links(self) -> None:
+        """Raise RegistryRefused when what would be written is somewhere else."""
+        folders = [self.path.parent] if self.path.parent.name == LAKE_FOLDER else []
+        link = next((path for path in (*folders, self.path, *self._logs()) if path.is_symlink()), None)
+        if link is not None:
+            raise RegistryRefused(
+                "the registry is not written through a symbolic link",
+                place=str(link),
+                found=f"a link to {os.readlink(link)}",
+                hint="Remove the link. To have the registry elsewhere, name the file itself: "
+                "--registry sqlite:///PATH, or UNDERLAY_REGISTRY.",
+            )
 
     def _create(self) -> Identity:
         self._delete_log()
