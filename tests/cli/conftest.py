@@ -47,6 +47,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current directory, empty, with nothing in the environment that names a lake."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("UNDERLAY_LAKE", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
     return tmp_path
 
 

@@ -76,6 +76,7 @@ app = typer.Typer(
 )
 _VERBS = (
     lake.init,
+    lake.trust,
     table.create,
     ingest.ingest,
     rows.append,

@@ -5,6 +5,10 @@ registry = "sqlite:///r.sqlite"   # relative to the file; or postgresql://…, o
 
 [options]                         # of the store
 endpoint = "http://localhost:9000"
+
+The search ends at the home folder and at the root of a repository. A file that others may have written is refused, and
+so is one that names an endpoint or a database server, until the user confirmed it with `underlay trust`: credentials of
+the environment would be sent there.
 """
 
 from __future__ import annotations
@@ -17,13 +21,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from underlay.errors import InvalidRequest, NotFound, from_os_error
+from underlay.cli.common.trusted_files import destinations, is_trusted
+from underlay.errors import InvalidRequest, NotFound
+from underlay.runtime.own_files import read_small_file
 
 if TYPE_CHECKING:
     from underlay.api.lake import Lake
     from underlay.registry.registry import Registry
 
 CONFIG_NAME = "underlay.toml"
+REPOSITORY = ".git"
+"""A folder that holds this is the root of a repository."""
 VARIABLE = "UNDERLAY_LAKE"
 REGISTRY_VARIABLE = "UNDERLAY_REGISTRY"
 _KNOWN = ("lake", "registry", "options")
@@ -55,7 +63,7 @@ def choose_lake(url: str | None, options: Sequence[str] | None) -> LakeChoice:
             "no lake was given",
             hint=f'Give --lake, set {VARIABLE}, or run "underlay init DIRECTORY", which writes an {CONFIG_NAME}.',
         )
-    known = read_config(config)
+    known = read_found(config)
     registry = None if os.environ.get(REGISTRY_VARIABLE) else known.registry
     return LakeChoice(url=known.url, options={**known.options, **given}, registry=registry, config=config)
 
@@ -106,16 +114,48 @@ def _existing(lake: Lake) -> Lake:
 
 
 def find_config(folder: Path) -> Path | None:
-    """The nearest underlay.toml, in this folder or above it."""
-    return next((path for path in (up / CONFIG_NAME for up in (folder, *folder.parents)) if path.is_file()), None)
+    """The nearest underlay.toml, in this folder or above it, but not above the home folder or a repository."""
+    home = Path.home()
+    for up in (folder, *folder.parents):
+        if (up / CONFIG_NAME).is_file():
+            return up / CONFIG_NAME
+        if up == home or (up / REPOSITORY).exists():
+            return None
+    return None
+
+
+def read_found(path: Path) -> LakeChoice:
+    """Read a configuration file that the user did not name. Raises InvalidRequest also when somebody else may have
+    written it, or it names where to send credentials, and the user has not confirmed it."""
+    data, problem = read_small_file(path)
+    choice = _parsed(path, data)
+    registry = None if os.environ.get(REGISTRY_VARIABLE) else choice.registry
+    named = destinations(choice.url, registry, choice.options)
+    if (problem is None and not named) or is_trusted(path, data):
+        return choice
+    confirm = f'run "underlay trust {path}" to confirm it as it is, or give --lake and --option yourself.'
+    if problem is not None:
+        raise InvalidRequest(
+            f"the file is not used, since others may have written it: {problem}",
+            place=str(path),
+            hint=f"Take that right away (chmod go-w, chown), or check the file and {confirm}",
+        )
+    raise InvalidRequest(
+        "the file says where to send your credentials, and you have not confirmed it",
+        place=str(path),
+        found=", ".join(named),
+        hint=f"Check the file, then {confirm}",
+    )
 
 
 def read_config(path: Path) -> LakeChoice:
     """Read a configuration file. Raises InvalidRequest for unknown settings and for values of the wrong type."""
+    return _parsed(path, read_small_file(path)[0])
+
+
+def _parsed(path: Path, data: bytes) -> LakeChoice:
     try:
-        content = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise from_os_error(error, str(path)) from None
+        content = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"the file is not valid TOML: {error}", place=str(path)) from None
     unknown = [name for name in content if name not in _KNOWN]

@@ -1,4 +1,4 @@
-"""Commands on a lake and the tables in it: `init`, `tables`, `rename`, `drop` and `revisions`."""
+"""Commands on a lake and the tables in it: `init`, `trust`, `tables`, `rename`, `drop` and `revisions`."""
 
 from __future__ import annotations
 
@@ -44,6 +44,28 @@ def init(
     from underlay.cli.tables.lake_init import init_lake
 
     init_lake(url, lake, option, config=config, json=json, registry=registry)
+
+
+def trust(
+    path: Annotated[str | None, typer.Argument(metavar="[PATH]", hidden=True, show_default=False)] = None,
+    forget: Annotated[bool, typer.Option("--forget", help="Take the confirmation back. Default: no.")] = False,
+    json: Json = False,
+) -> None:
+    """Confirm an underlay.toml that names where to send credentials.
+
+    Commands do not use a file that names an endpoint or a database server, or that others may write to, before that:
+    they would send credentials of the environment to what it names.
+    PATH is the file or its directory; by default the file that commands here would use. The confirmation holds until
+    the file changes.
+
+    \b
+    Examples:
+      underlay trust
+      underlay trust ~/projects/lake/underlay.toml --forget
+    """
+    from underlay.cli.tables.trust_file import trust_file
+
+    trust_file(path, forget=forget, json=json)
 
 
 def tables(

@@ -19,6 +19,7 @@ from underlay.cli.common.lake_choice import (
     split_pairs,
 )
 from underlay.cli.common.output import print_json, say
+from underlay.cli.common.trusted_files import destinations, trust
 from underlay.errors import InvalidRequest, from_os_error
 from underlay.registry.database.location import VARIABLE
 
@@ -76,10 +77,13 @@ def write_config(choice: LakeChoice) -> Path | None:
             "[options]",
             *(f"{jsonlib.dumps(name)} = {jsonlib.dumps(value)}" for name, value in public.items()),
         ]
+    data = ("\n".join(lines) + "\n").encode()
     try:
-        path.write_text("\n".join(lines) + "\n")
+        path.write_bytes(data)
     except OSError as error:
         raise from_os_error(error, str(path), hint="The lake was created; --no-config leaves this file out.") from None
+    if destinations(choice.url, choice.registry, public):
+        trust(path, data)  # the user has just typed what is in it
     secret = sorted(set(choice.options) - set(public))
     if secret:
         say(f"note: not written to {CONFIG_NAME}, since they may be secrets: {', '.join(secret)}")
