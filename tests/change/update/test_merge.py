@@ -159,6 +159,20 @@ def test_only_blocks_that_may_match_are_read(store: Store):
     assert table_of(store).version == 2
 
 
+def test_columns_that_all_get_new_values_are_not_read(store: Store):
+    whole = merge(table_of(store), changes(3, 350), dry_run=True).when_matched_update_all().execute()
+    part = merge(table_of(store), changes(3, 350), dry_run=True).when_matched_update({"value": "s.value"}).execute()
+    keys = merge(table_of(store), changes(3, 350), dry_run=True).when_matched_delete().execute()
+    assert (whole.rows_updated, part.rows_updated, keys.rows_deleted) == (2, 2, 2)
+    assert whole.bytes_read == keys.bytes_read < part.bytes_read
+
+
+def test_values_that_do_not_fit_are_named_by_the_source_where_no_column_is_read(store: Store):
+    source = changes(1, 3).set_column(0, "id", pa.array([1.0, 3.5]))
+    with pytest.raises(SchemaMismatch, match=r"^id: .*in row 1 of the source \(expected int64, found 3.5\)"):
+        merge(table_of(store), source, "t.id = floor(s.id)").when_matched_update_all().execute()
+
+
 @pytest.mark.parametrize(
     ("condition", "matched"),
     [

@@ -1,7 +1,8 @@
 """A merge: rows of a source decide which rows of the table change, which go, and which come.
 
-Columns that decide are read of blocks that may matter, and joined with the source a group of rows at a time; then
-whole rows are read of blocks that have a row to update. Only positions and numbers are kept of rows that change.
+Columns that decide are read of blocks that may matter, and joined with the source a group of rows at a time; then the
+columns that stay as they are, of blocks that have a row to update. Only positions and numbers are kept of rows that
+change.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from underlay.change.update.condition import reads_of
 from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
 from underlay.change.update.find_keys import ColumnValues, blocks_with_values, may_hold_values
+from underlay.change.update.placed_rows import rows_at
 from underlay.change.update.result import Changed
-from underlay.change.update.whole_rows import rows_at
 from underlay.index.operation import Operation
 from underlay.plan.part import BoolArray, Numbers
 from underlay.prune import FALSE, Predicate
@@ -67,8 +68,12 @@ class MergeRules(Protocol):
     def decide(self, rows: pa.Table) -> Decided:
         """Which clause applies to each of some rows, of which every one comes once. Raises InvalidRequest."""
 
+    @property
+    def update_columns(self) -> tuple[str, ...]:
+        """The columns of rows that are updated without which their new values are not known; there may be none."""
+
     def updated(self, rows: pa.Table, clauses: Numbers, sources: Numbers) -> Iterator[pa.Table]:
-        """The rows that come for whole rows, given what was decided for each. Raises SchemaMismatch."""
+        """The rows that come for rows with these columns, given what was decided for each. Raises SchemaMismatch."""
 
     def inserted(self) -> Iterator[pa.Table]:
         """The rows that come for rows of the source without a match. Asked when all is decided."""
@@ -176,8 +181,12 @@ def _joined(runs: Sequence[_Updates]) -> _Updates:
 
 
 def _coming(edit: RowEdit, rules: MergeRules, updates: dict[str, _Updates]) -> Iterator[pa.Table]:
-    if updates:
-        for found in rows_at(edit, {location: one.positions for location, one in updates.items()}):
+    if rules.update_columns:
+        positions = {location: one.positions for location, one in updates.items()}
+        for found in rows_at(edit, positions, rules.update_columns):
             of_file = updates[found.location]
             yield from rules.updated(found.rows, of_file.clauses[found.places], of_file.sources[found.places])
+    else:
+        for of_file in updates.values():
+            yield from rules.updated(pa.table({}), of_file.clauses, of_file.sources)
     yield from rules.inserted()

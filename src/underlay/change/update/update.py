@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from underlay.change.update.condition import Condition, every_row, is_everything, query_of, reads_of
 from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
+from underlay.change.update.placed_rows import rows_at
 from underlay.change.update.result import Changed
-from underlay.change.update.whole_rows import rows_at
 from underlay.index.operation import Operation
 from underlay.scan.positions import Positions, matched_rows
 from underlay.scan.query import Query
@@ -46,7 +46,7 @@ def update(
         else:
             positions = _matching(edit, query)
             matched = sum(map(len, positions.values()))
-            rows = (found.rows for found in rows_at(edit, positions)) if matched else iter(())
+            rows = (found.rows for found in rows_at(edit, positions, edit.snapshot.schema.names))
         edit.finish((change(run) for run in rows if run.num_rows), reads=reads_of(query), updated=matched)
 
     return commit_edit(table, files, Operation.UPDATE, prepare, token=token, dry_run=dry_run)

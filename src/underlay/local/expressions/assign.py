@@ -73,8 +73,14 @@ class Assignments:
         read = self._scope.read_columns([one.text for one in self._computed])[side] if self._computed else ()
         return tuple(dict.fromkeys((*named, *read)))
 
+    def needed(self) -> tuple[str, ...]:
+        """The columns of the rows that are changed, the first side, without which their new values are not known."""
+        replaced = {one.path[0] for one in self._assignments if len(one.path) == 1}
+        used = self.columns(0)
+        return tuple(name for name in self._schema.names if name not in replaced or name in used)
+
     def apply(self, rows: Sequence[pa.Table], onto: pa.Table | None, row_count: int, row_name: RowName) -> pa.Table:
-        """Rows of the table with these values, and the others of `onto`, or defaults without it.
+        """Rows of the table with these values, and the others of `onto`, where it has them, else defaults.
 
         `rows` are those of each side. Raises SchemaMismatch, with the name of the first row whose value is none of the
         column's type; InvalidRequest when an expression has no value for a row.

@@ -33,6 +33,7 @@ from underlay.local.expressions.texts import SqlText
 from underlay.prune import FALSE, TRUE, Predicate
 from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.predicate import And, Or
+from underlay.schema.cast.conform import RowName
 
 Numbers = NDArray[np.int64]
 _BATCH_ROWS = 1 << 16
@@ -85,6 +86,18 @@ class DuckDbRules:
         )
         return normalise(Or((of_pairs, *alone)))
 
+    @cached_property
+    def update_columns(self) -> tuple[str, ...]:
+        """The columns of rows that are updated without which their new values are not known."""
+        every = self._bound.schema.names
+        updates = [one for one in self._bound.clauses if one.assignments is not None and one.kind not in NOT_MATCHED]
+        needed = {name for one in updates if one.assignments is not None for name in one.assignments.needed()}
+        if any(one.kind in NOT_MATCHED_BY_SOURCE for one in updates):
+            needed.add(every[0])  # there is no row of the source beside them to count by
+        if needed:
+            needed.update(self._key)  # which errors call rows by
+        return tuple(name for name in every if name in needed)
+
     def decide(self, rows: pa.Table) -> Decided:
         """Which clause applies to each of some rows of the table, and with which row of the source.
 
@@ -107,16 +120,18 @@ class DuckDbRules:
         return found
 
     def updated(self, rows: pa.Table, clauses: Numbers, sources: Numbers) -> Iterator[pa.Table]:
-        """The rows that come for whole rows of the table, given what was decided for each. Raises SchemaMismatch."""
+        """The rows that come for rows with `update_columns`, given what was decided for each. Raises SchemaMismatch."""
         for number, clause in enumerate(self._bound.clauses, 1):
             at = np.flatnonzero(clauses == number)
             if clause.assignments is None or not len(at):
                 continue
-            chosen = rows.take(at)
-            sides = [chosen]
-            if clause.kind in MATCHED:
-                sides.append(self._source.take(sources[at]))
-            yield clause.assignments.apply(sides, chosen, len(at), name_row(chosen, self._key or self.columns))
+            chosen = rows
+            name: RowName = partial(_source_row, sources[at])
+            if rows.num_columns:
+                chosen = rows.take(at)
+                name = name_row(chosen, self._key or self.columns)
+            sides = [chosen, self._source.take(sources[at])] if clause.kind in MATCHED else [chosen]
+            yield clause.assignments.apply(sides, chosen, len(at), name)
 
     def inserted(self) -> Iterator[pa.Table]:
         """The rows that come for rows of the source that matched none. Raises SchemaMismatch."""
