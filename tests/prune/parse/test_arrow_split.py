@@ -75,3 +75,24 @@ def test_a_column_whose_name_stands_only_inside_text_is_not_named():
 
 def test_a_column_by_number_may_be_any():
     assert named_columns(pc.field(0) > 1, SCHEMA) == {"a", "b", "n", "s"}
+
+
+def test_filters_that_print_alike_are_told_apart():
+    def listed(middle: int) -> pc.Expression:
+        return pc.field("a").isin([*range(500), middle, *range(501, 1000)])
+
+    first, second = listed(500), listed(5000)
+    assert str(first) == str(second)
+    assert split_filter(first, SCHEMA) == split_filter(first, SCHEMA) == split_filter(listed(500), SCHEMA)
+    assert split_filter(second, SCHEMA) != split_filter(first, SCHEMA)
+
+
+def test_a_filter_is_split_anew_for_other_columns():
+    other = pa.schema({"a": pa.string()})
+    assert split_filter(A > 1, SCHEMA).rest is None
+    assert split_filter(A > 1, other) != split_filter(A > 1, SCHEMA)
+
+
+def test_more_filters_than_are_remembered():
+    for number in (*range(200), *range(200)):
+        assert split_filter(number < A, SCHEMA) == (Compare(("a",), Op.GT, number), None)

@@ -69,7 +69,8 @@ class TableScanner:
     @cached_property
     def projected_schema(self) -> pa.Schema:
         """The columns of the answer."""
-        return self._projection.apply(self.query.schema.empty_table()).schema
+        schema = self.query.schema
+        return schema if self._is_plain else self._projection.apply(schema.empty_table()).schema
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, as they come."""

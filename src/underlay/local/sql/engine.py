@@ -2,7 +2,7 @@
 
 Opening one takes tens of milliseconds, so idle ones are kept. A query has one for itself: its views, and what an
 engine remembers of it, are never there for another query that runs at the same time. What a query leaves behind is
-rolled back before the next one.
+rolled back before the next one; the views of its tables stay, for a query that names the same ones.
 """
 
 from __future__ import annotations
@@ -10,15 +10,23 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import cached_property
 from threading import RLock
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import duckdb
 
 from underlay.local.sql.interruptible import Worker
 from underlay.local.text.statement import HARMLESS_FUNCTIONS, WRITING_FUNCTIONS
+
+if TYPE_CHECKING:
+    from underlay.local.sql.kept_views import (  # loads pyarrow.dataset, which `select 1` does not need
+        KeptViews,
+        ShownTable,
+    )
 
 MAX_IDLE = 4
 _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions() where function_type = 'table'"
@@ -36,6 +44,8 @@ class Engine:
         self.is_pushing = is_pushing
         self.threads = threads
         self.worker = Worker()
+        self.has_failed = False
+        self._views: KeptViews | None = None
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open, threads=threads))
         with suppress(duckdb.CatalogException):  # without ICU there is no zone but UTC, and no such setting
             self._database.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -56,15 +66,44 @@ class Engine:
         cursor.close()
         return (named - HARMLESS_FUNCTIONS) | WRITING_FUNCTIONS
 
+    @property
+    def shown(self) -> frozenset[str]:
+        """`dataset.table` of each view that it has, in lower case."""
+        return frozenset() if self._views is None else self._views.names
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A connection for one query, or one beside it, whose errors end no transaction of another."""
+        return self._database.cursor()
+
     def begin(self) -> duckdb.DuckDBPyConnection:
         """A connection in a transaction of its own."""
-        connection = self._database.cursor()
+        connection = self.connect()
         connection.begin()
         return connection
 
-    def aside(self) -> duckdb.DuckDBPyConnection:
-        """A connection beside that of the query, whose errors end no transaction."""
-        return self._database.cursor()
+    def show(self, tables: Sequence[ShownTable]) -> None:
+        """Have views of these tables and of no others, before a transaction begins."""
+        if self._views is None:
+            if not tables:
+                return
+            from underlay.local.sql.kept_views import KeptViews
+
+            self._views = KeptViews(self._database)
+        self._views.show(tables)
+
+    def end(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Undo what was done on the connection. Whether the engine may serve another query."""
+        try:
+            connection.close()  # which rolls back
+            if self.has_failed:
+                self.connect().execute("SELECT 1").close()
+        except duckdb.Error:
+            return False
+        self.has_failed = False
+        if self._views is None:
+            return True
+        self._views.release()
+        return self._views.are_whole
 
     def close(self) -> None:
         """Free everything."""
@@ -79,13 +118,14 @@ class _Pool:
         self._lock = RLock()  # a result that is collected gives its engine back, in whatever thread, at any time
         self._process = os.getpid()
 
-    def take(self, *, is_open: bool, is_pushing: bool, threads: int | None) -> Engine:
+    def take(self, *, is_open: bool, is_pushing: bool, threads: int | None, names: Collection[str]) -> Engine:
         with self._lock:
             if self._process != os.getpid():  # the threads of a database do not survive a fork
                 self._idle, self._taken, self._process = [], set(), os.getpid()
             wanted = (is_open, is_pushing, threads)
-            found = next((one for one in self._idle if (one.is_open, one.is_pushing, one.threads) == wanted), None)
-            if found is not None:
+            alike = [one for one in self._idle if (one.is_open, one.is_pushing, one.threads) == wanted]
+            if alike:
+                found = max(alike, key=lambda one: (bool(one.shown) and one.shown.issubset(names), not one.shown))
                 self._idle.remove(found)
                 self._taken.add(found)
                 return found
@@ -95,7 +135,7 @@ class _Pool:
         return engine
 
     def give_back(self, engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
-        is_clean = _undo(connection)
+        is_clean = engine.end(connection)
         with self._lock:
             self._taken.discard(engine)
             if is_clean and not engine.is_open and len(self._idle) < MAX_IDLE:
@@ -110,15 +150,6 @@ class _Pool:
             self._taken.clear()
         for engine in engines:
             engine.close()
-
-
-def _undo(connection: duckdb.DuckDBPyConnection) -> bool:
-    try:
-        connection.rollback()
-        connection.close()
-    except duckdb.Error:
-        return False
-    return True
 
 
 def _settings(*, is_open: bool, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:
@@ -145,9 +176,14 @@ _pool = _Pool()
 atexit.register(_pool.close)
 
 
-def take_engine(*, external_access: bool, pushdown: bool, threads: int | None = None) -> Engine:
-    """An idle database with this many threads, None for one on each core. Give it back after use."""
-    return _pool.take(is_open=external_access, is_pushing=pushdown, threads=threads)
+def take_engine(
+    *, external_access: bool, pushdown: bool, threads: int | None = None, names: Collection[str] = ()
+) -> Engine:
+    """An idle database with this many threads, None for one on each core. Give it back after use.
+
+    One whose views are among `names` is preferred.
+    """
+    return _pool.take(is_open=external_access, is_pushing=pushdown, threads=threads, names=names)
 
 
 def give_back(engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:

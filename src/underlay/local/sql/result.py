@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from html import escape
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # optional, and without types
     import polars as pl
 
+_Read = TypeVar("_Read")
 _SHOWN_ROWS = 20
 _EXPLAINED = ["explain_key", "explain_value"]
 """The columns of EXPLAIN."""
@@ -69,7 +70,13 @@ class SqlResult:
 
     def to_arrow(self) -> pa.Table:
         """The rows, all at once."""
-        return pa.Table.from_batches(self.to_batches(), self.schema)
+        self._check_unread()
+        self._is_taken = True
+        rest = self._read(self._reader.read_all)
+        batches = self._peeked if rest is None else [*self._peeked, *rest.to_batches()]
+        self._peeked = []
+        self._closing()
+        return pa.Table.from_batches(batches, self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas frame."""
@@ -170,10 +177,14 @@ class SqlResult:
             self._closing()
 
     def _next(self) -> pa.RecordBatch | None:
+        return self._read(self._reader.read_next_batch)
+
+    def _read(self, read: Callable[[], _Read]) -> _Read | None:
+        """What the reader reads. None at its end, which frees the engine."""
         if not self._closing.alive:
             return None
         try:
-            return self._worker.call(self._reader.read_next_batch, self.cancel)
+            return self._worker.call(read, self.cancel)
         except StopIteration:
             self._closing()
             return None

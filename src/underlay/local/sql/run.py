@@ -20,11 +20,12 @@ from underlay.local.text.statement import (
     changing_from,
     check_statement,
     explained_from,
+    has_pivot,
     is_pushed_right,
     may_imply,
     reads_one_table,
 )
-from underlay.local.text.time_travel import Rewritten, quoted, rewrite_time_travel
+from underlay.local.text.time_travel import Rewritten, rewrite_time_travel
 from underlay.local.text.words import Word
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from underlay.local.dataset.source import EngineDataset
     from underlay.local.sql.given import GivenTables
+    from underlay.local.sql.kept_views import ShownTable
     from underlay.prune import Predicate
 
 Parameters = Sequence[object] | Mapping[str, object]
@@ -70,8 +72,9 @@ def run_sql(
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
     def run(*, pushdown: bool, threads: int | None = None) -> SqlResult:
-        engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads)
-        query = _Query(engine, engine.begin(), rewritten, sources, others)
+        names = {pair.lower() for pair in sources.pairs}
+        engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads, names=names)
+        query = _Query(engine, engine.connect(), rewritten, sources, others)
         try:
             return query.run(parameters)
         except duckdb.Error as error:
@@ -173,9 +176,9 @@ class _Query:
         if named and self._tokens[0].text.upper() == "EXPLAIN":
             self._connection.register("explained", self._explained(named, parameters))
             return self._result('SELECT * FROM "explained"', None)
-        for source, dataset in self._narrowed(named, self._text, parameters) if named else ():
-            _add_view(self._connection, source.schema, source.table, self._sized(dataset))
-        self._add_others(self._connection)
+        narrowed = self._narrowed(named, self._text, parameters) if named else ()
+        shown_tables = ((source.schema, source.table, self._sized(dataset)) for source, dataset in narrowed)
+        self._show(shown_tables, self._engine, self._connection)
         return self._result(self._text, parameters)
 
     def close(self) -> None:
@@ -184,6 +187,7 @@ class _Query:
 
     def translate(self, error: Exception) -> Exception:
         """What a scan raised, or else what DuckDB says."""
+        self._engine.has_failed = True
         if self._is_too_large:
             from underlay.local.sql.small_scan import TooManyRowsError
 
@@ -195,7 +199,7 @@ class _Query:
     def _stop_pushing(self) -> None:
         """Another engine, before anything was done on this one."""
         engine = take_engine(external_access=self._engine.is_open, pushdown=False)
-        connection = engine.begin()
+        connection = engine.connect()
         self.close()
         self._engine, self._connection = engine, connection
 
@@ -211,13 +215,21 @@ class _Query:
             interrupt=connection.interrupt,
         )
 
-    def _add_others(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """What the query names beside the tables of the lake."""
+    def _show(self, tables: Iterable[ShownTable], engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
+        """The tables, and what the query names beside those of the lake.
+
+        Given tables are added in a transaction, which is undone; so is what DuckDB makes of the values that a pivot
+        finds. Any other statement changes nothing.
+        """
+        shown = list(tables)
         for name, view in self._sources.views.items():
             from underlay.local.sql.views import ViewDataset  # loads what `select 1` does not need
 
-            _add_view(connection, SYSTEM, name, ViewDataset(view, lambda: self._sources.tables, self._failures.append))
+            shown.append((SYSTEM, name, ViewDataset(view, lambda: self._sources.tables, self._failures.append)))
+        engine.show(shown)
         given = self._given
+        if given is not None or has_pivot(self._tokens):
+            connection.begin()
         if given is not None:
             self._engine.worker.call(lambda: given.add(connection, self._failures.append), connection.interrupt)
 
@@ -243,7 +255,7 @@ class _Query:
         from underlay.local.implied.statement import implied_by_statement  # loads a parser of SQL
 
         tables = {(source.schema, source.table): source.dataset.schema for source in named}
-        connection = self._engine.aside()
+        connection = self._engine.connect()
         try:
             return implied_by_statement(connection, text, tables, parameters)
         finally:
@@ -264,10 +276,9 @@ class _Query:
         inner, text = self._tokens[begin:], self._text[self._tokens[begin].start :]
         is_run = any(word.text.upper() == "ANALYZE" for word in self._tokens[:begin])
         noted = [NotedTable(source, dataset) for source, dataset in self._narrowed(named, text, parameters)]
-        for table in noted:
-            _add_view(self._connection, table.source.schema, table.source.table, NotingDataset(table, table.rows))
         connection = self._connection
-        self._add_others(connection)
+        noting = ((one.source.schema, one.source.table, NotingDataset(one, one.rows)) for one in noted)
+        self._show(noting, self._engine, connection)
         worker = self._engine.worker
         plan = worker.call(
             lambda: connection.execute(self._text, parameters).to_arrow_reader().read_all(), connection.interrupt
@@ -277,11 +288,10 @@ class _Query:
             return with_pruning(plan, [counted_text(counted)])
         if not is_run:
             probe = take_engine(external_access=self._engine.is_open, pushdown=self._engine.is_pushing)
-            probing = probe.begin()
+            probing = probe.connect()
             try:
-                for table in noted:
-                    _add_view(probing, table.source.schema, table.source.table, NotingDataset(table, None))
-                self._add_others(probing)
+                empty = ((one.source.schema, one.source.table, NotingDataset(one, None)) for one in noted)
+                self._show(empty, probe, probing)
                 worker.call(lambda: run_without_rows(probing, text, parameters), probing.interrupt)
             finally:
                 give_back(probe, probing)
@@ -325,11 +335,3 @@ class _Query:
         kept = [pair for pair in pairs if wanted is None or pair[0].lower() == wanted]
         names = [pa.array([pair[at] for pair in kept], pa.string()) for at in (0, 1)]
         return pa.table(names, names=["dataset", "table"])
-
-
-def _add_view(connection: duckdb.DuckDBPyConnection, schema: str, table: str, dataset: ds.Dataset) -> None:
-    """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
-    within = f"memory.{quoted(schema)}"
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {within}; USE {within}")
-    connection.from_arrow(dataset).create_view(table, replace=False)
-    connection.execute("USE memory.main")

@@ -104,10 +104,15 @@ def _check_type(tokens: Sequence[Word], text: str, connection: duckdb.DuckDBPyCo
     """DuckDB makes a type of the values that a pivot finds, then the query: two statements, or one of type MULTI."""
     statements = connection.extract_statements(text)
     kind = statements[-1].type
-    has_pivot = any(token.text.upper().startswith("PIVOT") for token in tokens)
-    is_read = kind in _READ_TYPES or (has_pivot and kind == duckdb.StatementType.MULTI)
-    if not is_read or (len(statements) > 1 and not has_pivot):
+    may_be_two = has_pivot(tokens)
+    is_read = kind in _READ_TYPES or (may_be_two and kind == duckdb.StatementType.MULTI)
+    if not is_read or (len(statements) > 1 and not may_be_two):
         raise InvalidRequest("not a statement that reads", found=kind.name, hint=_CHANGE_HINT)
+
+
+def has_pivot(tokens: Sequence[Word]) -> bool:
+    """Whether a statement may have a pivot in it."""
+    return any(token.text.upper().startswith("PIVOT") for token in tokens)
 
 
 def _check_explained(tokens: Sequence[Word], text: str, connection: duckdb.DuckDBPyConnection) -> None:

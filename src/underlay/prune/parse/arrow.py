@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import and_
+from threading import Lock
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -61,6 +62,7 @@ _OPS = {
 }
 _FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 _AND, _OR = "and_kleene", "or_kleene"
+_MAX_KNOWN = 64
 
 
 class SplitFilter(NamedTuple):
@@ -79,8 +81,39 @@ def from_arrow(expression: pc.Expression, schema: pa.Schema) -> Predicate:
         return Opaque(str(expression), tuple((name,) for name in dict.fromkeys(schema.names)))
 
 
+class _KnownSplit(NamedTuple):
+    expression: pc.Expression
+    schema: pa.Schema
+    found: SplitFilter
+
+
+_lock = Lock()
+_known_splits: dict[str, _KnownSplit] = {}
+"""The newest splits by what their filters print, which filters of other values may share."""
+
+
 def split_filter(expression: pc.Expression, schema: pa.Schema) -> SplitFilter:
-    """The filter's conjuncts that translate as one predicate, the others as one expression that Arrow applies."""
+    """The filter's conjuncts that translate as one predicate, the others as one expression that Arrow applies.
+
+    Engines send the same filter again and again, and to take one apart takes as long as a quarter of a plan.
+    """
+    text = str(expression)
+    known = _known_splits.get(text)
+    if known is not None and known.schema.equals(schema) and _is_same(known.expression, expression):
+        return known.found
+    found = _split(expression, schema)
+    with _lock:
+        if len(_known_splits) >= _MAX_KNOWN:
+            del _known_splits[next(iter(_known_splits))]
+        _known_splits[text] = _KnownSplit(expression, schema, found)
+    return found
+
+
+def _is_same(one: pc.Expression, other: pc.Expression) -> bool:
+    return bool(one.equals(other))  # type: ignore[attr-defined]  # not in the stubs
+
+
+def _split(expression: pc.Expression, schema: pa.Schema) -> SplitFilter:
     try:
         form = ArrowForm(expression)
         reader = _Reader(form, schema)
