@@ -38,9 +38,14 @@ class Underlay:
         """The open table."""
         return self.lake.table(TABLE)
 
+    @property
+    def files(self) -> Path:
+        """Where the files are."""
+        return self._folder / "lake" / "files"
+
     def place(self, files: Sequence[Path]) -> None:
         """See System."""
-        link_files(files, self._folder / "lake" / "files")
+        link_files(files, self.files)
 
     def import_files(self) -> None:
         """See System."""
@@ -49,7 +54,7 @@ class Underlay:
 
     def register(self) -> None:
         """The placed files into the table that is there."""
-        self.table.register(f"{self._folder}/lake/files/*.parquet")
+        self.table.register(f"{self.files}/*.parquet")
 
     def create(self) -> None:
         """See System."""

@@ -149,6 +149,11 @@ class Registry:
         """Wait until all that this process saw is applied. False when it was not, and when the registry is refused."""
         return self._follower.wait(timeout_seconds)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is to be done, now or later."""
+        return self._follower.is_idle
+
     def finish(self, timeout_seconds: float) -> bool:
         """Wait until what this process wrote is applied, as long as the registry answers; whether it was."""
         return self._follower.wait(timeout_seconds, also_seen=False, also_resting=False)

@@ -154,6 +154,12 @@ class Follower:
                 self._changed.wait(min(left, _LOOK_SECONDS))
             return not self._asking.is_refused
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is to be done, now or later."""
+        with self._changed:
+            return not self._is_busy and self._pending.due_at == inf
+
     def stop(self) -> None:
         """Apply nothing any longer. Does not wait."""
         with self._changed:
