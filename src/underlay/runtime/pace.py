@@ -15,9 +15,9 @@ from typing import TypeVar
 T = TypeVar("T")
 ITEMS_A_TURN = 50
 """Some tenths of a millisecond's work."""
-_RESTS = 4.0
-"""Rest so many times as long as a turn took."""
-_LONGEST_REST_SECONDS = 0.01
+_RESTS = 8.0
+"""Rest so many times as long as a turn took: others wait for a ninth of their time at most."""
+_LONGEST_REST_SECONDS = 0.02
 
 _thread = local()
 
