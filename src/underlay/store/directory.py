@@ -21,10 +21,11 @@ _WRITE_NEW = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXE
 
 @contextmanager
 def existing_folder(root: Path, segments: Sequence[str]) -> Iterator[int]:
-    """A descriptor of the folder `segments` below `root`."""
-    descriptor = os.open(root, _FOLDER)
+    """A descriptor of the folder `segments` below `root`, to which a symbolic link may lead, but to none of them."""
+    # the last part of a path is the one that O_NOFOLLOW is about: the root needs no descriptor of its own
+    descriptor = os.open(f"{root}/{segments[0]}", _FOLDER | os.O_NOFOLLOW) if segments else os.open(root, _FOLDER)
     try:
-        for segment in segments:
+        for segment in segments[1:]:
             inner = os.open(segment, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner

@@ -22,6 +22,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
 from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
@@ -47,7 +48,7 @@ class LocalStore(Store):
         self.root = Path(root).absolute()
         self._folders = FolderMaker(self.root)
 
-    @property
+    @cached_property
     def url(self) -> str:
         """The root as a file URL."""
         return self.root.as_uri()
