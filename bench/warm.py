@@ -36,6 +36,7 @@ CASES = ("queries", "commits", "imports")
 IMPORTERS = ("underlay", "deltalake")
 _CALLS_A_ROUND = 4
 _QUIET_SCANS = 300
+_LEAST_SCANS = 10
 
 Ways = dict[str, Callable[[], object]]
 
@@ -70,7 +71,8 @@ def measure_commits(ours: Underlay, file_count: int, commits: int) -> dict[str, 
         follower = threading.Thread(target=_watch, args=(ours, done))
         begin = time.perf_counter()
         follower.start()
-        while not done.is_set():
+        scans = len(during) + _LEAST_SCANS
+        while not done.is_set() or len(during) < scans:
             during.append(_wall(lambda: ours.scan(question)))
         applied.append(time.perf_counter() - begin)
         follower.join()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from bench import warm
 from bench.change import QUICK as QUICK_CHANGES
 from bench.change import run as run_changes
 from bench.change_systems import CHANGING
@@ -152,3 +153,12 @@ def test_the_benchmark_of_changes_ends_with_the_same_rows_everywhere(tmp_path: P
     assert (adjacent.rows_updated, adjacent.blocks_read) == (50, 1)
     assert adjacent.bytes_read < spread.bytes_read
     assert set(extra) == {"next_query", "peak_bytes"}
+
+
+def test_warm_queries_and_commits_run_and_sql_costs_little_python_beside_a_scan(tmp_path):
+    found = warm.run(tmp_path / "lakes", tmp_path / "source", 20, 1, 1, warm.CASES)
+    calls = found["queries"]["python_calls"]
+    assert calls["plan"] < calls["scan"] < calls["sql"] < 1.6 * calls["scan"]
+    assert min(found["queries"]["cpu_seconds"].values()) > 0
+    assert found["commits"]["quiet"]["count"] > 0
+    assert all(min(seconds) > 0 for seconds in found["imports"].values())
