@@ -10,7 +10,7 @@
 | dates and times | `date`, `time(unit)`, `timestamp(unit)`, `timestamp(unit, zone)` | INT32, INT64 |
 | nested | `list<…>`, `map<…, …>`, `struct<name: …>` | groups |
 
-Units are `s`, `ms`, `us`, `ns`. Parquet has no seconds: they are stored as milliseconds.
+Units are `s`, `ms`, `us`, `ns`. In files, seconds and milliseconds are microseconds (see `convert.file_columns`).
 """
 
 from __future__ import annotations

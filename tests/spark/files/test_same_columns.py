@@ -77,8 +77,15 @@ def test_name_used_again_for_another_column_is_not_read_by_name(known: tuple[Fil
 def test_widened_column_is_not_read_by_name(known: tuple[FileLayout, TableSchema]):
     layout, schema = known
     assert not reads_by_name(layout, changed(schema, 0, type=Scalar(TypeKind.DECIMAL, precision=20)))
-    assert not reads_by_name(layout, changed(schema, 4, type=Scalar(TypeKind.TIMESTAMP, unit="us")))
+    assert not reads_by_name(layout, changed(schema, 4, type=Scalar(TypeKind.TIMESTAMP, unit="ns")))
     assert not reads_by_name(layout, changed(schema, 4, type=Scalar(TypeKind.TIMESTAMP, unit="s", zone="UTC")))
+
+
+def test_seconds_lie_as_microseconds_and_are_read_by_name(known: tuple[FileLayout, TableSchema]):
+    layout, schema = known
+    assert reads_by_name(layout, schema)
+    for unit in ("ms", "us"):
+        assert reads_by_name(layout, changed(schema, 4, type=Scalar(TypeKind.TIMESTAMP, unit=unit)))
 
 
 def test_renamed_or_added_field_of_a_struct_is_not_read_by_name(known: tuple[FileLayout, TableSchema]):

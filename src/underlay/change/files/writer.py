@@ -24,7 +24,7 @@ from underlay.parquet.write.writer import WrittenFile, write_files
 from underlay.pm.convert.build import sidecar_of
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.cast.conform import conform
-from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.convert.file_columns import file_rows, file_schema
 from underlay.schema.convert.stored_values import stored_array
 from underlay.schema.partitioning.partition import apply_transform
 from underlay.schema.partitioning.sort import SortField, sort_indices
@@ -138,7 +138,7 @@ class FileWriter:
 
     def __init__(self, definition: Definition, block_count: int) -> None:
         self.schema = from_record(definition.schema)
-        self._arrow = to_arrow(self.schema)
+        self._arrow = file_schema(self.schema)
         self._options = write_options(definition)
         self._sort = [
             SortField(field=one.field, is_descending=one.descending, is_nulls_last=one.nulls_last)
@@ -157,7 +157,7 @@ class FileWriter:
             for run in fitting:
                 yield from self._write_run(run)
         else:
-            for written in write_files(fitting, self._arrow, self._options):
+            for written in write_files(map(self._stored, fitting), self._arrow, self._options):
                 yield self._finish(written, ())
 
     def _conform(self, runs: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -169,12 +169,15 @@ class FileWriter:
             yield fitting
             row += run.num_rows
 
+    def _stored(self, rows: pa.Table) -> pa.Table:
+        return file_rows(rows, self.schema)
+
     def _write_run(self, run: pa.Table) -> Iterator[NewFile]:
         for part in split(run, self._partitions, self.schema):
             table = part.rows
             if self._sort and table.num_rows > 1:
                 table = table.take(sort_indices(table, self._sort, self.schema))
-            for written in write_files([table], self._arrow, self._options):
+            for written in write_files([self._stored(table)], self._arrow, self._options):
                 yield self._finish(written, part.values)
 
     def _finish(self, written: WrittenFile, partition: tuple[bytes | None, ...]) -> NewFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from underlay.parquet.footer.logical import LogicalKind, TimeUnit
 from underlay.parquet.footer.schema import SchemaNode
 from underlay.schema.cast.widen import is_widening
+from underlay.schema.convert.file_columns import COARSE, STORED
 from underlay.schema.types import MAX_DECIMAL_DIGITS, Scalar, TypeKind
 from underlay.values.physical import PhysicalType
 
@@ -71,15 +72,18 @@ def is_int96(node: SchemaNode) -> bool:
 def can_hold(node: SchemaNode, wanted: Scalar, *, is_ours: bool) -> bool:
     """Whether every value of the leaf is exactly a value of `wanted`.
 
-    Seconds lie in files as milliseconds; only of a file of ours is it known that they are whole. INT96 does not say
-    what its writer meant: engines write microseconds or nanoseconds, with and without a zone, and it is taken for all;
-    whether each value is one of `wanted` is known only when it is read.
+    Seconds and milliseconds lie in files as microseconds, and as milliseconds in those of older releases; only of a
+    file of ours is it known that they are whole. INT96 does not say what its writer meant: engines write microseconds
+    or nanoseconds, with and without a zone, and it is taken for all; whether each value is one of `wanted` is known
+    only when it is read.
     """
     if holds_only_nulls(node):
         return True
     if is_int96(node):
         return wanted.kind is TypeKind.TIMESTAMP and wanted.unit in ("us", "ns")
     found = file_type(node)
-    if found is None or not is_widening(found, wanted):
+    if found is None:
         return False
-    return is_ours or wanted.unit != "s"
+    if is_ours and wanted.unit in COARSE and found.unit == STORED:
+        return found.kind is wanted.kind and (found.zone is None) == (wanted.zone is None)
+    return is_widening(found, wanted) and (is_ours or wanted.unit != "s")

@@ -21,6 +21,7 @@ from underlay.index.intake.shape import ColumnForm, ColumnShape, shapes_of
 from underlay.parquet.footer.logical import LogicalKind
 from underlay.prune.predicates.operand import ColumnPath
 from underlay.schema.cast.adapt import SourceField
+from underlay.schema.convert.file_columns import COARSE, STORED
 from underlay.schema.table_schema import TableSchema, leaves_in
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
 from underlay.spark.types.spark_types import spark_type
@@ -104,7 +105,9 @@ def _is_same_type(shape: ColumnShape, scalar: Scalar) -> bool:
     found = file_type(shape.node)
     if found is None or is_short_in_bytes(shape):
         return False
-    stored = replace(scalar, unit="ms") if scalar.unit == "s" else scalar
+    # In files of ours seconds and milliseconds are microseconds; in older ones, and others', milliseconds.
+    is_coarse = scalar.unit in COARSE and found.unit in ("ms", STORED)
+    stored = replace(scalar, unit=found.unit) if is_coarse else scalar
     return replace(found, zone=None) == replace(stored, zone=None) and (found.zone is None) == (stored.zone is None)
 
 
