@@ -488,3 +488,25 @@ def test_the_holder_of_a_job_that_was_taken_over_merges_nothing(store: Store):
     with table_of(store).job("nightly", take_over=True), pytest.raises(CommitConflict):
         merge(job.table, changes(1)).when_matched_delete().execute()
     assert ids(table_of(store)) == [*range(600)]
+
+
+def test_rows_of_files_that_are_older_than_the_columns_are_merged():
+    table = small(
+        "id int, zone string, fare float", {"id": [0, 1, 2], "zone": ["a", "b", "c"], "fare": [0.5, 1.5, 2.5]}
+    )
+    with table.evolve() as change:
+        change.add_column("tip", "double", default=0.5)
+        change.rename_column("zone", "area")
+        change.widen_column("id", "bigint")
+        change.add_check("not negative", "fare >= 0")
+    source = pa.table({"id": [1, 2, 2**40], "area": ["x", "y", "z"], "fare": [9.0, 8.0, 7.0]})
+    builder = merge(table, source, "t.id = s.id AND t.tip = 0.5").when_matched_update_all("s.id = 1")
+    done = builder.when_matched_update({"tip": "t.tip + 1"}).when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted) == (2, 1)
+    assert found_rows(table) == [
+        (0, "a", 0.5, 0.5), (1, "x", 9.0, 0.5), (2, "c", 2.5, 1.5), (2**40, "z", 7.0, 0.5),
+    ]  # fmt: skip
+    for clause in ("when_matched_update", "when_not_matched_insert"):
+        with pytest.raises(SchemaMismatch, match="not negative"):
+            getattr(merge(table, pa.table({"id": [1, 50]}), "t.id = s.id"), clause)({"fare": "-s.id"}).execute()
+    assert table.version == done.version

@@ -339,3 +339,43 @@ def test_a_condition_that_is_wrong_is_refused(store: Store):
     with pytest.raises(InvalidRequest):
         table_of(store).update({"name": "'x'"}, where=5)
     assert table_of(store).version == 2
+
+
+def evolved() -> ul.Table:
+    """Rows of files that are older than some of the columns, their names and types, and of one that is not."""
+    table = quick(memory()).create_table("a.b", "id int, zone string, old int, fare float", key=["id"])
+    table.append(
+        pa.table({"id": range(5), "zone": list("abcde"), "old": [1] * 5, "fare": [n / 2 for n in range(5)]}).cast(
+            table.schema
+        )
+    )
+    with table.evolve() as change:
+        change.add_column("tip", "double", default=0.5)
+        change.rename_column("zone", "area")
+        change.widen_column("id", "bigint")
+        change.drop_column("old")
+        change.add_check("not negative", "fare >= 0")
+    table.append(pa.table({"id": [2**40], "area": ["z"], "tip": [9.0], "fare": pa.array([7.0], pa.float32())}))
+    return table
+
+
+def test_rows_of_files_that_are_older_than_the_columns_are_updated():
+    table = evolved()
+    done = table.update({"tip": "tip + id", "area": "area || '!'", "id": "id + 4294967296"}, where="id % 2 = 0")
+    assert done.rows_updated == 4
+    assert table.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "area": "b", "fare": 0.5, "tip": 0.5},
+        {"id": 3, "area": "d", "fare": 1.5, "tip": 0.5},
+        {"id": 2**32, "area": "a!", "fare": 0.0, "tip": 0.5},
+        {"id": 2**32 + 2, "area": "c!", "fare": 1.0, "tip": 2.5},
+        {"id": 2**32 + 4, "area": "e!", "fare": 2.0, "tip": 4.5},
+        {"id": 2**40 + 2**32, "area": "z!", "fare": 7.0, "tip": 2.0**40 + 9},
+    ]
+
+
+def test_changed_rows_must_pass_the_checks():
+    table = evolved()
+    with pytest.raises(SchemaMismatch, match="not negative"):
+        table.update({"fare": "fare - 1"}, where="id < 4")
+    assert table.version == 3
+    assert table.update({"fare": "fare - 1"}, where="id = 4").rows_updated == 1
