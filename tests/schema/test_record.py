@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from tests.schema.examples import schemas
-from underlay.errors import InvalidRequest, Malformed
+from underlay.errors import Malformed
 from underlay.schema.record import FieldRecord, SchemaRecord, from_record, to_record
 from underlay.schema.table_schema import TableSchema
 
@@ -24,5 +24,5 @@ def test_a_list_without_an_element_is_malformed():
 
 def test_an_unknown_type_is_refused():
     record = SchemaRecord(fields=(FieldRecord(id=1, name="a", type="int7"),), last_id=1)
-    with pytest.raises(InvalidRequest, match="no such type"):
+    with pytest.raises(Malformed, match="type that does not exist"):
         from_record(record)

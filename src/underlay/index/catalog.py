@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from underlay.errors import InvalidRequest, Malformed, NotFound, TableExists, TableNotFound, Unsupported
-from underlay.index.sealed_json import seal, unseal
+from underlay.index.sealed_json import UNDECODED, seal, unseal
 
 FORMAT = 1
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -79,7 +79,7 @@ def decode_catalog(data: bytes | memoryview) -> Catalog:
     """The entry in `data`. Raises Malformed, or Unsupported when a newer Underlay wrote it."""
     try:
         catalog = _DECODER.decode(unseal(data))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not an entry of the catalog: {error}") from error
     if catalog.format != FORMAT:
         raise Unsupported("the catalog has another format", expected=FORMAT, found=catalog.format)

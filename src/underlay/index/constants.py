@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from underlay.errors import InvalidRequest, Malformed
 from underlay.index.entry import FileConstant
+from underlay.index.sealed_json import UNDECODED
 from underlay.schema.arrow_aliases import AnyArray, AnyScalar
 from underlay.schema.cast.exact import cast_exactly
 from underlay.schema.convert.arrow import to_arrow_type
@@ -35,7 +36,7 @@ def unpack_constants(data: bytes | None) -> tuple[FileConstant, ...]:
         return ()
     try:
         return _DECODER.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not the constants of a file: {error}") from error
 
 

@@ -16,7 +16,7 @@ from underlay.errors import Malformed, Unsupported
 from underlay.index.entry import FileEntry
 from underlay.index.operation import Operation
 from underlay.index.root import FORMATS, Root, SourceRecord, Terminal, decode_root
-from underlay.index.sealed_json import unseal
+from underlay.index.sealed_json import UNDECODED, unseal
 
 T = TypeVar("T")
 _NUMBER_BYTES = 8
@@ -127,7 +127,7 @@ def decode_outline(data: bytes | memoryview) -> Outline:
         found = _decode(json)
         delta = found.delta
         added = tuple([facts_of(_FILE_DECODER.decode(raw)) for raw in _last(found.tail, delta.added_in_tail)])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not a root: {error}") from error
     return Outline(
         version=found.version,
@@ -201,7 +201,7 @@ def _decode(json: bytes) -> _Stored:
     try:
         found = _DECODER.decode(json)
         version = found.format
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNDECODED:
         found, version = None, _FORMAT_DECODER.decode(json).format
         if version in FORMATS:
             raise

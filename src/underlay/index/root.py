@@ -12,7 +12,7 @@ import msgspec
 from underlay.errors import Malformed, Unsupported
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.operation import Operation
-from underlay.index.sealed_json import seal, unseal
+from underlay.index.sealed_json import UNDECODED, seal, unseal
 from underlay.schema.record import SchemaRecord
 
 FORMAT = 1
@@ -225,7 +225,7 @@ def decode_root(data: bytes | memoryview) -> Root:
     json = unseal(data)
     try:
         root = _DECODER.decode(json)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         found = _format_of(json)
         if found is None or found in FORMATS:
             raise Malformed(f"not a root: {error}") from error
@@ -239,7 +239,7 @@ def _format_of(json: bytes) -> int | None:
     """The format of what may be a root of a newer Underlay."""
     try:
         return msgspec.json.decode(json, type=_Format).format
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNDECODED:
         return None
 
 

@@ -17,6 +17,8 @@ _BEGIN = b'{"crc":"'
 _DIGITS = 8
 _AFTER = b'",'
 _HEAD_BYTES = len(_BEGIN) + _DIGITS + len(_AFTER)
+UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises over bytes that are not what was written; the last is for values that are nested too deep."""
 IDS_BYTES = 224
 """The ids of a root or a catalog entry are among its first bytes, of which there are at least so many."""
 _IDS = re.compile(rb'"commit_id":"([^"\\]+)","parent_id":(?:null|"([^"\\]+)")')
@@ -68,6 +70,6 @@ def decode_ids(data: bytes | memoryview) -> CommitIds:
     """The ids of a whole object, whatever else is in it. Raises Malformed, ChecksumMismatch."""
     try:
         found = msgspec.json.decode(unseal(data), type=_StoredIds)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not an object of a chain: {error}") from error
     return CommitIds(found.commit_id, found.parent_id)

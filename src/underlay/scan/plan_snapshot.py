@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from underlay.errors import Damaged
 from underlay.index.partition_specs import specs_of
 from underlay.index.segment.segment import Segment
 from underlay.plan.by_segment import surviving
@@ -25,14 +26,18 @@ def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[in
     is_kept = _surviving(snapshot, predicate, leaves)
     kept = [place for place, is_needed in enumerate(is_kept) if is_needed]
     _prefetch(snapshot.store, [snapshot.segment(place) for place in kept], leaves)
-    return make_plan(
-        tuple(snapshot.parts(kept)),
-        snapshot.schema,
-        predicate,
-        columns,
-        specs=specs_of(snapshot.definition),
-        skipped=tuple(ref for ref, is_needed in zip(snapshot.root.segments, is_kept, strict=True) if not is_needed),
-    )
+    try:
+        return make_plan(
+            tuple(snapshot.parts(kept)),
+            snapshot.schema,
+            predicate,
+            columns,
+            specs=specs_of(snapshot.definition),
+            skipped=tuple(ref for ref, is_needed in zip(snapshot.root.segments, is_kept, strict=True) if not is_needed),
+        )
+    except Damaged as error:
+        # A deletion vector does not know where it was stored. Segments name themselves.
+        raise error if error.place is not None else error.at(snapshot.keys.root(snapshot.version)) from None
 
 
 def _surviving(snapshot: Snapshot, predicate: Predicate, leaves: Sequence[int]) -> list[bool]:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from underlay.errors import Malformed
+from underlay.errors import InvalidRequest, Malformed
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, parse_scalar
 
@@ -90,4 +90,12 @@ def _type(record: FieldRecord, parts: tuple[Field, ...]) -> Type:
             return MapOf(key, value)
         case (("list" | "map"), _):
             raise Malformed(f"a {record.type} has another number of parts", place=record.name, found=len(parts))
-    return parse_scalar(record.type)
+    try:
+        return parse_scalar(record.type)
+    except InvalidRequest as error:
+        raise Malformed(
+            "the column has a type that does not exist",
+            place=record.name,
+            found=record.type,
+            hint="If a newer Underlay wrote it, update this one.",
+        ) from error

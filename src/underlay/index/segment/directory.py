@@ -10,6 +10,7 @@ from enum import IntEnum
 import msgspec
 
 from underlay.errors import Malformed
+from underlay.index.sealed_json import UNDECODED
 from underlay.values.ranges import ByteRange
 
 ALIGNMENT_BYTES = 64
@@ -66,7 +67,7 @@ def decode_directory(data: bytes, size_bytes: int) -> dict[PieceKey, Piece]:
     """The pieces by kind and field, each within the segment's `size_bytes`. Raises Malformed."""
     try:
         pieces = _DECODER.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not a directory of pieces: {error}", place="directory") from error
     found: dict[PieceKey, Piece] = {}
     for piece in pieces:

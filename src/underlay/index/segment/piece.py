@@ -12,6 +12,7 @@ from deflate import crc32
 from numpy.typing import NDArray
 
 from underlay.errors import ChecksumMismatch, InvalidRequest, Malformed, Truncated
+from underlay.index.sealed_json import UNDECODED
 from underlay.index.segment.arrays import I64, ChunkPlaces, ChunkStatistics, FileArrays, Shape
 from underlay.index.segment.directory import Piece
 from underlay.schema.bound_storage import Storage, storage_of
@@ -95,7 +96,7 @@ def decode_files(data: memoryview, piece: Piece, file_count: int, block_count: i
     }
     try:
         shapes = _SHAPES_DECODER.decode((batch.schema.metadata or {}).get(_SHAPES, b""))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not the shapes of files: {error}", place=piece.name) from error
     constants = columns.get(_CONSTANTS, pa.nulls(file_count, pa.binary()))
     if constants.type != pa.binary():

@@ -10,6 +10,7 @@ import msgspec
 from underlay.errors import Damaged, Inconsistent, NotFound, UnderlayError, Unsupported
 from underlay.index.catalog import ACTIVE, Catalog, decode_catalog
 from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
+from underlay.index.sealed_json import UNDECODED
 from underlay.maintain.verify.finding import CatalogReport, FindingKind, Severity, VerifyFinding
 from underlay.maintain.verify.links import Link, find_backward, find_numbers, find_strangers
 from underlay.maintain.verify.runner import VerifyContext
@@ -71,7 +72,7 @@ def check_hint(store: Store, key: str, newest: int, key_of: Callable[[int], str]
         number = msgspec.json.decode(store.get(key)[0], type=Hint).number
     except NotFound:
         return
-    except msgspec.MsgspecError:
+    except UNDECODED:
         yield VerifyFinding(
             kind=FindingKind.DAMAGED,
             severity=Severity.NOTE,

@@ -46,9 +46,11 @@ class _States:
         broken = [problem for name, bits in facts.deletes.items() for problem in self._overlay(facts, name, bits)]
         if broken:
             return {Severity.LOST: broken}
-        return {
-            Severity.ANSWERS: [*self._doubles(facts), *self._totals(facts), *self._layouts(facts), *self._fold(facts)]
-        }
+        try:
+            wrong = [*self._doubles(facts), *self._totals(facts), *self._layouts(facts), *self._fold(facts)]
+        except Damaged:
+            return {}  # a deletion vector of the tail or of a segment, which was reported with that
+        return {Severity.ANSWERS: wrong}
 
     def _stored(self, facts: VersionFacts, location: str) -> LiveFile | None:
         contents = (self._history.contents[segment].files for segment in facts.segments)

@@ -10,7 +10,7 @@ import msgspec
 
 from underlay.errors import InvalidRequest, Malformed, Unsupported
 from underlay.index.keys import RevisionKeys
-from underlay.index.sealed_json import seal, unseal
+from underlay.index.sealed_json import UNDECODED, seal, unseal
 from underlay.store.store import Store
 from underlay.table.coordination.liveness import FORMAT, SeenBeacon, check_name, list_kept
 
@@ -59,7 +59,7 @@ def decode_intent(data: memoryview) -> Intent:
     """The intent in `data`. Raises Damaged, or Unsupported when a newer Underlay wrote it."""
     try:
         intent = _DECODER.decode(unseal(data))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not an intent: {error}") from error
     if intent.format != FORMAT:
         raise Unsupported("the intent has another format", expected=FORMAT, found=intent.format)

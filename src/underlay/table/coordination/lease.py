@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from underlay.errors import Malformed, Unsupported
 from underlay.index.keys import RevisionKeys
-from underlay.index.sealed_json import seal, unseal
+from underlay.index.sealed_json import UNDECODED, seal, unseal
 from underlay.store.store import Store
 from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
 from underlay.table.coordination.held import HeldObject
@@ -56,7 +56,7 @@ def decode_lease(data: memoryview) -> LeaseRecord:
     """The lease in `data`. Raises Damaged, or Unsupported when a newer Underlay wrote it."""
     try:
         lease = _DECODER.decode(unseal(data))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not a lease: {error}") from error
     if lease.format != FORMAT:
         raise Unsupported("the lease has another format", expected=FORMAT, found=lease.format)

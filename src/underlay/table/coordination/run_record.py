@@ -12,7 +12,7 @@ import msgspec
 
 from underlay.errors import Malformed, Unsupported
 from underlay.index.keys import RevisionKeys
-from underlay.index.sealed_json import seal, unseal
+from underlay.index.sealed_json import UNDECODED, seal, unseal
 from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.coordination.liveness import FORMAT, SeenBeacon, find_kept
@@ -80,7 +80,7 @@ def decode_record(data: memoryview) -> RunRecord:
     """The record in `data`. Raises Damaged, or Unsupported when a newer Underlay wrote it."""
     try:
         record = _DECODER.decode(unseal(data))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODED as error:
         raise Malformed(f"not the record of a run: {error}") from error
     if record.format != FORMAT:
         raise Unsupported("the record has another format", expected=FORMAT, found=record.format)

@@ -14,7 +14,7 @@ from threading import Lock
 import msgspec
 
 from underlay.errors import NotFound, UnderlayError, VersionNotFound
-from underlay.index.sealed_json import CommitIds
+from underlay.index.sealed_json import UNDECODED, CommitIds
 from underlay.runtime.threads import REQUESTS
 from underlay.store.store import Store
 from underlay.table.versions.environment import Surroundings
@@ -145,7 +145,7 @@ class Chain:
     def _lower_bound(self) -> int:
         try:
             hinted = msgspec.json.decode(self.store.get(self.keys.hint)[0], type=Hint).number
-        except (NotFound, msgspec.MsgspecError):
+        except (NotFound, *UNDECODED):
             return self._list()
         return hinted if hinted >= 0 and self._exists(hinted) else self._list()
 

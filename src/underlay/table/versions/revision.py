@@ -11,6 +11,7 @@ from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition, Root, decode_root, encode_root
 from underlay.index.sealed_json import CommitIds
 from underlay.index.state import first_root
+from underlay.schema.record import from_record
 from underlay.store.store import Store
 from underlay.table.versions.chain import NONE, Chain
 from underlay.table.versions.commit_listeners import tell
@@ -142,6 +143,7 @@ class Revision:
         """The root in `data`. Errors name its place."""
         try:
             root = decode_root(data)
+            from_record(root.definition.schema)  # here its place is known
         except UnderlayError as error:
             raise error.at(self.keys.root(version)) from None
         if root.version != version:
