@@ -201,8 +201,11 @@ def test_columns_are_matched_by_name_and_the_policies_decide_on_others():
         take(b"tip\n1\n", reading(("fare", pa.float64()), new_columns="ignore"))
     with pytest.raises(SchemaMismatch, match="id occurs twice"):
         take(b"id,id\n1,1\n", reading(*fields))
-    with pytest.raises(SchemaMismatch, match="Did you mean id"):
-        take(b"ID\n1\n", reading(*fields))
+    assert take(b"ID,Zone\n1,JFK\n", reading(*fields[:3])) == ([{"id": 1, "fare": None, "zone": "JFK"}], [])
+    with pytest.raises(SchemaMismatch, match="Did you mean id"):  # both could be meant
+        take(b"ID,Id\n1,2\n", reading(*fields))
+    with pytest.raises(SchemaMismatch, match="Did you mean id"):  # it has that column already
+        take(b"id,ID\n1,2\n", reading(*fields))
     with pytest.raises(Unsupported, match="nested"):
         take(b"a\n1\n", reading(("a", pa.list_(pa.int8()))))
 

@@ -180,3 +180,27 @@ def test_a_line_that_is_too_long_is_rejected():
     how = reading(("id", pa.int64()), record_bytes=19)
     rows, rejected = take(b'{"id":1}\n{"id":      2      }\n{"id":3}\n', how, FileFormat.JSON)
     assert ([row["id"] for row in rows], [(one.line, one.offset) for one in rejected]) == ([1, 3], [(2, 9)])
+
+
+def test_keys_match_columns_in_any_case_unless_two_could_be_meant():
+    how = reading(ID, ("fare", pa.float32()))
+    lines = [b'{"ID":1,"Fare":2}', b'{"id":2,"fare":3}', b'{"Id":3}', b'{"ID":4,"FARE":1}', b'{"iD":"x"}']
+    rows, rejected = take(b"\n".join(lines), how, FileFormat.JSON)
+    assert [(row["id"], row["fare"]) for row in rows] == [(1, 2.0), (2, 3.0), (3, None), (4, 1.0)]
+    assert [one.line for one in rejected] == [5]
+    for ambiguous in (b'{"id":1,"ID":2}', b'{"Id":1,"ID":2}', b'{"id":1,"tip":2}'):
+        with pytest.raises(SchemaMismatch, match="the table has no column"):
+            take(ambiguous, how, FileFormat.JSON)
+
+
+def test_a_key_in_another_case_is_not_ignored():
+    how = reading(ID, ("fare", pa.float32()), new_columns="ignore")
+    rows, _ = take(b'{"ID":1,"Fare":2,"tip":3}\n{"id":2,"ID":7}\n', how, FileFormat.JSON)
+    assert [(row["id"], row["fare"]) for row in rows] == [(1, 2.0), (2, None)]
+    with pytest.raises(SchemaMismatch, match=r"the table has no column Fare\. Did you mean fare"):
+        take(b'{"id":1,"Fare":2,"FARE":2}', how, FileFormat.JSON)
+
+
+def test_of_a_key_that_occurs_twice_the_last_counts():
+    rows, rejected = take(b'{"id":1,"id":2}', reading(ID), FileFormat.JSON)
+    assert (rows, rejected) == ([{"id": 2}], [])

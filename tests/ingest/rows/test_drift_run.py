@@ -160,10 +160,19 @@ def test_a_source_column_is_never_added_since_older_rows_would_have_no_source(la
 
 
 def test_a_column_that_differs_by_case_only_is_not_ignored_for_nulls(lake: LakeCatalog, tmp_path: Path):
-    (tmp_path / "a.csv").write_text("id,Fare\n1,0.5\n")
+    (tmp_path / "a.csv").write_text("id,Fare,FARE\n1,0.5,0.5\n")
     done = run(lake, f"{tmp_path}/*", columns=COLUMNS, new_columns="ignore")
     assert (done.failed, done.row_count) == (1, 0)
     assert "Did you mean fare?" in done.failures[0].reason
+
+
+@pytest.mark.parametrize("new_columns", ["error", "ignore", "add"])
+def test_columns_of_csv_and_json_match_in_any_case(lake: LakeCatalog, tmp_path: Path, new_columns: str):
+    (tmp_path / "a.csv").write_text("ID,Fare\n1,0.5\n")
+    (tmp_path / "b.jsonl").write_text('{"ID": 2, "fare": 1.5}\n{"id": 3, "FARE": 2.5}\n{"id": 4}\n')
+    done = run(lake, f"{tmp_path}/*", columns=COLUMNS, new_columns=new_columns)
+    assert (done.failures, done.row_count) == ((), 4)
+    assert ids(lake) == [1, 2, 3, 4]
 
 
 def test_a_new_field_of_json_is_refused_with_what_can_be_done_and_then_added(lake: LakeCatalog, tmp_path: Path):

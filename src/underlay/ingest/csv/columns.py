@@ -20,7 +20,7 @@ from underlay.errors import SchemaMismatch, Unsupported
 from underlay.ingest.csv.header import CsvHeader
 from underlay.ingest.csv.records import Marks
 from underlay.ingest.rows.reading import Dialect, RowRules
-from underlay.ingest.rows.schema_drift import check_names
+from underlay.ingest.rows.schema_drift import check_names, table_names
 from underlay.ingest.rows.text_values import is_text_type
 from underlay.ingest.rows.written import reader_type, written_converter
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks
@@ -118,7 +118,7 @@ class CsvColumns:
 def csv_columns(reading: RowRules, header: CsvHeader, source: str) -> CsvColumns:
     """The columns of a source; without names, the table's in their order. Raises SchemaMismatch, Unsupported."""
     own = [field.name for field in reading.schema.fields if field.name != reading.source_column]
-    found = tuple(header.names or own)
+    found = tuple(table_names(header.names, own) if header.names else own)
     check_names(reading, [name for name in found if name != reading.source_column], f"{source}, line {header.line}")
     columns = CsvColumns(reading=reading, marks=header.marks, names=found, source=source)
     for name, type_ in columns.taken():

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from operator import attrgetter
 
 import msgspec
@@ -16,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.ingest.json.records import JsonBatch, json_batches
-from underlay.ingest.json.values import Values, is_unset, json_fields, line_decoder, to_array
+from underlay.ingest.json.values import LineDecoder, Values, is_unset, json_fields, line_decoder, to_array
 from underlay.ingest.rows.misfits import UNFIT, find_bad, fit
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows, shown
-from underlay.ingest.rows.schema_drift import new_column
+from underlay.ingest.rows.schema_drift import new_column, table_names
 from underlay.ingest.source.decompressed import Plain
 from underlay.schema.arrow_aliases import AnyArray, AnyScalar
 from underlay.schema.convert.arrow import to_arrow
@@ -41,9 +43,11 @@ def read_json(plain: Plain, reading: RowRules) -> Iterator[TakenRows]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Records:
-    decoder: msgspec.json.Decoder[msgspec.Struct]
+    decoder: LineDecoder
     reading: RowRules
     source: str
+    renamed: dict[tuple[tuple[str, str], ...], LineDecoder] = dataclass_field(default_factory=dict)
+    """Decoders of records whose keys differ from columns in case, by those columns and keys."""
 
     def read(self, batch: JsonBatch) -> tuple[pa.Table, tuple[Rejected, ...]]:
         places = [at for at, text in enumerate(batch.texts) if text and not text.isspace()]
@@ -63,18 +67,48 @@ class _Records:
         return rows, _rejected(batch, reasons)
 
     def _decode(self, batch: JsonBatch, places: list[int]) -> tuple[list[msgspec.Struct], dict[int, str]]:
-        decode, texts = self.decoder.decode, batch.texts
-        try:
-            return [decode(texts[at]) for at in places], {}
-        except _UNDECODED:
-            found, reasons = [], {}
+        texts = batch.texts
+        if self.reading.new_columns != "ignore":  # else a key in another case would not be missed
+            for decoder in (self.decoder, *list(self.renamed.values())[-1:]):
+                with suppress(*_UNDECODED):
+                    return [decoder.decode(texts[at]) for at in places], {}
+        found, reasons = [], {}
         for at in places:
             try:
-                found.append(decode(texts[at]))
+                found.append(self._decode_one(texts[at]))
             except _UNDECODED as error:
                 self._refuse_new_column(str(error), batch.place(at)[0])
                 reasons[at] = _reason(str(error))
         return found, reasons
+
+    def _decode_one(self, text: bytes) -> msgspec.Struct:
+        """A record, whose keys may be written in another case than the columns."""
+        if self.reading.new_columns == "ignore":
+            return self._decoder(self._keys(text)).decode(text)
+        try:
+            return self.decoder.decode(text)
+        except msgspec.ValidationError as error:
+            unknown = _UNKNOWN.fullmatch(str(error))
+            if unknown is None or unknown[2] or not (keys := self._keys(text)):
+                raise
+        return self._decoder(keys).decode(text)
+
+    def _decoder(self, keys: dict[str, str]) -> LineDecoder:
+        known = tuple(sorted(keys.items()))
+        if known and known not in self.renamed:
+            self.renamed[known] = line_decoder(self.reading, keys)
+        return self.renamed[known] if known else self.decoder
+
+    def _keys(self, text: bytes) -> dict[str, str]:
+        """The keys of a record that differ in case from the columns that they mean, by these."""
+        given = list(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+        own = [field.name for field in json_fields(self.reading)]
+        meant = table_names(given, own)
+        missing = {name.casefold() for name in own} - {name.casefold() for name in meant if name in own}
+        if unclear := next((key for key in meant if key not in own and key.casefold() in missing), None):
+            # ignoring it would fill a column with nulls that the record has under another case
+            raise msgspec.ValidationError(f"Object contains unknown field `{unclear}`")
+        return {name: key for key, name in zip(given, meant, strict=True) if key != name}
 
     def _refuse_new_column(self, problem: str, line: int) -> None:
         unknown = _UNKNOWN.fullmatch(problem)

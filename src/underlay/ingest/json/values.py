@@ -7,7 +7,7 @@ raises one of `UNFIT`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import Annotated, Any
@@ -31,6 +31,7 @@ _OWN_FORM = (TypeKind.BOOLEAN, TypeKind.STRING)
 
 AnyForm = Any
 """A type that is made at run time, unknown to type checkers."""
+LineDecoder = msgspec.json.Decoder[msgspec.Struct]
 Values = Sequence[Any]
 """What msgspec decoded: of one type for each column, which only the table knows."""
 
@@ -40,16 +41,20 @@ def json_fields(reading: RowRules) -> tuple[Field, ...]:
     return tuple(field for field in reading.schema.fields if field.name != reading.source_column)
 
 
-def line_decoder(reading: RowRules) -> msgspec.json.Decoder[msgspec.Struct]:
-    """A decoder of lines: structs with the columns in order, UNSET where a key is missing that has a default."""
+def line_decoder(reading: RowRules, keys: Mapping[str, str] | None = None) -> LineDecoder:
+    """A decoder of lines: structs with the columns in order, UNSET where a key is missing that has a default.
+
+    `keys` are the keys of columns, where they are others than the columns' names.
+    """
     is_closed = reading.new_columns != "ignore"
     members: list[tuple[str, Any, Any]] = []
     for at, field in enumerate(json_fields(reading)):
         form = _form(field.type, is_closed) | None
+        key = (keys or {}).get(field.name, field.name)
         if field.default is not None:
-            members.append((f"f{at}", form | msgspec.UnsetType, msgspec.field(name=field.name, default=msgspec.UNSET)))
+            members.append((f"f{at}", form | msgspec.UnsetType, msgspec.field(name=key, default=msgspec.UNSET)))
         else:
-            members.append((f"f{at}", form, msgspec.field(name=field.name, default=None)))
+            members.append((f"f{at}", form, msgspec.field(name=key, default=None)))
     return msgspec.json.Decoder(
         msgspec.defstruct("Line", members, forbid_unknown_fields=is_closed, kw_only=True, gc=False)
     )

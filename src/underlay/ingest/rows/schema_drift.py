@@ -37,21 +37,30 @@ def drift(schema: TableSchema, found: pa.Schema) -> Drift:
     return Drift(new=tuple(lacking(found, schema)), refused=tuple(refused))
 
 
-def with_table_names(found: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """The columns of a source that declares its types, by the table's names: a name that differs only in case from one
-    that the source lacks is that one, unless two of them could be meant."""
-    known, own = set(names), set(found.names)
-    given = Counter(name.casefold() for name in found.names if name not in known)
+def table_names(found: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns of a source by the table's names: a name that differs only in case from one that the source lacks is
+    that one, unless two of them could be meant."""
+    known, own = set(names), set(found)
+    if own <= known:
+        return list(found)
+    given = Counter(name.casefold() for name in found if name not in known)
     free: dict[str, list[str]] = {}
     for name in names:
         if name not in own:
             free.setdefault(name.casefold(), []).append(name)
-    fields = []
-    for field in found:
-        meant = free.get(field.name.casefold(), []) if field.name not in known else []
-        is_clear = len(meant) == 1 and given[field.name.casefold()] == 1
-        fields.append(field.with_name(meant[0]) if is_clear else field)
-    return pa.schema(fields)
+
+    def meant(name: str) -> str:
+        alike = free.get(name.casefold(), []) if name not in known else []
+        return alike[0] if len(alike) == 1 and given[name.casefold()] == 1 else name
+
+    return [meant(name) for name in found]
+
+
+def with_table_names(found: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """The columns of a source by the table's names, see `table_names`."""
+    return pa.schema(
+        [field.with_name(name) for field, name in zip(found, table_names(found.names, names), strict=True)]
+    )
 
 
 def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:

@@ -104,8 +104,7 @@ def _look_into(
                 columns = to_arrow(schema)
             else:
                 _, _, columns = look_into(one, settings)
-            if kind in (FileFormat.PARQUET, FileFormat.ARROW):
-                columns = with_table_names(columns, schema.names)
+            columns = with_table_names(columns, schema.names)
             if settings.hive:
                 columns = _with_path(columns, one.uri, reading)
             new = pa.schema(list(drift(schema, columns).new))

@@ -60,13 +60,13 @@ def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:
 
 
 def _alike(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> list[tuple[str, FileFormat, pa.Schema]]:
-    """The sources with one name for columns of Parquet and Arrow that differ only in case, and one type of Arrow for
-    those that mean the same."""
+    """The sources with one name for columns that differ only in case, and one type of Arrow for those of Parquet and
+    Arrow that mean the same."""
     names: dict[str, None] = {}
     every = []
     for name, kind, own in found:
+        own = with_table_names(own, list(names))
         if kind in (FileFormat.PARQUET, FileFormat.ARROW):
-            own = with_table_names(own, list(names))
             own = pa.schema([field.with_type(_plainest(field.type)) for field in own])
         names |= dict.fromkeys(own.names)
         every.append((name, kind, own))

@@ -12,7 +12,7 @@ from underlay.ingest.exactly_once.replaced import SOURCE_COLUMN
 from underlay.ingest.json.records import json_batches
 from underlay.ingest.rows.path_columns import new_path_columns
 from underlay.ingest.rows.reading import RowRules
-from underlay.ingest.rows.schema_drift import with_table_names
+from underlay.ingest.rows.schema_drift import table_names, with_table_names
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat, kind_of
 from underlay.ingest.source.pinned import open_pinned
@@ -43,9 +43,7 @@ def _own_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
         if kind is FileFormat.JSON:
             return _from_lines(Plain(file, found.uri), reading)
         every = infer_one(found.uri, kind, file, work.dialect)
-    if kind in (FileFormat.PARQUET, FileFormat.ARROW):
-        every = with_table_names(every, reading.schema.names)
-    return lacking(every, reading.schema)
+    return lacking(with_table_names(every, reading.schema.names), reading.schema)
 
 
 def join_columns(found: Sequence[tuple[str, pa.Schema]], schema: TableSchema) -> tuple[pa.Schema, dict[str, str]]:
@@ -81,7 +79,8 @@ def _from_lines(plain: Plain, reading: RowRules) -> pa.Schema:
     columns = pa.schema([])
     known = StructOf(reading.schema.fields)
     for objects in _objects(plain, reading):
-        new = [found for one in objects if isinstance(found := _only_new(one, known), dict)]
+        named = (dict(zip(table_names(list(one), reading.schema.names), one.values(), strict=True)) for one in objects)
+        new = [found for one in named if isinstance(found := _only_new(one, known), dict)]
         names = list(dict.fromkeys(name for found in new for name in found))
         own = pa.schema([(name, _type_of([found.get(name) for found in new], plain.name)) for name in names])
         columns = common(columns, own, plain.name, plain.name)
