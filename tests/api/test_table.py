@@ -27,3 +27,8 @@ def test_a_rollback_takes_a_tag(table):
         with pytest.raises(InvalidRequest, match="a version or a tag"):
             table.rollback(**arguments)
     assert table.version == 3
+
+
+def test_a_lake_is_made_by_connect():
+    with pytest.raises(InvalidRequest, match=r"a lake is made by connect.*Write underlay\.connect\('data/lake'\)"):
+        underlay.Lake("data/lake")

@@ -299,3 +299,15 @@ def test_a_table_that_is_made_from_files_has_the_columns_of_their_paths(lake: La
     assert underlay("create", "a.b", "--from", "in/**/*.csv").code == 0
     assert underlay("append", "a.b", "in/**/*.csv").code == 0
     assert lake.table("a.b").to_arrow().to_pylist() == [{"n": 1, "year": 2024, "zone": "a b"}]
+    assert underlay("append", "a.b", "in/**/*.csv", "--no-hive").code == 0
+    assert lake.table("a.b").to_arrow().to_pylist()[1] == {"n": 1, "year": None, "zone": None}
+
+
+def test_the_store_of_files_has_options_of_its_own(lake: Lake, place: Path):
+    lake.create_table("a.b", "n bigint")
+    run = underlay("append", "a.b", "s3://bucket/x.csv", "--source-option", "endpoint=nowhere", "--source-option", "no")
+    assert (run.code, lake.table("a.b").version) == (2, 0)
+    assert "--source-option" in run.words
+    run = underlay("append", "a.b", "s3://bucket/x.csv", "--source-option", "no_such_option=1")
+    assert (run.code, lake.table("a.b").version) == (2, 0)
+    assert "no_such_option" in run.words

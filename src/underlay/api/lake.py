@@ -83,6 +83,10 @@ class Lake:
         surroundings: Surroundings | None = None,
         registry: Registry | None = None,
     ) -> None:
+        if not isinstance(store, Store):
+            raise InvalidRequest(
+                "a lake is made by connect", found=f"Lake({store!r})", hint=f"Write underlay.connect({store!r})."
+            )
         self._context = LakeContext(
             store,
             options=options,

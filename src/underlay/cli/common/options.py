@@ -83,3 +83,16 @@ Output = Annotated[
         help="Write to a file, which appears when it is complete and replaces an older one. Default: stdout.",
     ),
 ]
+
+NoHive = Annotated[
+    bool,
+    typer.Option("--no-hive", help="Leave folders such as year=2024 alone. Default: they give columns."),
+]
+SourceOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source-option",
+        metavar="KEY=VALUE",
+        help="An option of the store of the sources; repeatable. Default: those of the lake, for the same scheme.",
+    ),
+]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from underlay.cli.common.options import Json, LakeUrl, NullTexts, StoreOptions, TableName
+from underlay.cli.common.options import Json, LakeUrl, NoHive, NullTexts, SourceOptions, StoreOptions, TableName
 from underlay.cli.common.text_options import (
     CommentMark,
     DateFormat,
@@ -76,10 +76,7 @@ def ingest(
             " Default: error.",
         ),
     ] = "error",
-    no_hive: Annotated[
-        bool,
-        typer.Option("--no-hive", help="Leave folders such as year=2024 alone. Default: they give columns."),
-    ] = False,
+    no_hive: NoHive = False,
     source_column: Annotated[
         bool,
         typer.Option(
@@ -111,13 +108,7 @@ def ingest(
         bool,
         typer.Option("--no-wait", help="Leave out sources that another run has claimed. Default: wait for them."),
     ] = False,
-    source_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="An option of the store of the sources; repeatable. Default: those of the lake, for the same scheme.",
-        ),
-    ] = None,
+    source_option: SourceOptions = None,
     master: Annotated[
         str | None,
         typer.Option(

@@ -12,8 +12,10 @@ from underlay.cli.common.options import (
     Format,
     Json,
     LakeUrl,
+    NoHive,
     NullTexts,
     Output,
+    SourceOptions,
     StoreOptions,
     TableName,
     Tag,
@@ -85,6 +87,8 @@ def append(
     skip_lines: SkipLines = 0,
     comment_mark: CommentMark = None,
     max_record: MaxRecordBytes = None,
+    no_hive: NoHive = False,
+    source_option: SourceOptions = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
@@ -101,6 +105,7 @@ def append(
       underlay append taxi.trips january.csv february.csv.gz
       underlay scan old.trips --format arrow | underlay append taxi.trips - --token copy-1
     """
+    from underlay.cli.common.lake_choice import split_pairs
     from underlay.cli.common.table_choice import newest_table
     from underlay.cli.rows.data_file import FileReading
     from underlay.cli.rows.write import append_files
@@ -120,8 +125,9 @@ def append(
         comment_mark=comment_mark,
     )
     check_format(dialect, format)
-    reading = FileReading(kind=format, dialect=dialect, record_bytes=read_size(max_record))
-    append_files(newest_table(lake, option, name), files, reading, token=token, json=json)
+    reading = FileReading(kind=format, dialect=dialect, record_bytes=read_size(max_record), hive=not no_hive)
+    given = split_pairs(source_option or (), "--source-option")
+    append_files(newest_table(lake, option, name), files, reading, given, token=token, json=json)
 
 
 def register(
@@ -131,10 +137,7 @@ def register(
         bool,
         typer.Option("--ignore-surplus", help="Allow columns that the table does not have. Default: refuse them."),
     ] = False,
-    no_hive: Annotated[
-        bool,
-        typer.Option("--no-hive", help="Leave folders such as year=2024 alone. Default: they give columns."),
-    ] = False,
+    no_hive: NoHive = False,
     skip_known: Annotated[
         bool,
         typer.Option("--skip-known", help="Leave out files that are part of the table. Default: refuse them."),

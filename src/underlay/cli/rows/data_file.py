@@ -44,6 +44,8 @@ class FileReading:
     """None for files whose names tell the format, and for stdin whose format is to be detected."""
     dialect: Dialect = field(default_factory=Dialect)
     record_bytes: int = RECORD_BYTES
+    hive: bool = True
+    """Whether folders such as year=2024 give columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ def read_data(data: DataFile, schema: TableSchema) -> Iterator[tuple[pa.Table, i
     reading = data.reading
     rules = RowRules(schema=schema, dialect=reading.dialect, record_bytes=reading.record_bytes)
     # A folder may be called so for other reasons: what the table lacks is left out.
-    uri = "" if data.source is None else data.source.uri
+    uri = "" if data.source is None or not reading.hive else data.source.uri
     given = PathColumns.of(uri, replace(rules, new_columns="ignore"))
     with _open(data) as (kind, file):
         is_positional = kind in (FileFormat.CSV, FileFormat.TSV) and reading.dialect.is_positional

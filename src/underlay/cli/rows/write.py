@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -18,13 +18,14 @@ def append_files(
     table: Table,
     names: Sequence[str],
     reading: FileReading,
+    options: Mapping[str, str],
     *,
     token: str | None,
     json: bool,
 ) -> None:
-    """Append the rows of all files in one version, or none of them."""
+    """Append the rows of all files in one version, or none of them. `options` are those of the files' store."""
     stores = table.stores
-    files = find_data(names, reading, source_options(names, {}, stores.lake.url, stores.options))
+    files = find_data(names, reading, source_options(names, options, stores.lake.url, stores.options))
     with progress_bar(f"appending to {table.name}") as tell:
         reader = pa.RecordBatchReader.from_batches(table.schema, _rows(table, files, tell))
         done = table.append(reader, token=token)
