@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.command import installed, underlay
 from tests.contract.worlds import World
 from tests.maintain.healthy import OTHER, SALES, Truth, build_tiny
+from underlay.api.lake import connect
 from underlay.store import open_store
 
 
@@ -110,3 +112,32 @@ def test_the_command_explains_itself():
     shown = installed("verify", "--help").stdout.decode()
     assert "--deep" in shown
     assert "underlay verify taxi.trips --repair --json" in shown
+
+
+def test_a_lost_file_that_was_unregistered_is_told_of_older_versions_and_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("UNDERLAY_LAKE", str(tmp_path / "lake"))
+    with connect(tmp_path / "lake") as lake:
+        table = lake.create_table("a.b", "id bigint")
+        for name in ("one", "two"):
+            pq.write_table(pa.table({"id": [1]}), tmp_path / f"{name}.parquet")
+        table.register(tmp_path / "*.parquet")
+        (tmp_path / "one.parquet").unlink()
+        lost = underlay("verify")
+        assert (lost.code, "LOST" in lost.text) == (1, True)
+        table.unregister(tmp_path / "one.parquet")
+    done = underlay("verify")
+    assert done.code == 0
+    assert done.text.splitlines() == [
+        "a.b: 3 versions, 2 files: the newest version is intact; version 1 cannot be read",
+        f"  older   file://{tmp_path}/one.parquet (version 1)",
+        "          the file is missing",
+        "          → The newest version does not need it. To read older ones, put the same bytes back under the same"
+        " name.",
+    ]
+    assert done.words == "1 table: nothing is wrong with the newest versions\n"
+    (report,) = underlay("verify", "--json").objects
+    assert report["ok"] is True
+    (table,) = report["tables"]
+    assert table["revisions"][0]["unreadable"] == [{"begin": 1, "end": 2}]

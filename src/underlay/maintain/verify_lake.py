@@ -186,11 +186,7 @@ def _missing(history: History, version: int, problem: str) -> VerifyFinding:
 
 def _newest_intact(history: History, findings: Iterable[VerifyFinding]) -> int | None:
     lost = {
-        version
-        for finding in findings
-        if finding.severity is Severity.LOST
-        for span in finding.versions
-        for version in versions_in(span)
+        version for finding in findings if finding.is_loss for span in finding.versions for version in versions_in(span)
     }
     return max(history.versions.keys() - lost, default=None)
 

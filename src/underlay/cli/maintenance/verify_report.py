@@ -29,6 +29,7 @@ _SHOWN = 10
 _NAMES = {
     Severity.LOST: "LOST",
     Severity.ANSWERS: "WRONG",
+    Severity.OLDER: "older",
     Severity.DERIVED: "REBUILD",
     Severity.NOTE: "note",
 }
@@ -148,7 +149,7 @@ def show_counts(counts: Counts) -> str:
 
 def _verdict(revision: RevisionReport, *, is_deep: bool) -> str:
     found = {finding.severity for finding in revision.findings if finding.is_open}
-    if Severity.LOST in found:
+    if Severity.LOST in found or (not found and revision.unreadable):
         if revision.newest_intact is None:
             return "something is lost, and no version is intact"
         if _is_newest_intact(revision):
@@ -189,7 +190,8 @@ def _summary(report: Report) -> str:
     sound = sum(table.is_sound for table in report.tables)
     tables = show_count(len(report.tables), "table")
     if report.is_sound:
-        return f"{tables}: nothing is wrong"
+        has_losses = any(finding.is_loss for finding in report.findings)
+        return f"{tables}: nothing is wrong{' with the newest versions' if has_losses else ''}"
     if any(revision.unreadable for table in report.tables for revision in table.revisions):
         advice = 'Read an intact version with "underlay scan NAME --version N"'
         if any(table.active.is_head_intact and not _is_newest_intact(table.active) for table in report.tables):

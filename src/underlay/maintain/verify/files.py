@@ -55,9 +55,13 @@ def file_finding(history: History, location: str, problem: UnderlayError) -> Ver
         else FindingKind.DAMAGED
     )
     hint = "Its rows are lost unless there is a copy: put the same bytes back under the same name."
+    # a file of ours that is gone is always a loss: somebody deleted what versions still name
+    is_older = not is_own(location) and all(span.end <= (history.newest_version or 0) for span in versions)
+    if is_older:
+        hint = "The newest version does not need it. To read older ones, put the same bytes back under the same name."
     return VerifyFinding(
         kind=kind,
-        severity=Severity.LOST,
+        severity=Severity.OLDER if is_older else Severity.LOST,
         place=history.keys.file(location) or location,
         problem="the file is missing" if is_missing else _words(problem),
         versions=versions,

@@ -30,6 +30,8 @@ class Severity(StrEnum):
     """The versions that need it cannot be read as they were."""
     ANSWERS = "answers"
     """Versions can be read, and a query may leave out rows or answer wrongly."""
+    OLDER = "older"
+    """A registered file is gone that the newest version no longer has: older versions cannot be read as they were."""
     DERIVED = "derived"
     """Nothing is lost: what is wrong is rebuilt from what is there."""
     NOTE = "note"
@@ -61,8 +63,13 @@ class VerifyFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is wrong and still is."""
-        return self.severity is not Severity.NOTE and not self.is_repaired
+        """Whether something is wrong and still is. What only older versions need is not: the table does without it."""
+        return self.severity not in (Severity.NOTE, Severity.OLDER) and not self.is_repaired
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether its versions cannot be read as they were."""
+        return self.severity in (Severity.LOST, Severity.OLDER)
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +102,7 @@ class RevisionReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unreadable(self) -> tuple[VersionRange, ...]:
         """The versions that need something that is lost."""
-        lost = (finding for finding in self.findings if finding.severity is Severity.LOST)
+        lost = (finding for finding in self.findings if finding.is_loss)
         return ranges_of(version for finding in lost for span in finding.versions for version in versions_in(span))
 
 
