@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from underlay.api.changing.changing_table import ChangingTable
+from underlay.api.opened.changes import Changes
 from underlay.api.opened.condition import Params, Where
 from underlay.api.opened.info import Version, describe
 from underlay.api.opened.moment import read_moment
@@ -18,7 +19,9 @@ from underlay.api.scan import Scan
 from underlay.errors import InvalidRequest, VersionNotFound
 from underlay.index.catalog import find_table
 from underlay.index.root import Definition
+from underlay.scan.changes.row_changes import RowChanges
 from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.record import from_record
 from underlay.table import time_travel as travel
 from underlay.table.catalog.changes import untag_version
 from underlay.table.coordination.job import TTL_SECONDS as JOB_TTL_SECONDS
@@ -69,6 +72,30 @@ class Table(ChangingTable):
     def plan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Plan:
         """What such a scan would read, and why the rest is skipped."""
         return Plan(self.query(columns, where, params))
+
+    def changes(
+        self, from_version: int, to_version: int | None = None, *, columns: Sequence[str] | None = None
+    ) -> Changes:
+        """Rows that the versions after `from_version` inserted and deleted, up to `to_version` or the one that is read.
+
+        Rows that were only written again, by a compaction or in a rewritten block, are not among them. Columns are
+        those that the last version has.
+        """
+        head = self.read_head()
+        is_given = to_version is not None and to_version != head.root.version
+        end = travel.at_version(head.revision, to_version) if is_given and to_version is not None else head.root
+        schema = from_record(end.definition.schema)
+        names = schema.names if columns is None else tuple(schema.column(name).name for name in columns)
+        found = RowChanges(
+            revision=head.revision,
+            load_segment=self.snapshot().load_segment,
+            begin=from_version,
+            end=end,
+            columns=names,
+            stores=self._context.stores,
+            cache=self._context.cache,
+        )
+        return Changes(found, self.name)
 
     def count(self, where: Where = None, *, params: Params | None = None) -> int:
         """How many rows match."""

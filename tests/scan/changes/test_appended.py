@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -194,3 +195,19 @@ def test_nothing_new_costs_one_request():
     before = store.request_count()
     assert appends.advance(begin, appends.newest(), Limit(files=1)) == begin
     assert store.request_count() == before + 1
+
+
+def test_files_of_before_and_after_an_evolution_are_read_alike(lake: ul.Lake):
+    """T8: the bounds of each version are in its own types, and a spec is that of its files."""
+    prices = lake.create_table("t.prices", "id bigint, price decimal(9, 2)", partition_by=["price"])
+    begin = at_version(prices.read_head().revision, 1)
+    cents = [Decimal("1.25"), Decimal("-2.50")]
+    prices.append(pa.table({"id": [1, 2], "price": cents}))
+    with prices.evolve() as evolution:
+        evolution.widen_column("price", "decimal(30, 4)")
+    prices.append(pa.table({"id": [3, 4], "price": cents}))
+    found = appends_of(prices).between(begin, end_of(prices), prices.definition)
+    assert found is not None
+    predicate = ul.col("price") == Decimal("1.25")
+    query = Query(snapshot=found, columns=("id", "price"), stores=prices.stores, predicate=predicate)
+    assert query.table().to_pylist() == [{"id": n, "price": Decimal("1.2500")} for n in (1, 3)]

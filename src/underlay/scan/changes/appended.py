@@ -18,6 +18,8 @@ from underlay.errors import Inconsistent, InvalidRequest, Unsupported, VersionNo
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.root import Definition, Root
 from underlay.runtime.threads import side_by_side
+from underlay.scan.changes.changed_files import without_bounds
+from underlay.schema.record import from_record
 from underlay.table.open_table import Head
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import SegmentLoader, Snapshot
@@ -176,6 +178,7 @@ class Appends:
         """
         self._check(end)
         entries: list[FileEntry] = []
+        schema = from_record(definition.schema)
         layouts: dict[str, FileLayout] = {}
         newest: Root | None = None
         for root in self._roots_from(begin, end.version if end.file else end.version - 1):
@@ -183,7 +186,10 @@ class Appends:
             if files is not None:
                 first = begin.file if root.version == begin.version else 0
                 last = end.file if root.version == end.version else files.count
-                entries += (file for file in files.entries(first, last) if file is not None)
+                found = [file for file in files.entries(first, last) if file is not None]
+                is_alike = root.definition.schema == definition.schema
+                # bounds are in the types that the version had
+                entries += found if is_alike else [without_bounds(file, schema) for file in found]
             layouts |= {layout.id: layout for layout in root.layouts}
             newest = root
         if newest is None or not entries:
