@@ -62,7 +62,7 @@ def test_explain_counts_what_would_be_deleted_and_read(lake):
         ("delete from taxi.trips where nope = 1", UnknownColumn, "line 1, column 30: there is no column nope"),
         ("delete from taxi.trips where id = 1 and\n(nope = 1)", UnknownColumn, "line 2, column 2: there is no column"),
         ("delete from taxi.trips where x.id = 1", UnknownColumn, "line 1, column 32: there is no column x.id"),
-        ("delete from taxi.trips where\n id = 'abc'", BadPredicate, "line 2, column 2: id: a column of type int64"),
+        ("delete from taxi.trips where\n id = 'abc'", BadPredicate, "line 2, column 7: id: a column of type int64"),
         ("delete from taxi.trips where id in (select 1)", InvalidRequest, "line 1, column 37: a subquery is not"),
         ("delete from taxi.trips where random() < 2", BadPredicate, "column 30: the function random is not available"),
         ("delete from taxi.trips where sum(id) > 2", BadPredicate, "line 1, column 30: "),

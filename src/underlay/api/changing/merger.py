@@ -17,7 +17,6 @@ from underlay.errors import InvalidRequest
 from underlay.local.expressions.merge_rules import DuckDbRules
 from underlay.local.expressions.merge_statement import ClauseKind, MergeClause, MergeStatement, bind_merge
 from underlay.local.expressions.row_names import key_columns
-from underlay.scan.query import Query
 from underlay.schema.arrow_aliases import AnyChunks
 from underlay.schema.cast.plain import takeable
 from underlay.table.open_table import OpenTable
@@ -28,11 +27,18 @@ Updates = Mapping[str, str | Literal]
 """SQL expressions by column, Python values as `ul.lit(value)`."""
 
 
+class RowsOfVersion(Protocol):
+    """Rows that can be read."""
+
+    def table(self) -> pa.Table:
+        """All of them."""
+
+
 @runtime_checkable
 class TableRows(Protocol):
-    """Rows of a table's newest version, whichever it is: a table, or a scan of one."""
+    """Rows of a table's newest version, whichever it is: a table, a scan of one, or a query of SQL that names it."""
 
-    def on_version(self, snapshot: Snapshot) -> Query | None:
+    def on_version(self, snapshot: Snapshot) -> RowsOfVersion | None:
         """The same rows of this version; None when they are of another table, or of one version for good."""
 
 
@@ -131,7 +137,7 @@ class TableMerger:
         bound = bind_merge(self._statement, snapshot.schema, source.schema)
         return DuckDbRules(bound, source, key_columns(snapshot))
 
-    def _on_version(self, snapshot: Snapshot) -> Query | None:
+    def _on_version(self, snapshot: Snapshot) -> RowsOfVersion | None:
         return self._given.on_version(snapshot) if isinstance(self._given, TableRows) else None
 
     @cached_property

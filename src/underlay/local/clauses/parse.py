@@ -7,20 +7,22 @@ from collections.abc import Callable
 import duckdb
 
 from underlay.local.clauses.definitions import CommentOn, CreateTable, DropTable
-from underlay.local.clauses.read_changes import read_delete, read_insert, read_truncate
+from underlay.local.clauses.read_changes import read_delete, read_insert, read_merge, read_truncate, read_update
 from underlay.local.clauses.read_definitions import read_comment, read_create, read_drop
 from underlay.local.clauses.reader import StatementReader
-from underlay.local.clauses.syntax import Delete, Insert, Truncate
+from underlay.local.clauses.syntax import Delete, Insert, Truncate, Update, WrittenMerge
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import give_back, take_engine
 from underlay.local.text.time_travel import rewrite_time_travel
 
-RowChange = Insert | Delete | Truncate
+RowChange = Insert | Update | Delete | WrittenMerge | Truncate
 Statement = RowChange | CreateTable | DropTable | CommentOn
 
 _ROW_CHANGES: dict[str, Callable[[StatementReader], RowChange]] = {
     "INSERT": read_insert,
+    "UPDATE": read_update,
     "DELETE": read_delete,
+    "MERGE": read_merge,
     "TRUNCATE": read_truncate,
 }
 _DEFINITIONS: dict[str, Callable[[StatementReader], Statement]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from underlay.errors import InvalidRequest
-from underlay.local.clauses.reader import Clause, NamedTable, StatementReader, WrittenName, place_of
+from underlay.local.clauses.reader import Clause, StatementReader, WrittenName, place_of
 from underlay.local.clauses.syntax import (
     Action,
     Assignments,
@@ -73,7 +73,7 @@ def read_update(reader: StatementReader) -> Update:
     target = reader.table()
     alias = reader.alias(("SET",))
     reader.expect("SET")
-    assignments = _assignments(reader, target, alias, ("FROM", *_END))
+    assignments = _assignments(reader, ("FROM", *_END))
     source = _source(reader, _END) if reader.take("FROM") else None
     where = _where(reader)
     return Update(target=target, alias=alias or target.table, assignments=assignments, source=source, where=where)
@@ -109,7 +109,7 @@ def read_merge(reader: StatementReader) -> WrittenMerge:
     on = reader.expression("a condition", _WHEN)
     clauses = []
     while reader.take("WHEN"):
-        clauses.append(_clause(reader, target, alias))
+        clauses.append(_clause(reader))
     _refuse_returning(reader)
     if not clauses:
         raise reader.refuse("WHEN MATCHED or WHEN NOT MATCHED")
@@ -117,7 +117,7 @@ def read_merge(reader: StatementReader) -> WrittenMerge:
     return WrittenMerge(target=target, alias=alias or target.table, source=source, on=on, clauses=tuple(clauses))
 
 
-def _clause(reader: StatementReader, target: NamedTable, alias: str | None) -> WrittenWhen:
+def _clause(reader: StatementReader) -> WrittenWhen:
     begin = reader.mark() - 1
     match = Match.BOTH
     if reader.take("NOT"):
@@ -137,7 +137,7 @@ def _clause(reader: StatementReader, target: NamedTable, alias: str | None) -> W
         action = Action.UPDATE_ALL
         if reader.take("SET") and not reader.take("*"):
             action = Action.UPDATE
-            assignments = _assignments(reader, target, alias, _WHEN)
+            assignments = _assignments(reader, _WHEN)
             columns, values = tuple(one for one, _ in assignments), tuple(value for _, value in assignments)
         if action is Action.UPDATE_ALL and match is Match.TARGET_ONLY:
             raise reader.refuse("SET column = value: there is no row of the source")
@@ -175,25 +175,21 @@ def _inserted(reader: StatementReader) -> tuple[Action, tuple[WrittenName, ...],
     return Action.INSERT, columns, values
 
 
-def _assignments(reader: StatementReader, target: NamedTable, alias: str | None, stops: Collection[str]) -> Assignments:
-    found = [_assignment(reader, target, alias, stops)]
+def _assignments(reader: StatementReader, stops: Collection[str]) -> Assignments:
+    found = [_assignment(reader, stops)]
     while reader.take(","):
-        found.append(_assignment(reader, target, alias, stops))
+        found.append(_assignment(reader, stops))
     return tuple(found)
 
 
-def _assignment(
-    reader: StatementReader, target: NamedTable, alias: str | None, stops: Collection[str]
-) -> tuple[WrittenName, Clause]:
+def _assignment(reader: StatementReader, stops: Collection[str]) -> tuple[WrittenName, Clause]:
     if reader.next_word() == "(":
         raise reader.unsupported("columns are set one by one", "Write SET a = 1, b = 2.")
     column = reader.name("the name of a column")
-    if reader.next_word() == "." and column.name.lower() == (alias or target.table).lower():
-        reader.take(".")
-        column = reader.name("the name of a column")
     if reader.next_word() in (".", "["):
         raise reader.unsupported(
-            "a part of a column cannot be set", "Set the whole column, for example with struct_pack(…)."
+            "a column is set as a whole, and has no table before its name",
+            "Write SET fare = 1, and of a struct for example SET pos = struct_pack(x := 1, y := pos.y).",
         )
     reader.expect("=")
     return column, reader.expression("a value", (",", *stops))

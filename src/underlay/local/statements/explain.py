@@ -8,12 +8,13 @@ from underlay.change.update.result import Changed
 from underlay.errors import TableExists
 from underlay.local.clauses.definitions import CommentOn, CreateTable, DropTable
 from underlay.local.clauses.parse import Statement
-from underlay.local.clauses.syntax import Delete, Insert, Truncate
+from underlay.local.clauses.syntax import Delete, Insert, Truncate, Update, WrittenMerge
 from underlay.local.show.change import show_change
+from underlay.local.statements.change_rows import change_rows
 from underlay.local.statements.columns import find_column
 from underlay.local.statements.lake import StatementLake
 from underlay.local.statements.queries import StatementQueries
-from underlay.local.statements.run_rows import delete, inserted_rows
+from underlay.local.statements.run_rows import inserted_rows
 from underlay.local.statements.target import find_target, known_as
 
 _NO_FILES = "no data file is read or written"
@@ -27,9 +28,9 @@ def explain(statement: Statement, lake: StatementLake, queries: StatementQueries
     match statement:
         case Insert():
             return _insert(statement, lake, queries)
-        case Delete():
+        case Update() | Delete() | WrittenMerge():
             name = find_target(statement.target, lake)
-            return _dry_run(name, delete(statement, lake, queries, dry_run=True))
+            return _dry_run(name, change_rows(statement, lake, queries, dry_run=True))
         case Truncate():
             name = find_target(statement.target, lake)
             return _dry_run(name, lake.table(name).delete(dry_run=True))

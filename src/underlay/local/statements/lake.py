@@ -14,6 +14,38 @@ ReadRows = Callable[[int], pa.RecordBatchReader]
 """Rows to insert, for the version of the table that they are added to."""
 
 
+Values = Mapping[str, str]
+"""Expressions by column."""
+
+
+class StatementMerge(Protocol):
+    """A merge to which clauses are added."""
+
+    def when_matched_update(self, updates: Values, predicate: str | None = None) -> object:
+        """Update rows that match."""
+
+    def when_matched_update_all(self, predicate: str | None = None) -> object:
+        """Update all columns of rows that match."""
+
+    def when_matched_delete(self, predicate: str | None = None) -> object:
+        """Delete rows that match."""
+
+    def when_not_matched_insert(self, updates: Values, predicate: str | None = None) -> object:
+        """Insert rows of the source that match none."""
+
+    def when_not_matched_insert_all(self, predicate: str | None = None) -> object:
+        """The same with all their columns."""
+
+    def when_not_matched_by_source_update(self, updates: Values, predicate: str | None = None) -> object:
+        """Update rows that no row of the source matches."""
+
+    def when_not_matched_by_source_delete(self, predicate: str | None = None) -> object:
+        """Delete them."""
+
+    def execute(self) -> Changed:
+        """Do it."""
+
+
 class StatementTable(Protocol):
     """A table that a statement changes."""
 
@@ -36,6 +68,28 @@ class StatementTable(Protocol):
         self, where: str | None = None, *, params: Mapping[str, object] | None = None, dry_run: bool = False
     ) -> Changed:
         """Delete rows."""
+
+    def update(
+        self,
+        values: Mapping[str, str],
+        where: str | None = None,
+        *,
+        params: Mapping[str, object] | None = None,
+        dry_run: bool = False,
+    ) -> Changed:
+        """Give columns of rows other values."""
+
+    def merge(
+        self,
+        source: object,
+        predicate: str,
+        source_alias: str = ...,
+        target_alias: str = ...,
+        *,
+        params: Mapping[str, object] | None = None,
+        dry_run: bool = False,
+    ) -> StatementMerge:
+        """Change rows by those of a source."""
 
     def truncate(self) -> Changed:
         """Delete all rows."""

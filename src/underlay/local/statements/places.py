@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+
 from underlay.errors import InvalidRequest, UnknownColumn
 from underlay.local.clauses.reader import Clause, place_of
 from underlay.local.text.words import words_of
 
+_QUOTED = re.compile(r"'[^']+'|\"[^\"]+\"")
 _LINES = "\n\nLINE "
 """Where DuckDB begins to show a text, which is not the one that was written."""
 
 
 class Located:
-    """`with Located(clause):` gives errors of the request the place of the clause that caused them.
+    """`with Located({"where": clause}):` gives errors of the request the place of the clause that caused them.
 
-    Of several it is the one that names a column that there is not, and else the first.
+    The names are those by which the verb calls its texts: it puts them before its own places, which count in a text
+    that nobody wrote. An error without one is where the words stand that it quotes.
     """
 
-    def __init__(self, *clauses: Clause | None) -> None:
-        self._clauses = [clause for clause in clauses if clause is not None]
+    def __init__(self, clauses: Mapping[str, Clause | None] | Clause) -> None:
+        named = {"": clauses} if isinstance(clauses, Clause) else clauses
+        self._clauses = {name: clause for name, clause in named.items() if clause is not None}
 
     def __enter__(self) -> None:
         """Nothing to do."""
@@ -26,15 +32,20 @@ class Located:
         if not isinstance(error, InvalidRequest) or not self._clauses:
             return
         error.problem = error.problem.partition(_LINES)[0]
-        if error.place is not None and error.place.startswith("line "):
-            error.place = None  # it counts in a part of the statement
-        named = self._place_of(error.problem.rpartition(" ")[2]) if isinstance(error, UnknownColumn) else None
-        error.at(named or self._clauses[0].place)
+        place = error.place or ""
+        name = max((one for one in self._clauses if place.startswith(one)), key=len, default=None)
+        inner = place.removeprefix(name or "").lstrip(": ")
+        error.place = None if not inner or inner.startswith("line ") else inner
+        asked = list(self._clauses.values()) if name is None else [self._clauses[name]]
+        found = next((at for clause in asked for at in _places_of(clause, error)), None)
+        if found is not None or len(asked) == 1:
+            error.at(found or asked[0].place)
 
-    def _place_of(self, name: str) -> str | None:
-        bare = name.strip('"').rpartition(".")[2].lower()
-        for clause in self._clauses:
-            for word in words_of(clause.text):
-                if word.text.lower() == bare:
-                    return place_of(clause.statement, clause.begin + word.start)
-        return None
+
+def _places_of(clause: Clause, error: InvalidRequest) -> Iterator[str]:
+    """Where the words stand that an error is about: a column that there is not, or what the message quotes."""
+    words = [error.problem.rpartition(" ")[2]] if isinstance(error, UnknownColumn) else _QUOTED.findall(error.problem)
+    wanted = {word.strip("\"'").rpartition(".")[2].lower() for word in words}
+    for word in words_of(clause.text):
+        if word.text.lower() in wanted:
+            yield place_of(clause.statement, clause.begin + word.start)

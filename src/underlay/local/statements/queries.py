@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from underlay.local.clauses.reader import Clause
+from underlay.local.clauses.syntax import JoinedSource
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import run_sql
 from underlay.local.sql.tables import Resolve, Views, refuse_alike_names
@@ -68,6 +69,10 @@ class StatementQueries:
         """The rows of a query, as they come. `at` are versions of tables to read; others are read as at first."""
         return self._run(self.values.query(piece), piece, at).to_reader()
 
+    def joined(self, source: JoinedSource, at: Mapping[str, int] | None = None) -> pa.Table:
+        """The rows of what a statement joins its table with, all at once."""
+        return self._run(self.values.query(source.piece, "SELECT * FROM "), source.piece, at).to_arrow()
+
     def rows_for(
         self,
         piece: Clause,
@@ -81,7 +86,7 @@ class StatementQueries:
         if all(kind == wanted != _UUID for (_, kind), wanted in zip(columns, kinds, strict=True)):
             return _renamed(self.rows(piece, at), names)
         aliases = [f'"c{number}"' for number in range(len(names))]
-        casted = ", ".join(f"{_cast(alias, kind)} AS {alias}" for alias, kind in zip(aliases, kinds, strict=True))
+        casted = ", ".join(f"{cast_to(alias, kind)} AS {alias}" for alias, kind in zip(aliases, kinds, strict=True))
         query = self.values.text(piece)
         text = f"SELECT {casted} FROM (\n{query}\n) AS {quoted(_ROWS)} ({', '.join(aliases)})"
         return _renamed(self._rewritten_rows(text, piece, at), names)
@@ -91,7 +96,7 @@ class StatementQueries:
     ) -> pa.RecordBatchReader:
         """The rows of VALUES, each value cast to the type of its column, as DuckDB does for INSERT."""
         casted = (
-            ", ".join(_cast(self.values.text(value), types[name]) for value, name in zip(row, names, strict=True))
+            ", ".join(cast_to(self.values.text(value), types[name]) for value, name in zip(row, names, strict=True))
             for row in rows
         )
         text = f"VALUES {', '.join(f'({row})' for row in casted)}"
@@ -123,7 +128,7 @@ class StatementQueries:
         return self._known[key]
 
 
-def _cast(expression: str, kind: str) -> str:
+def cast_to(expression: str, kind: str) -> str:
     """A cast to a type. DuckDB gives UUIDs to Arrow as text, which is no UUID to a table."""
     if kind == _UUID:
         return f"from_hex(replace(CAST(CAST({expression} AS UUID) AS VARCHAR), '-', ''))"

@@ -58,9 +58,13 @@ class StatementValues:
 
     def query(self, piece: Clause, before: str = "") -> str:
         """The piece at its place in the statement, of which all that goes before becomes blanks: what the engine says
-        of lines is then right. `before` takes the place of the first of them."""
+        of lines is then right. `before` takes the place of some of them, in the first line if it fits in."""
         blanks = _INK.sub(" ", self._text[: piece.begin])
-        return f"{before}{blanks[len(before) :]}{self.text(piece)}"
+        if "\n" not in blanks[: len(before)]:
+            return f"{before}{blanks[len(before) :]}{self.text(piece)}"
+        kept = blanks[: len(blanks) - len(before)]
+        lines = "\n" * (blanks.count("\n") - kept.count("\n"))
+        return f"{kept}{lines}{before}{self.text(piece)}"
 
     def used(self, *pieces: Clause | None) -> dict[str, object] | None:
         """The values that pieces name, None for none: engines refuse others."""

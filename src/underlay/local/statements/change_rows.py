@@ -1,0 +1,209 @@
+"""Runs UPDATE, DELETE and MERGE. UPDATE … FROM and DELETE … USING are merges with one clause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+
+from underlay.change.update.result import Changed
+from underlay.errors import InvalidRequest, UnknownColumn
+from underlay.local.clauses.reader import Clause, NamedTable, WrittenName, place_of
+from underlay.local.clauses.syntax import Action, Delete, JoinedSource, Match, Update, WrittenMerge, WrittenWhen
+from underlay.local.statements.columns import check_count, find_columns
+from underlay.local.statements.lake import StatementLake, StatementMerge, StatementTable, Values
+from underlay.local.statements.places import Located
+from underlay.local.statements.queries import StatementQueries, cast_to
+from underlay.local.statements.target import find_target
+from underlay.local.text.words import WordType, words_of
+from underlay.table.versions.snapshot import Snapshot
+
+_ALL_HINT = "* takes all columns of the source: name those that the table has, or choose them in a subquery."
+_QUERIES = frozenset(("SELECT", "TABLE", "VALUES", "FROM"))
+
+
+def change_rows(
+    statement: Update | Delete | WrittenMerge, lake: StatementLake, queries: StatementQueries, *, dry_run: bool = False
+) -> Changed:
+    """Change rows of a table in one commit, or count what would be changed."""
+    changing = _Changing(statement, lake, queries, dry_run=dry_run)
+    match statement:
+        case Update():
+            return changing.update(statement)
+        case Delete():
+            return changing.delete(statement)
+        case WrittenMerge():
+            return changing.merge(statement.source, statement.on, statement.clauses)
+
+
+class _Changing:
+    """One statement and the table that it changes."""
+
+    def __init__(
+        self,
+        statement: Update | Delete | WrittenMerge,
+        lake: StatementLake,
+        queries: StatementQueries,
+        *,
+        dry_run: bool,
+    ) -> None:
+        self._target: NamedTable = statement.target
+        self._alias = statement.alias
+        self._queries = queries
+        self._dry_run = dry_run
+        self._name = find_target(statement.target, lake)
+        self._table: StatementTable = lake.table(self._name)
+        self._schema: pa.Schema = self._table.schema
+
+    def update(self, statement: Update) -> Changed:
+        """Update the rows for which the condition is true, by those of a source if there is one."""
+        columns = tuple(column for column, _ in statement.assignments)
+        values = tuple(value for _, value in statement.assignments)
+        if statement.source is not None:
+            when = _when(Action.UPDATE, statement.source.piece, columns=columns, values=values)
+            return self.merge(statement.source, statement.where, [when])
+        names = find_columns(columns, self._schema)
+        types = self._queries.types(self._schema, self._name)
+        texts = {
+            name: cast_to(self._text(value, self._of_rows), types[name])
+            for name, value in zip(names, values, strict=True)
+        }
+        where = None if statement.where is None else self._text(statement.where, self._of_rows)
+        used = self._queries.values.used(*values, statement.where)
+        with Located({**dict(zip(names, values, strict=True)), "where": statement.where}):
+            return self._table.update(texts, where, params=used, dry_run=self._dry_run)
+
+    def delete(self, statement: Delete) -> Changed:
+        """Delete the rows for which the condition is true, or that match a row of a source."""
+        if statement.source is not None:
+            return self.merge(statement.source, statement.where, [_when(Action.DELETE, statement.source.piece)])
+        where = statement.where
+        if where is None:
+            return self._table.delete(dry_run=self._dry_run)
+        text = self._text(where, self._of_rows)
+        with Located(where):
+            return self._table.delete(text, params=self._queries.values.used(where), dry_run=self._dry_run)
+
+    def merge(self, source: JoinedSource, on: Clause | None, clauses: Sequence[WrittenWhen]) -> Changed:
+        """Change, delete and insert rows by those of a source."""
+        if source.alias.lower() == self._alias.lower():
+            raise InvalidRequest(
+                "the table and the source have the same name", place=source.piece.place, found=source.alias,
+                hint="Give one of them an alias: AS s.",
+            )  # fmt: skip
+        types = self._queries.types(self._schema, self._name)
+        condition = "true" if on is None else self._text(on, self._of_pairs)
+        pieces = [on, *(piece for one in clauses for piece in (one.condition, *one.values))]
+        rows = self._rows_of(source)
+        merge = self._table.merge(
+            rows,
+            condition,
+            source.alias,
+            self._alias,
+            params=self._queries.values.used(*pieces),
+            dry_run=self._dry_run,
+        )
+        named: dict[str, Clause | None] = {"the condition": on or source.piece, "the source": source.piece}
+        for number, clause in enumerate(clauses, 1):
+            names = self._columns_of(clause)
+            predicate = None if clause.condition is None else self._text(clause.condition, self._of_pairs)
+            values = {
+                name: cast_to(self._text(value, self._of_pairs), types[name])
+                for name, value in zip(names, clause.values, strict=True)
+            }
+            place = f"clause {number} ({_add(merge, clause, values, predicate)})"
+            named |= {place: clause.piece, f"{place}, predicate": clause.condition}
+            named |= {f"{place}, {name}": value for name, value in zip(names, clause.values, strict=True)}
+        with Located(named):
+            try:
+                return merge.execute()
+            except UnknownColumn as error:
+                error.hint = _ALL_HINT if "except_cols" in (error.hint or "") else error.hint
+                raise
+
+    def _rows_of(self, source: JoinedSource) -> object:
+        """The rows of a source; those that depend on the table are read for the version that is changed."""
+        if self._queries.names_table(source.piece, self._name):
+            return _RowsOfTable(lambda version: self._queries.joined(source, {self._name: version}))
+        return self._queries.joined(source)
+
+    def _columns_of(self, clause: WrittenWhen) -> list[str]:
+        if clause.action not in (Action.UPDATE, Action.INSERT):
+            return []
+        names = find_columns(clause.columns, self._schema)
+        check_count(names, len(clause.values), clause.values[0].place, are_chosen=bool(clause.columns))
+        return names
+
+    def _of_rows(self, clause: Clause) -> str:
+        return self._queries.values.of_rows(clause, self._target, self._alias)
+
+    def _of_pairs(self, clause: Clause) -> str:
+        return self._queries.values.of_pairs(clause, self._target, self._alias)
+
+    def _text(self, clause: Clause, write: Callable[[Clause], str]) -> str:
+        _refuse_queries(clause)
+        if clause.text.upper() == "DEFAULT":
+            raise InvalidRequest(
+                "DEFAULT is not available here", place=clause.place, hint="Write the value, or leave the column out."
+            )
+        return write(clause)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowsOfTable:
+    """Rows that depend on the table, for the version of it that a merge changes."""
+
+    read: Callable[[int], pa.Table]
+
+    def on_version(self, snapshot: Snapshot) -> _RowsOfVersion:
+        return _RowsOfVersion(self.read, snapshot.version)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowsOfVersion:
+    read: Callable[[int], pa.Table]
+    version: int
+
+    def table(self) -> pa.Table:
+        return self.read(self.version)
+
+
+def _when(
+    action: Action, piece: Clause, columns: tuple[WrittenName, ...] = (), values: tuple[Clause, ...] = ()
+) -> WrittenWhen:
+    return WrittenWhen(match=Match.BOTH, condition=None, action=action, columns=columns, values=values, piece=piece)
+
+
+def _add(merge: StatementMerge, clause: WrittenWhen, values: Values, predicate: str | None) -> str:
+    """Add a clause, and say what the merge calls it in errors."""
+    match clause.match, clause.action:
+        case Match.BOTH, Action.UPDATE:
+            merge.when_matched_update(values, predicate)
+        case Match.BOTH, Action.UPDATE_ALL:
+            merge.when_matched_update_all(predicate)
+        case Match.BOTH, _:
+            merge.when_matched_delete(predicate)
+        case Match.SOURCE_ONLY, Action.INSERT:
+            merge.when_not_matched_insert(values, predicate)
+        case Match.SOURCE_ONLY, _:
+            merge.when_not_matched_insert_all(predicate)
+        case _, Action.UPDATE:
+            merge.when_not_matched_by_source_update(values, predicate)
+        case _:
+            merge.when_not_matched_by_source_delete(predicate)
+    deed = clause.action.value.rstrip(" *").lower()
+    return f"when {clause.match.value.lower()}, {deed}"
+
+
+def _refuse_queries(clause: Clause) -> None:
+    """Raise InvalidRequest for a subquery: conditions and values are of one row."""
+    for before, word in pairwise(words_of(clause.text)):
+        if before.text == "(" and word.token_type is WordType.VAR and word.text.upper() in _QUERIES:
+            raise InvalidRequest(
+                "a subquery is not available here",
+                place=place_of(clause.statement, clause.begin + word.start),
+                found=word.text,
+                hint="Join with it: DELETE … USING (SELECT …) AS s, UPDATE … FROM (SELECT …) AS s, or MERGE.",
+            )
