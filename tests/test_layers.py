@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -277,3 +278,15 @@ def test_opening_a_lake_loads_no_engine_and_no_reader_of_sources():
 
 def test_importing_the_sidecar_package_loads_nothing_heavy():
     assert loaded_by("import underlay.pm").isdisjoint({"pyspark", "pyarrow", "numpy", "duckdb", "sqlglot", "typer"})
+
+
+def test_no_module_has_a_lock_that_a_forked_child_could_wait_for():
+    """Use `ProcessLock` and `cached_property` of `underlay.runtime.locks`, or make locks again in `start_afresh`."""
+    for path in SOURCE.rglob("*.py"):
+        if path.parent.name == "runtime" or path.parts[-3:-1] in {("cli", "ingest"), ("store", "testing")}:
+            continue  # commands do not fork, and the doubles of stores are for tests
+        text = path.read_text()
+        has_lock = re.search(r"^from threading import .*\b(R?Lock|Condition)\b", text, re.MULTILINE)
+        assert not has_lock or "def start_afresh" in text, path
+        has_property = re.search(r"^from functools import .*\bcached_property\b", text, re.MULTILINE)
+        assert not has_property, f"{path}: take cached_property from underlay.runtime.locks"

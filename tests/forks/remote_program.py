@@ -73,7 +73,7 @@ def after_requests(address: Address) -> dict[str, object]:
     found: dict[str, object] = {
         "inherited append": forked(lambda: table.append(rows([99])).version),
         "inherited scan": forked(lambda: ids(table)),
-        "inherited sql": forked(lambda: lake.sql(f"select count(*) from {NAME}").to_arrow().num_rows),
+        "inherited sql": forked(lambda: lake.sql('select count(*) from "some"."table"').to_arrow().num_rows),
         "inherited listing": forked(lambda: [one.name for one in lake.tables()]),
         "new connection": forked(lambda: append_by(address, 99)),
         "lake in memory": forked(lambda: len(ul.connect("memory://other").tables())),

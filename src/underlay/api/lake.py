@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -17,6 +16,7 @@ from underlay.api.opened.info import RevisionInfo, TableInfo
 from underlay.api.opened.moment import show_moment
 from underlay.errors import InvalidRequest, NotFound
 from underlay.index.catalog import find_table
+from underlay.runtime.locks import cached_property
 from underlay.store import Store, open_store
 from underlay.table.catalog.changes import rename_table
 from underlay.table.versions.environment import Surroundings

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import NamedTuple, TypeVar
 
 from deflate import crc32
 
 from underlay.errors import NotFound, Replaced
 from underlay.parquet.footer.tail import TAIL_BYTES
+from underlay.runtime.locks import ProcessLock
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
@@ -39,7 +39,7 @@ class _Seen:
 
     def __init__(self) -> None:
         self._etags: OrderedDict[tuple[str, str, KnownFile], str | None] = OrderedDict()
-        self._lock = Lock()
+        self._lock = ProcessLock()
 
     def get(self, store: Store, key: str, known: KnownFile) -> str | None:
         return self._etags.get((store.url, key, known), known.etag)

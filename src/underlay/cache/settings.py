@@ -11,16 +11,16 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from threading import Lock
 
 from underlay.cache.disk import DiskCache
 from underlay.cache.memory import MemoryCache
 from underlay.errors import InvalidRequest
+from underlay.runtime.locks import ProcessLock
 
 _MEMORY_BYTES = 512 << 20
 _MEMORY_SHARE = 4
 _DISK_BYTES = 2 << 30
-_making = Lock()
+_making = ProcessLock()
 """`functools.cache` may call twice when two threads are first."""
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +19,7 @@ from underlay.plan.by_part import PartChoice, choose
 from underlay.plan.leaf_bounds import nothing_known, resolve
 from underlay.plan.part import BoolArray, Numbers, Part, distinct
 from underlay.prune import TRUE, Predicate, columns_of, evaluate
+from underlay.runtime.locks import cached_property
 from underlay.schema.table_schema import TableSchema
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +21,7 @@ from underlay.registry.database.location import choose_url, is_server, lake_fold
 from underlay.registry.follow.ask import Asking
 from underlay.registry.follow.follower import Follower, Write
 from underlay.registry.follow.shared_pieces import FooterCache
+from underlay.runtime.locks import cached_property
 from underlay.runtime.posix import need_posix
 from underlay.store.store import Store
 from underlay.table.versions.registry_protocol import Opening

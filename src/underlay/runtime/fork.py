@@ -1,10 +1,28 @@
-"""What a forked child must not inherit: locks that another thread held, and what they guard."""
+"""Forks of a process with threads: what a fork waits for, and what a child must not inherit.
+
+A fork copies the memory of all threads, but only the thread that forks goes on in the child. So locks that others held
+stay locked there, and what they were changing stays half changed. Hence a fork waits, for a short time, until no
+thread imports a module or is in an `undivided` block; and a child starts afresh with all that registered for it.
+"""
 
 from __future__ import annotations
 
+import _imp
+import concurrent.futures.thread  # noqa: F401  # see the end of this module
+import logging  # noqa: F401
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import _bootstrap
+from threading import Condition, get_ident
 from typing import Protocol
 from weakref import WeakSet
+
+FORK_SECONDS = 2.0
+"""How long a fork waits for `undivided` blocks of other threads."""
+_IMPORT_SECONDS = 10.0
+_LOOK_SECONDS = 0.001
 
 
 class StartsAfresh(Protocol):
@@ -14,18 +32,117 @@ class StartsAfresh(Protocol):
         """Forget everything, the locks included. Only this thread lives."""
 
 
-_registered: WeakSet[StartsAfresh] = WeakSet()
+class ClosesBeforeFork(Protocol):
+    """Something that is closed in the parent before it forks, and opened again by whoever uses it next."""
+
+    def close_before_fork(self) -> None:
+        """Close what nobody uses. No `undivided` block runs, unless one takes too long."""
+
+
+_afresh: WeakSet[StartsAfresh] = WeakSet()
+_closed: WeakSet[ClosesBeforeFork] = WeakSet()
 
 
 def start_afresh_after_fork(one: StartsAfresh) -> None:
     """Have `one` start afresh in every child that this process forks."""
-    _registered.add(one)
+    _afresh.add(one)
 
 
-def _start_all_afresh() -> None:
-    for one in list(_registered):
+def close_before_fork(one: ClosesBeforeFork) -> None:
+    """Have `one` closed before this process forks."""
+    _closed.add(one)
+
+
+@contextmanager
+def undivided() -> Iterator[None]:
+    """A block that a fork of another thread waits for, up to `FORK_SECONDS`, and that waits for a fork."""
+    with _gate.changed:
+        _gate.begin()
+    try:
+        yield
+    finally:
+        with _gate.changed:
+            _gate.end()
+
+
+def leave_to_parent(one: object) -> None:
+    """Never destroy what a child has inherited, not even when the interpreter ends: it is the parent's to close."""
+    from ctypes import py_object, pythonapi  # by few children
+
+    pythonapi.Py_IncRef(py_object(one))
+
+
+class _Gate:
+    """What threads do that a fork must not cut in two. `changed` is held while the process forks."""
+
+    def __init__(self) -> None:
+        self.open()
+
+    def open(self) -> None:
+        """No block runs."""
+        self.changed = Condition()
+        self._depths: dict[int, int] = {}
+
+    def begin(self) -> None:
+        """A block of this thread begins. The lock is held."""
+        self._depths[get_ident()] = self._depths.get(get_ident(), 0) + 1
+
+    def end(self) -> None:
+        """A block of this thread ends. The lock is held."""
+        depth = self._depths.pop(get_ident(), 1) - 1
+        if depth:
+            self._depths[get_ident()] = depth
+        self.changed.notify_all()
+
+    def wait(self) -> None:
+        """Wait until no other thread is in a block. The lock is held."""
+        end = time.monotonic() + FORK_SECONDS
+        while self._depths.keys() - {get_ident()} and (left := end - time.monotonic()) > 0:
+            self.changed.wait(left)
+
+
+_gate = _Gate()
+
+
+def _before() -> None:
+    _gate.changed.acquire()
+    _gate.wait()
+    for one in list(_closed):
+        one.close_before_fork()
+    _stop_imports()
+
+
+def _stop_imports() -> None:
+    """Wait until no other thread imports a module, and hold the lock without which none begins to.
+
+    Python frees this lock in a child, but not the locks of single modules.
+    """
+    end = time.monotonic() + _IMPORT_SECONDS
+    _imp.acquire_lock()
+    while _others_import() and time.monotonic() < end:
+        _imp.release_lock()
+        time.sleep(_LOOK_SECONDS)
+        _imp.acquire_lock()
+
+
+def _others_import() -> bool:
+    locks = [made() for made in list(getattr(_bootstrap, "_module_locks", {}).values())]
+    return any(getattr(lock, "owner", None) not in (None, get_ident()) for lock in locks)
+
+
+def _after_in_parent() -> None:
+    _imp.release_lock()
+    _gate.changed.release()
+
+
+def _after_in_child() -> None:
+    _imp.release_lock()
+    _gate.open()
+    for one in list(_afresh):
         one.start_afresh()
 
 
+# What is registered last comes first before a fork. So these waits are over when `logging` and `concurrent.futures`
+# take their locks, which threads that are waited for may need.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_all_afresh)
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

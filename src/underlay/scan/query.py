@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from underlay.errors import BadPredicate
 from underlay.plan import answers
 from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, Predicate, columns_of, matches
+from underlay.runtime.locks import cached_property
 from underlay.scan.blooms.refine import BloomLoader
 from underlay.scan.blooms.sidecars import Sidecars
 from underlay.scan.plan_snapshot import plan_snapshot

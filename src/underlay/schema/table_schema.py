@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from underlay.errors import UnknownColumn, name_hint
+from underlay.runtime.locks import cached_property
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
 
 

@@ -22,10 +22,10 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 
 from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
+from underlay.runtime.locks import cached_property
 from underlay.store.coalesce import check_size, cut, join, past_the_end
 from underlay.store.directory import FolderMaker, entries, existing_folder, is_folder, is_taken, read, temporary_file
 from underlay.store.key import check_folder, check_key, is_key

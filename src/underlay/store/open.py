@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from threading import Lock
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, unquote, urlsplit
 
@@ -26,6 +25,7 @@ from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
 
 from underlay.errors import InvalidRequest
+from underlay.runtime.locks import ProcessLock
 from underlay.runtime.posix import need_posix
 from underlay.store.defaults import PROFILE, AwsDefaults, aws_defaults, azure_defaults
 from underlay.store.remote import RemoteStore
@@ -86,7 +86,7 @@ _GCS = ("gs",)
 _AZURE = ("az", "abfs", "abfss")
 
 _memories: dict[str, MemoryStore] = {}
-_memories_lock = Lock()
+_memories_lock = ProcessLock()
 
 
 def open_store(url: str | os.PathLike[str], options: Mapping[str, Option] | None = None) -> Store:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import inf
-from threading import Lock
 from typing import NamedTuple
 
 from underlay.errors import Damaged, InvalidRequest, RevisionClosed, Unsupported
 from underlay.index.catalog import find_table
 from underlay.index.operation import Operation
 from underlay.index.root import Root, Terminal
+from underlay.runtime.locks import ProcessLock
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import finish, open_active
 from underlay.table.commit.transaction import Transaction
@@ -43,7 +43,7 @@ class OpenTable:
         self.name = name
         self.load_segment = load_segment
         self.held = held
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._revision = revision
         self._newest: Snapshot | None = None
         self._is_over = False

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import psycopg
 import pytest
@@ -24,6 +25,7 @@ from underlay.registry.database.database import Database, open_database
 from underlay.registry.database.database_errors import is_retryable
 from underlay.registry.database.engine import Timeouts
 from underlay.registry.database.sqlite_file import SqliteFile
+from underlay.runtime import fork
 
 ROWS = Table("rows", MetaData(), Column("id", Integer, primary_key=True, autoincrement=False), Column("word", Text))
 
@@ -190,6 +192,52 @@ def test_a_forked_child_and_its_parent_do_not_share_a_connection(registry_url: s
         create(database)
         subprocess.run([sys.executable, "-W", "error", "-c", FORK, registry_url], check=True, timeout=240)
         assert numbers(database) == [1, 2, 3]
+
+
+def test_a_child_that_is_forked_in_the_midst_of_a_transaction_leaves_the_file_to_its_parent(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fork, "FORK_SECONDS", 0.0)
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        create(database)
+        begun, over = Event(), Event()
+
+        def write() -> None:
+            with database.write() as connection:
+                connection.execute(text("INSERT INTO rows (id) VALUES (1)"))
+                begun.set()
+                over.wait()
+
+        thread = Thread(target=write)
+        thread.start()
+        assert begun.wait(60)
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                for one in (database, open_database(f"sqlite:///{path}")):
+                    with pytest.raises(InvalidRequest, match="forked while its parent was in a transaction"):
+                        put(one, 2)
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        over.set()
+        thread.join()
+        put(database, 3)
+        assert numbers(database) == [1, 3]
+
+
+def test_no_connection_to_a_file_is_carried_over_a_fork(path: Path):
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        create(database)
+        child = os.fork()
+        if not child:
+            opened = [os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")]
+            os._exit(sum(one.startswith(str(path)) for one in opened))
+        assert os.waitpid(child, 0)[1] == 0
+        put(database, 1)
+        assert numbers(database) == [1]
 
 
 def test_an_error_that_may_pass_says_so_after_it_was_sent_to_another_process(file: Database, path: Path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from underlay.errors import InvalidRequest
 from underlay.local.expressions.merge_rules import DuckDbRules
 from underlay.local.expressions.merge_statement import ClauseKind, MergeClause, MergeStatement, bind_merge
 from underlay.local.expressions.row_names import key_columns
+from underlay.runtime.locks import cached_property
 from underlay.schema.arrow_aliases import AnyChunks
 from underlay.schema.cast.plain import takeable
 from underlay.table.open_table import OpenTable

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from math import inf
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from underlay.cache.settings import disk_cache, memory_cache
 from underlay.index.catalog import Catalog, find_table
+from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.store.open import StoreOptions
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
@@ -50,7 +49,7 @@ class LakeContext:
         self.options: Mapping[str, str] = StoreOptions(options or {})
         """What the store was opened with, credentials included."""
         self.max_staleness_seconds = max_staleness_seconds
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._opened: dict[str, tuple[str, OpenTable]] = {}
 
     @cached_property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from dataclasses import replace as replaced
-from functools import cached_property
 
 import pyarrow.compute as pc
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from underlay.index.root import Definition
 from underlay.index.segment.segment import Segment
 from underlay.prune import TRUE, IsNull, Predicate
 from underlay.prune.predicates.operand import format_column
+from underlay.runtime.locks import cached_property
 from underlay.scan.query import Query, RestFilter, count_matches
 from underlay.schema.cast.conform import conform
 from underlay.schema.record import from_record, to_record

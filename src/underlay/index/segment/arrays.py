@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.index.segment.packed import BoundColumn
+from underlay.runtime.locks import cached_property
 from underlay.schema.types import Scalar
 
 I64 = NDArray[np.int64]

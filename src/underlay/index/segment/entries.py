@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from underlay.index.constants import pack_constants, unpack_constants
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.segment.arrays import I64, Arrays, ChunkPlaces, ChunkStatistics, FileArrays, Shape
 from underlay.index.segment.packed import BoundColumn, BytesArray, bytes_array, pack_bytes
+from underlay.runtime.locks import cached_property
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Scalar

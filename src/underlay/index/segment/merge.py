@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from underlay.index.segment.packed import empty_bounds
 from underlay.index.segment.segment import Segment
 from underlay.index.segment.widen import widened
 from underlay.index.segment.write import encode_segment
+from underlay.runtime.locks import cached_property
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Scalar

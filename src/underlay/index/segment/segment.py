@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from threading import RLock
 from typing import TypeVar, cast
 
 import numpy as np
@@ -22,6 +21,7 @@ from underlay.index.segment.arrays import I64, Arrays, ChunkPlaces, ChunkStatist
 from underlay.index.segment.directory import NO_FIELD, Piece, PieceKey, PieceKind, decode_directory
 from underlay.index.segment.entries import EntryArrays, entries_of
 from underlay.index.segment.piece import decode_blocks, decode_files, decode_places, decode_statistics
+from underlay.runtime.locks import ProcessLock
 from underlay.schema.table_schema import TableSchema
 from underlay.values.ranges import ByteRange
 
@@ -108,7 +108,7 @@ class Segment:
     def __init__(self, arrays: Arrays, file_count: int) -> None:
         self.file_count = file_count
         self._arrays = arrays
-        self._lock = RLock()
+        self._lock = ProcessLock(reentrant=True)
         self._kept: dict[object, object] = {}
         self._kept_bytes = 0
 

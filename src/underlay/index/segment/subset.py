@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from functools import cached_property
 
 import numpy as np
 
 from underlay.index.segment.arrays import I64, Arrays, ChunkPlaces, ChunkStatistics, FileArrays, partition_array
 from underlay.index.segment.packed import BoundColumn
 from underlay.parquet.thrift.tape import ragged_ranges
+from underlay.runtime.locks import cached_property
 
 
 class FileSubset:

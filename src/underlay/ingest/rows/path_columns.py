@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from underlay.errors import InvalidRequest, SchemaMismatch
 from underlay.ingest.rows.reading import RowRules
 from underlay.ingest.rows.schema_drift import new_column
 from underlay.prune.predicates.operand import format_column
+from underlay.runtime.locks import cached_property
 from underlay.scan.read.file_stores import LOCAL
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyScalar
 from underlay.schema.convert.arrow import to_arrow, to_arrow_type

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from threading import Lock
 
 import duckdb
 import pyarrow as pa
@@ -15,6 +14,7 @@ from underlay.errors import BadPredicate, InvalidRequest, UnderlayError
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine
 from underlay.prune.parse.bind import unknown_column
+from underlay.runtime.locks import ProcessLock
 
 USE_SQL = "Use lake.sql for subqueries, aggregates, windows, random values and other tables."
 _VOLATILE = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability = 'VOLATILE'"
@@ -22,7 +22,7 @@ _RESERVED = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category I
 _NO_COLUMN = re.compile(r'Referenced column "(.+?)" (?:was )?not found')
 _OF_MANY_ROWS = re.compile("aggregate|window|unnest|subquer", re.IGNORECASE)
 
-_lock = Lock()
+_lock = ProcessLock()
 _engines: dict[tuple[int, bool], SharedEngine] = {}
 """By process, as the threads of a database do not survive a fork."""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
-from threading import Lock
 from typing import NoReturn
 
 import pyarrow as pa
@@ -16,6 +14,7 @@ from underlay.local.dataset.fragment import TableFragment, make_fragments
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, TableScanner
 from underlay.local.dataset.source import SnapshotSource
 from underlay.local.dataset.virtual_files import dataset_of_files
+from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.scan.query import Query
 from underlay.scan.slabs import Slab
 
@@ -131,7 +130,7 @@ class _Shares:
         root = source.snapshot.root
         self.count = max(1, min(root.data_bytes // _SHARE_BYTES + 1, _MOST_SHARES))
         self._source = source
-        self._lock = Lock()
+        self._lock = ProcessLock()
 
     @cached_property
     def _query(self) -> Query:

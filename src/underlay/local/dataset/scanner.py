@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from underlay.local.dataset.failures import FailureListener
 from underlay.local.dataset.virtual_files import dataset_of_files
 from underlay.plan.answers import exact_row_count
 from underlay.prune.parse.arrow import named_columns
+from underlay.runtime.locks import cached_property
 from underlay.scan.query import Query
 from underlay.scan.slabs import Slab
 

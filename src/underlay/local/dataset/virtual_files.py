@@ -19,6 +19,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs, ipc
 
 from underlay.errors import Unsupported
+from underlay.runtime.fork import start_afresh_after_fork
 
 ReadFile = Callable[[int], Iterable[pa.RecordBatch]]
 """The rows of a file by its number."""
@@ -123,6 +124,10 @@ class _Openings:
     """
 
     def __init__(self) -> None:
+        self.start_afresh()
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
         self._changed = Condition()
         self._count = 0
         self._last_end = 0.0

@@ -7,7 +7,7 @@ numbers of rows come back from it; values are computed later, for the rows that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from underlay.local.expressions.texts import SqlText
 from underlay.prune import FALSE, TRUE, Predicate
 from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.predicate import And, Or
+from underlay.runtime.locks import cached_property
 from underlay.schema.cast.conform import RowName
 
 Numbers = NDArray[np.int64]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from itertools import product
-from threading import Lock
 
 import duckdb
 
 from underlay.local.implied.syntax import NotUnderstood
+from underlay.runtime.locks import ProcessLock
 
 _MOST_CANDIDATES = 64
 _CASED_END = 0x20000
@@ -17,7 +17,7 @@ _CHANGED = (
     "SELECT chr(code::INTEGER), {function}(chr(code::INTEGER)) FROM range(1, $1) AS codes(code)"
     " WHERE code NOT BETWEEN 55296 AND 57343 AND {function}(chr(code::INTEGER)) <> chr(code::INTEGER)"
 )
-_lock = Lock()
+_lock = ProcessLock()
 _origins: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {}
 
 

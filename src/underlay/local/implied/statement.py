@@ -7,7 +7,6 @@ FROM of a SELECT, whose WHERE then comes first of all that is done with its rows
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from threading import Lock
 
 import duckdb
 import pyarrow as pa
@@ -18,10 +17,11 @@ from underlay.prune import TRUE, Predicate
 from underlay.prune.parse.parameters import key_of
 from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.predicate import And, Or
+from underlay.runtime.locks import ProcessLock
 
 TableName = tuple[str, str]
 _MOST_KNOWN = 256
-_lock = Lock()
+_lock = ProcessLock()
 _known: dict[object, dict[TableName, Predicate]] = {}
 """What statements implied, by their text, their tables and values. No clock is read: it stays true."""
 

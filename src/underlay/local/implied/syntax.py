@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
+
+from underlay.runtime.locks import ProcessLock
 
 Node: TypeAlias = dict[str, Any]  # Any: JSON
 AnyScalar: TypeAlias = "pa.Scalar[Any]"  # Any: of every type
@@ -31,7 +32,7 @@ _CONSISTENT = (
 """Functions of which every overload has one value for the same arguments: no clocks, nothing random."""
 
 
-_lock = Lock()
+_lock = ProcessLock()
 _consistent: set[str] = set()
 
 
@@ -205,7 +206,7 @@ def _consistent_functions(connection: duckdb.DuckDBPyConnection) -> frozenset[st
     """Asked once: they are those of the installed DuckDB."""
     with _lock:
         if not _consistent:
-            _consistent.update(name for (name,) in connection.execute(_CONSISTENT).fetchall())
+            _consistent.update([name for (name,) in connection.execute(_CONSISTENT).fetchall()])
         return frozenset(_consistent)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +18,8 @@ from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, TableSca
 from underlay.local.dataset.source import SnapshotSource
 from underlay.local.text.time_travel import quoted
 from underlay.prune.parse.arrow import is_true_inside
+from underlay.runtime.fork import leave_to_parent, start_afresh_after_fork
+from underlay.runtime.locks import ProcessLock
 
 Open = Callable[[str], SnapshotSource]
 """The newest version of a table. Raises TableNotFound."""
@@ -39,7 +40,12 @@ class LakeConnection:
         self._connection = connection
         self._pins = _Pins(open_table)
         self._list_tables = list_tables
+        start_afresh_after_fork(self)
         self.refresh()
+
+    def start_afresh(self) -> None:
+        """Leave the database alone when a forked child ends: its threads are the parent's."""
+        leave_to_parent(self._connection)
 
     if TYPE_CHECKING:
 
@@ -100,7 +106,7 @@ class _Pins:
 
     def __init__(self, open_table: Open) -> None:
         self._open = open_table
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._held: dict[str, SnapshotSource] = {}
 
     def source(self, name: str) -> SnapshotSource:

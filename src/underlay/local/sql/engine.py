@@ -12,7 +12,6 @@ import os
 import tempfile
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,6 +20,8 @@ import duckdb
 
 from underlay.local.sql.interruptible import Worker
 from underlay.local.text.statement import HARMLESS_FUNCTIONS, WRITING_FUNCTIONS
+from underlay.runtime.fork import leave_to_parent, start_afresh_after_fork
+from underlay.runtime.locks import cached_property
 
 if TYPE_CHECKING:
     from underlay.local.sql.kept_views import (  # loads pyarrow.dataset, which `select 1` does not need
@@ -52,9 +53,15 @@ class Engine:
         if not is_pushing:
             # the second one hands a join's least and greatest keys to the other side's scan
             self._database.execute("SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown'")
+        start_afresh_after_fork(self)
         if not is_open:
             # after the folder to spill to is set, which it forbids to set
             self._database.execute("SET enable_external_access = false; SET lock_configuration = true")
+
+    def start_afresh(self) -> None:
+        """Leave the database alone in a forked child: its threads are the parent's, and it would wait for them."""
+        leave_to_parent(self._database)
+        leave_to_parent(duckdb.default_connection())  # which DuckDB makes when it is imported
 
     @cached_property
     def refused_functions(self) -> frozenset[str]:
@@ -113,15 +120,16 @@ class Engine:
 
 class _Pool:
     def __init__(self) -> None:
+        self.start_afresh()
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
         self._idle: list[Engine] = []
         self._taken: set[Engine] = set()
         self._lock = RLock()  # a result that is collected gives its engine back, in whatever thread, at any time
-        self._process = os.getpid()
 
     def take(self, *, is_open: bool, is_pushing: bool, threads: int | None, names: Collection[str]) -> Engine:
         with self._lock:
-            if self._process != os.getpid():  # the threads of a database do not survive a fork
-                self._idle, self._taken, self._process = [], set(), os.getpid()
             wanted = (is_open, is_pushing, threads)
             alike = [one for one in self._idle if (one.is_open, one.is_pushing, one.threads) == wanted]
             if alike:
@@ -135,6 +143,9 @@ class _Pool:
         return engine
 
     def give_back(self, engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
+        with self._lock:
+            if engine not in self._taken:  # the parent of this process has it, or the process ends
+                return
         is_clean = engine.end(connection)
         with self._lock:
             self._taken.discard(engine)

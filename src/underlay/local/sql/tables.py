@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from underlay.errors import Unsupported
 from underlay.index.catalog import split_name
 from underlay.local.sql.duckdb_errors import no_table
 from underlay.local.text.time_travel import Rewritten, Travel, dotted_names
+from underlay.runtime.locks import cached_property
 
 if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset  # half of the package, which `select 1` does not need

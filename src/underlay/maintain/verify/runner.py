@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import TypeVar
 
+from underlay.runtime.locks import ProcessLock
 from underlay.scan.read.file_stores import FileStores
 from underlay.store.store import Store
 
@@ -31,7 +31,7 @@ class ObjectTally:
     progress: Progress | None
     _done: int = 0
     _total: int = 0
-    _lock: Lock = field(default_factory=Lock)
+    _lock: ProcessLock = field(default_factory=ProcessLock)
 
     def expect(self, count: int) -> None:
         """More objects will be looked at."""

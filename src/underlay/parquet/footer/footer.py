@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from underlay.parquet.footer.schema import Schema, read_schema
 from underlay.parquet.records.records import Flags, Integers, Spans, StructRecords
 from underlay.parquet.thrift.encode import list_header
 from underlay.parquet.thrift.tree import ITEM, ThriftKind, ThriftTree, parse
+from underlay.runtime.locks import cached_property
 
 ROW_GROUPS = 4
 """Field id of the row groups in FileMetaData."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from underlay.errors import Malformed
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.schema import Leaf, Schema, SchemaNode
 from underlay.parquet.thrift.encode import I32, List, Raw, Struct, Value, encode
 from underlay.parquet.thrift.tree import ThriftKind, parse
+from underlay.runtime.locks import cached_property
 
 _ELEMENTS = 2
 _CHILD_COUNT = 5

@@ -17,9 +17,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntFlag
-from functools import cached_property
 
 import numpy as np
+
+from underlay.runtime.locks import cached_property
 
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "i64": "q"}
 

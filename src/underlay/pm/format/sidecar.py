@@ -8,7 +8,6 @@ is no Python loop over blocks.
 from __future__ import annotations
 
 import struct
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from underlay.pm.format.footers import FooterSections, SidecarFooter, find_versi
 from underlay.pm.format.header import HeaderView, decode_header
 from underlay.pm.format.layout import BLOCK_HEAD_BYTES, CHUNK, FOOTER, HEADER
 from underlay.pm.format.values import Buffer, ChunkArray, SidecarColumn, VersionFields
+from underlay.runtime.locks import cached_property
 
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")

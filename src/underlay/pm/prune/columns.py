@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from underlay.pm.format.values import SidecarColumn
 from underlay.pm.prune.bounds import ordered_bounds
 from underlay.pm.prune.domains import column_domain
 from underlay.prune import BloomProbe, ColumnBounds, ColumnPath, Domain, Unordered
+from underlay.runtime.locks import cached_property
 from underlay.values.physical import Repetition
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import and_
-from threading import Lock
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -51,6 +50,7 @@ from underlay.prune.predicates.predicate import (
     StartsWith,
     has_opaque,
 )
+from underlay.runtime.locks import ProcessLock
 
 _OPS = {
     "equal": Op.EQ,
@@ -87,7 +87,7 @@ class _KnownSplit(NamedTuple):
     found: SplitFilter
 
 
-_lock = Lock()
+_lock = ProcessLock()
 _known_splits: dict[str, _KnownSplit] = {}
 """The newest splits by what their filters print, which filters of other values may share."""
 

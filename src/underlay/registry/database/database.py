@@ -7,7 +7,7 @@ postgresql://user:password@host:port/database?sslmode=require   a server; parame
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
 from weakref import finalize
@@ -21,7 +21,7 @@ from underlay.errors import Inconsistent, InvalidRequest, Malformed, Unavailable
 from underlay.registry.database.database_errors import understood
 from underlay.registry.database.engine import PATIENT, QUICK, DatabaseLocation, PostgresqlSource, SqliteSource, Timeouts
 from underlay.registry.database.location import ACCEPTED
-from underlay.runtime.fork import start_afresh_after_fork
+from underlay.runtime.fork import close_before_fork, leave_to_parent, start_afresh_after_fork, undivided
 
 _BEGIN = "underlay_begin"
 """The connection's option that holds the statement by which its transactions begin."""
@@ -29,9 +29,6 @@ UNCOUNTED = "underlay_uncounted"
 """The option of a connection or statement that keeps it out of `Database.statement_count`."""
 
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
-
-_left_by_parent: list[Engine] = []
-"""Engines whose connections a forked child shares with its parent, kept so that nothing closes them."""
 
 
 class Database:
@@ -52,6 +49,8 @@ class Database:
         self._engine = _make_engine(source, timeouts, self._counts)
         self._closing = finalize(self, self._engine.dispose)
         start_afresh_after_fork(self)
+        if not self.is_shared:
+            close_before_fork(self)
 
     def __repr__(self) -> str:
         return f"Database({self.shown!r})"
@@ -59,10 +58,14 @@ class Database:
     def start_afresh(self) -> None:
         """Forget the connections, without closing them, and the counts. For a forked child."""
         self._closing.detach()
-        _left_by_parent.append(self._engine)
+        leave_to_parent(self._engine)
         self._counts = _Counts()
         self._engine = _make_engine(self._source, self._timeouts, self._counts)
         self._closing = finalize(self, self._engine.dispose)
+
+    def close_before_fork(self) -> None:
+        """Close the connections to a file: no connection of SQLite may be carried over to a child."""
+        self.close()
 
     @property
     def statement_count(self) -> int:
@@ -115,17 +118,18 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
-        pool = self._engine.pool
-        connection = self._begun(begin)
-        try:
-            with connection:
-                yield connection
-                connection.commit()
-        except self._failures as error:
-            raise self._understood(error) from error
-        finally:
-            if pool is not self._engine.pool:
-                pool.dispose()  # `close` was called meanwhile, and the connection went back to what nobody uses
+        with nullcontext() if self.is_shared else undivided():
+            pool = self._engine.pool
+            connection = self._begun(begin)
+            try:
+                with connection:
+                    yield connection
+                    connection.commit()
+            except self._failures as error:
+                raise self._understood(error) from error
+            finally:
+                if pool is not self._engine.pool:
+                    pool.dispose()  # `close` was called meanwhile, and the connection went back to what nobody uses
 
     def _begun(self, begin: str) -> Connection:
         """A connection in a new transaction. When the one that the pool had is dead, a new one is made, once."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 from sqlalchemy import (
     Column,
@@ -31,6 +30,7 @@ from underlay.registry.database.database import UNCOUNTED, Database
 from underlay.registry.database.database_errors import RESTORE_HINT, patiently
 from underlay.registry.database.engine import Timeouts
 from underlay.registry.database.schema import METADATA, SCHEMA_TABLE, are_foreign
+from underlay.runtime.locks import ProcessLock
 
 REVISIONS = ("0001", "0002", "0003", "0004")
 """Every schema there was, oldest first. The folder `migrations/versions` has one step for each."""
@@ -52,7 +52,7 @@ _ADVISORY_LOCK = 0x756E6465726C6179
 _NAMED_TABLES = 5
 _SCRIPTS = Path(__file__).parent / "migrations"
 
-_alembic = Lock()
+_alembic = ProcessLock()
 """Alembic's `op` is one for the whole process."""
 
 

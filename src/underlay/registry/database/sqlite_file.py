@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakSet
 
-from underlay.errors import RegistryRefused, Unavailable
+from underlay.errors import InvalidRequest, RegistryRefused, Unavailable
 from underlay.registry.database.database_errors import retryable
 from underlay.registry.database.location import LAKE_FOLDER
 from underlay.registry.database.schema import are_foreign
+from underlay.runtime.fork import leave_to_parent, start_afresh_after_fork, undivided
 
 Identity = tuple[int, int]
 """Device and inode: no two files that exist, or are open, have the same."""
@@ -38,14 +39,46 @@ class FileConnection(sqlite3.Connection):
     identity: Identity | None = None
     logs: frozenset[Identity] = frozenset()
 
+    def __init__(self, path: Path, lock_ms: int) -> None:
+        self.path = path
+        _forks.unclosed.add(self)  # before it is open: a fork may come
+        super().__init__(path, timeout=lock_ms / 1000, isolation_level=None, check_same_thread=False)
+
     def close(self) -> None:
         """Close it: its log and index may now be anybody's."""
         _open.discard(self)
-        super().close()
+        with undivided():
+            super().close()
+            _forks.unclosed.discard(self)
 
 
 _open: WeakSet[FileConnection] = WeakSet()
 """The connections that this process has open: what they have open keeps its inode."""
+
+
+class _Forks:
+    """What a forked child has of its parent's connections.
+
+    SQLite counts the locks of a process in its memory, which the child inherits, while the locks are the parent's. So
+    the child must not open a file that its parent had open: it would take the parent's locks for its own. Connections
+    are closed before a fork; what is left are those whose transaction took too long.
+    """
+
+    def __init__(self) -> None:
+        self.unclosed: WeakSet[FileConnection] = WeakSet()
+        self.left: set[Path] = set()
+        """Files that the parent had open at the fork."""
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
+        """Leave the connections to the parent, without closing them."""
+        for connection in list(self.unclosed):
+            self.left.add(connection.path)
+            leave_to_parent(connection)
+        self.unclosed = WeakSet()
+
+
+_forks = _Forks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +92,12 @@ class SqliteFile:
     def connect(self) -> FileConnection:
         """A connection in WAL mode that starts no transaction by itself. Makes the file if absent, and its folder if
         that is wanted. Changes nothing in another program's database. Raises RegistryRefused for a link."""
+        if self.path in _forks.left:
+            raise InvalidRequest(
+                "this process was forked while its parent was in a transaction of the registry",
+                place=str(self.path),
+                hint="Nothing depends on the registry. To use it, start processes by spawn instead of fork.",
+            )
         self._check_links()
         if self.makes_folder:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,13 +105,7 @@ class SqliteFile:
             self._check_links()
             identity = self.identity() or self._create()
             self._delete_logs_of_replaced(identity)
-            connection = sqlite3.connect(
-                self.path,
-                timeout=self.lock_ms / 1000,
-                isolation_level=None,
-                check_same_thread=False,
-                factory=FileConnection,
-            )
+            connection = FileConnection(self.path, self.lock_ms)
             try:
                 connection.execute("PRAGMA synchronous=OFF")  # no sync of a new file while others wait for the folder
                 names = {str(name) for (name,) in connection.execute(_TABLES)}

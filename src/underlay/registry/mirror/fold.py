@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import msgspec
 
@@ -14,6 +13,7 @@ from underlay.index.root import SourceRecord
 from underlay.registry.database.column_types import key_text, plain_text
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import NONE
+from underlay.runtime.locks import cached_property
 from underlay.runtime.pace import in_turns
 
 Row = dict[str, object]

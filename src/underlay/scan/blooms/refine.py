@@ -16,6 +16,7 @@ from underlay.plan.plan import BlockPlan, PlannedFile
 from underlay.pm.format.blocks import bloom_places
 from underlay.pm.format.sidecar import Sidecar
 from underlay.pm.prune.domains import leaf_domain
+from underlay.runtime.fork import start_afresh_after_fork
 from underlay.runtime.threads import side_by_side
 from underlay.scan.blooms.sidecars import Sidecars
 from underlay.scan.blooms.stored import Bitsets, read_stored_blooms
@@ -34,6 +35,12 @@ class BloomTable:
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
+        self.start_afresh()
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
+        """No file's filters are known."""
+        segment = self._segment
         self._lock = Lock()
         self._begin_words = np.full(segment.block_count, _UNKNOWN, dtype=np.int64)
         self._split_blocks = np.zeros(segment.block_count, dtype=np.int64)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from underlay.errors import Inconsistent, InvalidRequest, Unsupported, VersionNotFound
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.root import Definition, Root
+from underlay.runtime.locks import cached_property
 from underlay.runtime.threads import side_by_side
 from underlay.scan.changes.changed_files import without_bounds
 from underlay.schema.record import from_record

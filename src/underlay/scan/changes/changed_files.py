@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.root import Definition, Root
 from underlay.index.segment.segment import Segment
 from underlay.index.state import count_rows
+from underlay.runtime.locks import cached_property
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from underlay.cache.objects import DecodedCache
 from underlay.errors import InvalidRequest, VersionNotFound
 from underlay.index.entry import FileEntry
 from underlay.index.root import Definition, Root
+from underlay.runtime.locks import cached_property
 from underlay.scan.changes.changed_files import ChangedFiles, SomeFiles, changed_files, row_count
 from underlay.scan.changes.row_hash import Hashes, row_hashes
 from underlay.scan.query import Query, answer_schema

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
-from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from underlay.errors import InvalidRequest
 from underlay.index.keys import RevisionKeys, in_lake, plain_location
+from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.store import Store, open_store
 from underlay.store.open import StoreOptions
 
@@ -32,7 +31,7 @@ class FileStores:
         self.lake = lake
         self.options = StoreOptions(options or {})
         self._opened: dict[str, Store] = {}
-        self._lock = Lock()
+        self._lock = ProcessLock()
 
     @cached_property
     def local_root(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock, local
+from threading import local
 
 from pyspark.sql import SparkSession
 
@@ -13,6 +13,7 @@ from underlay.api.lake import Lake
 from underlay.api.opened.info import TableInfo
 from underlay.errors import Damaged, InvalidRequest, NotFound, UnderlayError, Unsupported
 from underlay.index.keys import CATALOG
+from underlay.runtime.locks import ProcessLock
 from underlay.runtime.threads import side_by_side
 from underlay.spark.catalog.session_catalog import LOG, Names, check_names
 from underlay.spark.catalog.version_name import has_version, open_named, without_version
@@ -24,7 +25,7 @@ _THREADS = 4
 _FAILURES: tuple[type[Exception], ...] = (UnderlayError, *GATEWAY_ERRORS)
 
 _applications: dict[str, tuple[Names, Watcher]] = {}
-_starting = Lock()
+_starting = ProcessLock()
 _doing = local()
 """Whether a thread puts names, and may end what another process began: its own commits are no news."""
 

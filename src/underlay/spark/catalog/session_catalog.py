@@ -12,13 +12,13 @@ import time
 from collections import Counter, deque
 from functools import cache
 from pathlib import Path
-from threading import RLock
 
 from pyspark.sql import SparkSession
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest, Unsupported
+from underlay.runtime.locks import ProcessLock
 from underlay.spark.catalog.view_entry import EntryMaker, ViewEntry, key_of
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, java_session, scala_map
 from underlay.spark.start.open_session import temporary_folder
@@ -53,7 +53,7 @@ class Names:
         shared = call(java_session(spark), "sharedState")
         announcing = call(shared, "externalCatalog")
         self.spark = spark
-        self.lock = RLock()
+        self.lock = ProcessLock(reentrant=True)
         self.lakes: dict[str, Lake] = {}
         """Lakes that names are from, by URL."""
         self._catalog = call(announcing, "unwrapped")  # of which no events are sent

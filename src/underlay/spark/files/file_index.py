@@ -21,13 +21,13 @@ Then the files are handed over with the hosts of the executors that live now.
 
 from __future__ import annotations
 
-from functools import cached_property
 from urllib.parse import quote
 from zlib import crc32
 
 from pyspark.sql import SparkSession
 
 from underlay.prune import TRUE
+from underlay.runtime.locks import cached_property
 from underlay.spark.files.file_groups import Group
 from underlay.spark.files.file_statuses import hand_over
 from underlay.spark.files.located_files import hand_over_located

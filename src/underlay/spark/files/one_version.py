@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 
 from underlay.api.table import Table
 from underlay.errors import CommitConflict, InvalidRequest
+from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_text, gateway_of, java_plan, java_session
 from underlay.spark.jvm.hadoop_path import revision_url
 from underlay.spark.jvm.plan_nodes import items_of
@@ -155,7 +154,7 @@ class QueryVersions:
     is_looked_at: bool = False
     versions: dict[str, int] = field(default_factory=dict)
     replaced: dict[str, int] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
+    lock: ProcessLock = field(default_factory=ProcessLock)
 
     def add(self, name: str, place: str, version: int) -> None:
         """Note that it reads this version of the table in `place`. Raises InvalidRequest for a second one."""
@@ -173,7 +172,7 @@ class Queries:
 
     def __init__(self) -> None:
         self._queries: OrderedDict[str, QueryVersions] = OrderedDict()
-        self._lock = Lock()
+        self._lock = ProcessLock()
 
     def find(self, execution: str) -> QueryVersions:
         """What an execution reads, as far as it is known."""

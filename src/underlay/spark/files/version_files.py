@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from underlay.api.table import Table
 from underlay.cache.same_file import KnownFile, current_etag
@@ -16,6 +16,7 @@ from underlay.plan.part import Numbers, distinct
 from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, Predicate
 from underlay.prune.predicates.predicate import And
+from underlay.runtime.locks import cached_property
 from underlay.runtime.threads import REQUESTS
 from underlay.scan.read.file_stores import LOCAL, ObjectPlace
 from underlay.spark.files.file_groups import FileGroups, Group

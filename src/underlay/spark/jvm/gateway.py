@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import Lock, active_count
+from threading import active_count
 from typing import Any, NewType
 
 import msgspec
@@ -21,6 +21,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from underlay.errors import UnderlayError
+from underlay.runtime.locks import ProcessLock
 
 JavaObject = NewType("JavaObject", object)
 """A reference to an object of the JVM."""
@@ -35,7 +36,7 @@ _IN_CALL = "py4j.Gateway.invoke"
 _OUTER_STEPS = 8
 """A thread that serves a call of py4j has its frame among the outermost ones."""
 
-_starting = Lock()
+_starting = ProcessLock()
 
 
 class Gateway:

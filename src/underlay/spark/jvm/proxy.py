@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from weakref import WeakSet
 from zlib import crc32
 
+from underlay.runtime.locks import ProcessLock
 from underlay.spark.jvm.gateway import JavaObject, call_text
 
 _MARK = "; "
@@ -48,4 +48,4 @@ def find_proxy(found: JavaObject) -> JavaIdentity | None:
 
 
 _live: WeakSet[JavaIdentity] = WeakSet()
-_lock = Lock()
+_lock = ProcessLock()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from hashlib import sha256
-from threading import Lock
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -22,6 +21,7 @@ from pyspark.sql.types import StructType
 from underlay.api.table import Table
 from underlay.errors import Unsupported
 from underlay.plan.part import BoolArray, Part
+from underlay.runtime.locks import ProcessLock
 from underlay.spark.jvm.gateway import call, frame_of_plan, gateway_of, java_session
 from underlay.spark.ranged.read import READ_OPTION, RangedRead, RangedReader
 from underlay.spark.ranged.table import RangedTable
@@ -33,7 +33,7 @@ _FORMAT = "underlay_ranged"
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$"
 
 _warned: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
-_warning = Lock()
+_warning = ProcessLock()
 
 
 class RangedReadWarning(UserWarning):

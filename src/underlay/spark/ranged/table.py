@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from secrets import token_hex
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from underlay.api.table import Table
 from underlay.plan.chunks import fetch_bytes
 from underlay.prune import TRUE, Predicate
+from underlay.runtime.locks import cached_property
 from underlay.scan.query import Query
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.table_schema import TableSchema

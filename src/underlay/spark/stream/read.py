@@ -7,7 +7,6 @@ the versions' roots, and read by tasks that ask for nothing but data; planned ag
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from importlib.util import find_spec
 
 import msgspec
@@ -20,6 +19,7 @@ from underlay.errors import Malformed, SchemaMismatch, Unsupported
 from underlay.index.root import Definition, Root
 from underlay.prune import TRUE, Predicate
 from underlay.prune.parse.sql import parse_where
+from underlay.runtime.locks import cached_property
 from underlay.scan.changes.appended import Appends, Limit, Position, after, at_version, whole_table
 from underlay.scan.query import Query
 from underlay.schema.record import from_record

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from functools import cached_property
 from uuid import uuid4
 
 import msgspec
@@ -21,6 +20,7 @@ from pyspark.util import inheritable_thread_target
 
 from underlay.ingest.work.execute import do_work
 from underlay.ingest.work.work_unit import WorkDone, WorkUnit, decode_done, decode_work, encode
+from underlay.runtime.locks import cached_property
 from underlay.spark.start.open_session import has_gateway, is_local
 from underlay.spark.tasks.map_in_arrow import BatchFunction, map_in_arrow
 from underlay.spark.tasks.stage_rows import check_visible

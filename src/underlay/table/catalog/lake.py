@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from threading import Lock
 
 from msgspec.structs import replace
 
@@ -12,6 +11,7 @@ from underlay.errors import Busy, Inconsistent, InvalidRequest, NotFound, Underl
 from underlay.index.catalog import FORMAT, Catalog, decode_catalog, encode_catalog
 from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
 from underlay.index.sealed_json import CommitIds
+from underlay.runtime.locks import ProcessLock
 from underlay.store.probe import probe_store
 from underlay.store.store import Store
 from underlay.table.catalog.changes import CatalogChange
@@ -31,7 +31,7 @@ class LakeCatalog:
         self.surroundings = surroundings or Surroundings()
         keys = ChainKeys(folder=CATALOG, object=catalog_key, hint=CATALOG_HINT, noun="catalog entry")
         self._chain = Chain(store, keys, self.surroundings)
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._newest: Catalog | None = None
         self._is_closed = False
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from threading import Lock
 from types import TracebackType
 from typing import Self
 
 from underlay.errors import UnderlayError
+from underlay.runtime.locks import ProcessLock
 from underlay.table.coordination.heartbeat import Heartbeat
 
 
@@ -19,7 +19,7 @@ class HeldObject(ABC):
     def __init__(self, ttl_us: int, heartbeat: Heartbeat) -> None:
         self._ttl_us = ttl_us
         self._heartbeat = heartbeat
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._is_over = False
         self._is_lost = False
         self._process = os.getpid()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
 
 import msgspec
 
 from underlay.errors import NotFound, UnderlayError, VersionNotFound
 from underlay.index.sealed_json import UNDECODED, CommitIds
+from underlay.runtime.locks import ProcessLock
 from underlay.runtime.threads import REQUESTS
 from underlay.store.store import Store
 from underlay.table.versions.environment import Surroundings
@@ -40,7 +40,7 @@ class Chain:
         self.store = store
         self.keys = keys
         self.surroundings = surroundings
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._known = NONE
         self._checked_at: float | None = None
 

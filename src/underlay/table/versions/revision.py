@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from threading import Lock
 
 from underlay.errors import Inconsistent, NotFound, UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.index.root import Definition, Root, decode_root, encode_root
 from underlay.index.sealed_json import CommitIds
 from underlay.index.state import first_root
+from underlay.runtime.locks import ProcessLock
 from underlay.schema.record import from_record
 from underlay.store.store import Store
 from underlay.table.versions.chain import NONE, Chain
@@ -32,7 +32,7 @@ class Revision:
         self.keys = RevisionKeys.of(table_folder, revision_id)
         folder = self.keys.root(0).rsplit("/", 1)[0]
         self.chain = Chain(store, ChainKeys(folder=folder, object=self.keys.root, hint=self.keys.hint), surroundings)
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._newest: Root | None = None
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from underlay.index.root import Definition, PageRef, Root, SegmentRef, SourceRec
 from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import lookup
 from underlay.plan.part import Part
+from underlay.runtime.locks import cached_property
 from underlay.runtime.threads import side_by_side
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
