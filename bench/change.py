@@ -45,14 +45,18 @@ class Cost:
     changed: Changed | None = None
 
 
-def run(scale: Scale, folder: Path, names: Collection[str]) -> tuple[list[Cost], dict[str, Any]]:
-    """All cases with these systems; and what the next query and the memory of ours are."""
+def run(
+    scale: Scale, folder: Path, names: Collection[str], tell: Callable[[list[Cost]], object] = len
+) -> tuple[list[Cost], dict[str, Any]]:
+    """All cases with these systems, each told when it is done; and the next query and the memory of ours."""
     systems = [kind(folder / kind.name) for kind in CHANGING if kind.name in names]
     for system in systems:
         system.create(scale, (file_rows(scale, number) for number in range(scale.files)))
     costs: list[Cost] = []
     for case, change in _cases(scale).items():
-        costs += _measure(case, change, systems, scale.rounds)
+        found = _measure(case, change, systems, scale.rounds)
+        tell(found)
+        costs += found
     totals = {system.name: system.total() for system in systems}
     counts, sums = {found[0] for found in totals.values()}, [found[1] for found in totals.values()]
     if len(counts) > 1 or max(sums) - min(sums) > 1e-9 * max(sums):
@@ -137,7 +141,7 @@ def _memory(scale: Scale, folder: Path) -> dict[str, int]:
     return found
 
 
-def lines(costs: Sequence[Cost], extra: dict[str, Any]) -> list[str]:
+def lines(costs: Sequence[Cost]) -> list[str]:
     """A readable table; ratios are a peer's seconds by ours."""
     shown = []
     for case in dict.fromkeys(cost.case for cost in costs):
@@ -157,7 +161,7 @@ def lines(costs: Sequence[Cost], extra: dict[str, Any]) -> list[str]:
                     f"{done.bytes_written:,} written"
                 )
             shown.append(f"    {cost.system:12}{times}{ratio}")
-    return [*shown, *(f"{name}: {json.dumps(value)}" for name, value in extra.items())]
+    return shown
 
 
 def main() -> None:
@@ -170,8 +174,9 @@ def main() -> None:
     chosen = parser.parse_args()
     scale = QUICK if chosen.quick else Scale(rounds=chosen.rounds)
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
-        costs, extra = run(scale, Path(folder), chosen.only)
-    print("\n".join(lines(costs, extra)))
+        costs, extra = run(scale, Path(folder), chosen.only, lambda some: print("\n".join(lines(some)), flush=True))
+    for name, value in extra.items():
+        print(f"{name}: {json.dumps(value)}")
     result = {"scale": asdict(scale), "costs": [asdict(cost) for cost in costs], **extra}
     print(f"written to {save('change', result)}")
 

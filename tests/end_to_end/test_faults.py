@@ -48,6 +48,26 @@ def register(lake: underlay.Lake) -> object:
     return lake.table(NAME).register(f"{lake.url}/incoming/new.parquet")
 
 
+def upsert(lake: underlay.Lake) -> object:
+    return lake.table(NAME).upsert(rows([4, *NEW]), token="once")
+
+
+def overwrite(lake: underlay.Lake) -> object:
+    return lake.table(NAME).overwrite(rows([5, *NEW]), "id = 5", token="once")
+
+
+def delete(lake: underlay.Lake) -> object:
+    return lake.table(NAME).delete("id >= 3 and value < 10", token="once")
+
+
+def delete_keys(lake: underlay.Lake) -> object:
+    return lake.table(NAME).delete(rows=rows(BEFORE[3:]), token="once")
+
+
+def truncate(lake: underlay.Lake) -> object:
+    return lake.table(NAME).truncate(token="once")
+
+
 def rollback(lake: underlay.Lake) -> object:
     return lake.table(NAME).rollback(1)
 
@@ -95,6 +115,11 @@ def names(lake: underlay.Lake) -> list[str]:
 OPERATIONS: list[tuple[Work, IsDone]] = [
     (append, has_new_rows),
     (register, has_new_rows),
+    (upsert, has_new_rows),
+    (overwrite, has_new_rows),
+    (delete, is_rolled_back),
+    (delete_keys, is_rolled_back),
+    (truncate, lambda lake: not ids(lake.table(NAME))),
     (rollback, is_rolled_back),
     (tag, lambda lake: lake.table(NAME).tags == {"audit": 1}),
     (comment, lambda lake: lake.table(NAME).definition.schema.fields[1].comment == "hello"),

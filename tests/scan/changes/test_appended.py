@@ -211,3 +211,27 @@ def test_files_of_before_and_after_an_evolution_are_read_alike(lake: ul.Lake):
     predicate = ul.col("price") == Decimal("1.25")
     query = Query(snapshot=found, columns=("id", "price"), stores=prices.stores, predicate=predicate)
     assert query.table().to_pylist() == [{"id": n, "price": Decimal("1.2500")} for n in (1, 3)]
+
+
+def test_an_upsert_that_only_adds_is_an_append_and_one_that_replaces_is_a_change(lake: ul.Lake):
+    table = lake.create_table("shop.keyed", "id bigint not null, part bigint", key=["id"])
+    begin = whole_table(table.read_head())
+    table.upsert(pa.table({"id": [1, 2], "part": [0, 0]}))
+    assert ids(table, begin, end_of(table)) == [1, 2]
+    table.upsert(pa.table({"id": [2, 3], "part": [5, 5]}))
+    with pytest.raises(Unsupported, match="deleted or changed rows"):
+        ids(table, begin, end_of(table))
+    assert ids(table, begin, end_of(table), skips_changes=True) == [1, 2]
+
+
+@pytest.mark.parametrize("verb", ["delete", "overwrite", "truncate"])
+def test_what_deletes_rows_is_refused_or_passed_over(table: Table, verb: str):
+    append(table, 1, 2, 3)
+    begin = whole_table(table.read_head())
+    new = pa.table({"id": [9], "part": [0]})
+    {"delete": lambda: table.delete("id = 1"), "overwrite": lambda: table.overwrite(new), "truncate": table.truncate}[
+        verb
+    ]()
+    with pytest.raises(Unsupported, match="deleted or changed rows"):
+        ids(table, begin, end_of(table))
+    assert ids(table, begin, end_of(table), skips_changes=True) == [1, 2, 3]
