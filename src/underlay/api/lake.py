@@ -313,9 +313,7 @@ class Lake:
             return run_statement(
                 text, ChangingLake(self._context), self._dataset, given, parameters, self._system_views
             )
-        return run_sql(
-            text, self._dataset, self._ipython_key_completions_, parameters, given=given, views=self._system_views
-        )
+        return run_sql(text, self._dataset, self._table_names, parameters, given=given, views=self._system_views)
 
     def duckdb(self) -> LakeConnection:
         """A DuckDB connection of your own, in memory, with the tables as `dataset.table`; close it after use.
@@ -368,6 +366,12 @@ class Lake:
         return name in self._ipython_key_completions_()
 
     __iter__ = None
+
+    def _table_names(self) -> list[str]:
+        try:
+            return list(self._context.newest_catalog().tables)
+        except NotFound:
+            return []
 
     def _ipython_key_completions_(self) -> list[str]:
         return [table.name for table in self.tables()]

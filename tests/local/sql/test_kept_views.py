@@ -7,7 +7,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import underlay
-from underlay.errors import TableNotFound
+from underlay.errors import InvalidRequest, TableNotFound
 from underlay.local.sql.engine import Engine
 from underlay.local.sql.kept_views import KeptViews
 
@@ -116,3 +116,23 @@ def test_an_engine_whose_query_failed_serves_the_next_one(tmp_path: Path):
             with pytest.raises(underlay.UnderlayError):
                 lake.sql("select error('no') from a.t where id = 1").fetchall()
             assert lake.sql("select id from a.t where id = 1").fetchall() == [(1,)]
+
+
+def test_a_statement_that_is_refused_is_refused_again_and_one_that_may_run_runs_again(tmp_path: Path):
+    with underlay.connect(tmp_path) as lake:
+        lake.create_table("a.t", data=ROWS)
+        for _ in range(3):
+            assert lake.sql("select id + abs(0) from a.t where id = 1").fetchall() == [(1,)]
+            with pytest.raises(InvalidRequest, match="read_csv is not available"):
+                lake.sql("select * from read_csv('/etc/passwd')")
+            with pytest.raises(InvalidRequest, match="more than one statement"):
+                lake.sql("select 1; select id + abs(0) from a.t where id = 1")
+
+
+def test_many_and_long_statements_are_checked_alike(tmp_path: Path):
+    with underlay.connect(tmp_path) as lake:
+        lake.create_table("a.t", data=ROWS)
+        for number in (*range(300), 0):
+            assert lake.sql(f"select id + {number} from a.t where id = 1").fetchall() == [(number + 1,)]
+        long = f"select id /* {'x' * 20_000} */ from a.t where id = 1"
+        assert lake.sql(long).fetchall() == lake.sql(long).fetchall() == [(1,)]

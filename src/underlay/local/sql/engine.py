@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     )
 
 MAX_IDLE = 4
+_MOST_CHECKED = 256
+_CHECKED_CHARS = 10_000
 _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions() where function_type = 'table'"
 
 
@@ -46,6 +48,8 @@ class Engine:
         self.threads = threads
         self.worker = Worker()
         self.has_failed = False
+        self.checked: set[str] = set()
+        """Statements that were found to read only, and to reach nothing but the lake: that depends on their text."""
         self._views: KeptViews | None = None
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open, threads=threads))
         with suppress(duckdb.CatalogException):  # without ICU there is no zone but UTC, and no such setting
@@ -87,6 +91,13 @@ class Engine:
         connection = self.connect()
         connection.begin()
         return connection
+
+    def remember_checked(self, text: str) -> None:
+        """The statement may run. Few and short ones are remembered."""
+        if len(text) <= _CHECKED_CHARS:
+            if len(self.checked) >= _MOST_CHECKED:
+                self.checked.clear()
+            self.checked.add(text)
 
     def show(self, tables: Sequence[ShownTable]) -> None:
         """Have views of these tables and of no others, before a transaction begins."""

@@ -161,7 +161,9 @@ class _Query:
 
     def run(self, parameters: Parameters | None) -> SqlResult:
         """Begin the query."""
-        check_statement(self._text, self._tokens, self._connection, lambda: self._engine.refused_functions)
+        if self._text not in self._engine.checked:
+            check_statement(self._text, self._tokens, self._connection, lambda: self._engine.refused_functions)
+            self._engine.remember_checked(self._text)
         shown = self._shown_tables()
         if shown is not None:
             self._connection.register("shown tables", shown)
