@@ -10,9 +10,7 @@ import os
 import struct
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from underlay.index.catalog import ACTIVE, RevisionRecord, TableRecord, encode_catalog
+from underlay.index.catalog import ACTIVE, WHOLE_FORMAT, CatalogEntry, RevisionRecord, TableRecord, encode_entry
 from underlay.index.entry import ColumnEntry, FileEntry, FileLayout, Flag
 from underlay.index.keys import catalog_key, file_name, table_folder
 from underlay.index.operation import Operation
@@ -58,8 +56,18 @@ def _write_lake(folder: Path, table_count: int, version_count: int) -> None:
         _write_table(folder / place / revision, objects, ids)
         record = RevisionRecord(state=ACTIVE, created_us=number)
         tables[f"synthetic.t{number}"] = TableRecord(folder=place, active=revision, revisions={revision: record})
-    catalog = replace(lake.catalog(), number=0, parent_id=None, tables=tables)
-    _write(folder / catalog_key(0), encode_catalog(catalog))
+    known = lake.catalog()
+    entry = CatalogEntry(
+        format=WHOLE_FORMAT,
+        lake_id=known.lake_id,
+        number=0,
+        commit_id=known.commit_id,
+        parent_id=None,
+        committed_us=known.committed_us,
+        operation=known.operation,
+        tables=tables,
+    )
+    _write(folder / catalog_key(0), encode_entry(entry))
 
 
 def _definition() -> Definition:

@@ -17,7 +17,7 @@ from tests import architecture
 from tests.test_errors import every_error
 from underlay.change.files import settings
 from underlay.errors import exit_code
-from underlay.index.catalog import Catalog
+from underlay.index.catalog import CatalogDelta, CatalogEntry
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
 from underlay.index.root import Delta, Root
 from underlay.pm.format.layout import LAYOUTS, ColumnFlag, Encoding, FooterFlag, HeaderFlag, RecordLayout, StatFlag
@@ -42,7 +42,9 @@ def test_the_flags_of_a_chunk_are_those_of_the_code():
     assert f"| bit | flag |\n|---|---|\n{rows}\n" in (DOCS / "index-format.md").read_text()
 
 
-@pytest.mark.parametrize("record", [Root, Delta, FileEntry, ColumnEntry, Catalog], ids=lambda record: record.__name__)
+@pytest.mark.parametrize(
+    "record", [Root, Delta, FileEntry, ColumnEntry, CatalogEntry, CatalogDelta], ids=lambda record: record.__name__
+)
 def test_every_field_of_the_index_is_described(record: type[msgspec.Struct]):
     text = (DOCS / "index-format.md").read_text()
     for field in record.__struct_fields__:

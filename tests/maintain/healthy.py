@@ -192,8 +192,9 @@ class Truth:
 
     def __init__(self, store: Store, name: str = SALES) -> None:
         keys = [found.key for found in store.list_objects()]
-        newest = json.loads(bytes(store.get(max(key for key in keys if key.startswith("_catalog/0")))[0]))
-        record = newest["tables"][name]
+        entries = [json.loads(bytes(store.get(key)[0])) for key in sorted(keys) if key.startswith("_catalog/0")]
+        changed = [(entry.get("changes") or entry).get("tables", {}) for entry in entries]
+        record = next(tables[name] for tables in reversed(changed) if name in tables)
         self.store = store
         self.folder = f"{record['folder']}/{record['active']}"
         self.root_keys = sorted(key for key in keys if key.startswith(self.folder) and key.endswith(".root"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from tests.contract.worlds import World
@@ -24,6 +25,7 @@ from tests.maintain.healthy import (
     run,
 )
 from underlay.errors import NotFound, TableNotFound
+from underlay.index.catalog import CatalogDelta, decode_entry, encode_entry
 from underlay.index.keys import CATALOG_HINT, catalog_key
 from underlay.maintain.verify.finding import FindingKind, Report, Severity, VerifyFinding
 from underlay.maintain.verify_lake import verify
@@ -189,6 +191,19 @@ def test_an_entry_of_another_lake_is_found(small: Store, tiny: Store):
         report = run(small)
     assert found_at(report, catalog_key(1)).kind is FindingKind.INCONSISTENT
     assert report.catalog.newest_intact == 2
+
+
+def test_an_entry_that_leaves_out_a_change_before_it_is_found(small: Store):
+    """Entry 2 holds what entry 1 changed too: one that does not would have a table vanish for cold readers."""
+    entry = decode_entry(small.get(catalog_key(2))[0])
+    assert entry.changes is not None
+    others = {name: record for name, record in entry.changes.tables.items() if name != SALES}
+    changed = encode_entry(msgspec.structs.replace(entry, changes=CatalogDelta(others)))
+    with broken(small, catalog_key(2), changed):
+        report = run(small)
+    finding = found_at(report, catalog_key(2))
+    assert (finding.kind, finding.severity) == (FindingKind.INCONSISTENT, Severity.ANSWERS)
+    assert "leaves out" in finding.problem
 
 
 def test_a_catalog_of_which_nothing_can_be_read_is_reported():

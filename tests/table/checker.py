@@ -41,15 +41,40 @@ class Checker:
 
     def check_catalog(self, keys: list[str]) -> None:
         entries = self._chain("_catalog", keys, ".json")
+        mappings: list[dict[str, dict[str, Any]]] = []
         for number, entry in enumerate(entries):
             assert entry["number"] == number
-            folders = [table["folder"].casefold() for table in entry["tables"].values()]
+            mappings.append(self._mapping(entry, entries, mappings))
+            tables = mappings[-1]["tables"]
+            folders = [table["folder"].casefold() for table in tables.values()]
             assert len(folders) == len(set(folders))
-            names = [name.casefold() for name in entry["tables"]]
+            names = [name.casefold() for name in tables]
             assert len(names) == len(set(names))
-            for table in entry["tables"].values():
+            for table in tables.values():
                 assert [r for r, found in table["revisions"].items() if found["state"] == "active"] == [table["active"]]
                 assert self.store.head(f"{table['folder']}/{table['active']}/_index/{0:020}.root") is not None
+
+    @staticmethod
+    def _mapping(
+        entry: dict[str, Any], entries: list[dict[str, Any]], before: list[dict[str, dict[str, Any]]]
+    ) -> dict[str, dict[str, Any]]:
+        """The mapping after an entry: the same from the entry that its changes are relative to and from the last."""
+        if entry["format"] == 1:
+            return {part: entry.get(part, {}) for part in ("tables", "dropped")}
+        number = entry["number"]
+        base = entry["base"] or 0
+        lowest_bit = next(2**bit for bit in range(64) if number // 2**bit % 2)
+        since = max(number - lowest_bit, base)
+        assert entries[base]["format"] == 1
+        assert entries[since]["commit_id"] == entry["since_id"]
+
+        def changed(known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+            made = {part: known[part] | entry["changes"].get(part, {}) for part in known}
+            return {part: {name: one for name, one in found.items() if one is not None} for part, found in made.items()}
+
+        after = changed(before[since])
+        assert after == changed(before[-1]), f"entry {number} leaves out changes"
+        return after
 
     def check_revision(self, folder: str, keys: list[str]) -> list[State]:
         """Every version of a revision; what each consists of."""

@@ -1,19 +1,26 @@
 """The lake's catalog: which tables there are, where they lie, and which revision of each is active.
 
-Every entry of the catalog's chain holds the whole mapping, so that the newest one is all there is to read. An entry is
-made from the one before by one of the functions here, each of which is pure.
+An entry of the catalog's chain holds what changed since an older one, which its number tells: the number without its
+lowest bit. So the mapping is put together from at most one entry for each bit of the newest number, all of which can be
+read side by side, and a change writes log2(n) / 2 records on average (docs/decisions/0029). Entries of format 1, the
+first one of a lake and all of older lakes, hold the whole mapping. Everything here is pure.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from underlay.errors import InvalidRequest, Malformed, NotFound, TableExists, TableNotFound, Unsupported
+from underlay.errors import Inconsistent, InvalidRequest, Malformed, NotFound, TableExists, TableNotFound, Unsupported
 from underlay.index.sealed_json import UNDECODED, seal, unseal
 
-FORMAT = 1
+T = TypeVar("T")
+
+WHOLE_FORMAT = 1
+FORMAT = 2
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MAX_NAME = 100
 _RESERVED = frozenset(("information_schema", "memory", "pg_catalog", "system", "temp", "underlay"))
@@ -53,8 +60,18 @@ class DroppedRecord(msgspec.Struct, frozen=True, kw_only=True):
     dropped_us: int
 
 
-class Catalog(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the chain. `dropped` is by folder."""
+class CatalogDelta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What changed between two entries: the records as they are after it, None for what is gone."""
+
+    tables: dict[str, TableRecord | None] = {}
+    dropped: dict[str, DroppedRecord | None] = {}
+
+
+class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the chain, as it is stored.
+
+    In format 1 it holds the whole mapping, in format 2 `changes` since the entry that `entry_before` names.
+    """
 
     format: int
     lake_id: str
@@ -63,27 +80,223 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     parent_id: str | None
     committed_us: int
     operation: str
+    base: int | None = None
+    """The newest entry that holds the whole mapping; None for the first one, which is empty and need not be read."""
+    since_id: str | None = None
+    """The commit id of the entry that `changes` are relative to."""
+    changes: CatalogDelta | None = None
     tables: dict[str, TableRecord] = {}
     dropped: dict[str, DroppedRecord] = {}
 
 
-_DECODER = msgspec.json.Decoder(Catalog)
+class CatalogStep(NamedTuple):
+    """An entry that a mapping was put together from."""
+
+    number: int
+    commit_id: str
+    changes: CatalogDelta
 
 
-def encode_catalog(catalog: Catalog) -> bytes:
+class Catalog(msgspec.Struct, frozen=True, kw_only=True):
+    """The mapping after one entry. `dropped` is by folder.
+
+    `steps` are the entries that it was put together from, the newest first, on top of `base`, which is None for the
+    first entry of a lake, as long as that is empty. `names` and `folders`
+    are those that are taken, with upper and lower case alike: the table's name, None for a dropped one's folder.
+    """
+
+    lake_id: str
+    number: int
+    commit_id: str
+    parent_id: str | None
+    committed_us: int
+    operation: str
+    tables: dict[str, TableRecord]
+    dropped: dict[str, DroppedRecord]
+    base: int | None
+    base_id: str
+    steps: tuple[CatalogStep, ...]
+    names: dict[str, str]
+    folders: dict[str, str | None]
+
+    def id_of(self, number: int) -> str | None:
+        """The commit id of an entry that the mapping was put together from; None of others."""
+        if number == (self.base or 0):
+            return self.base_id
+        return next((step.commit_id for step in self.steps if step.number == number), None)
+
+    def changed_since(self, number: int) -> CatalogDelta | None:
+        """What may have changed since this entry, as it is now; None when that may be anything."""
+        if number < (self.base or 0):
+            return None
+        return _merged(step.changes for step in reversed(self.steps) if step.number > number)
+
+
+_DECODER = msgspec.json.Decoder(CatalogEntry)
+
+
+def encode_entry(entry: CatalogEntry) -> bytes:
     """The bytes of an entry."""
-    return seal(msgspec.json.encode(catalog))
+    return seal(msgspec.json.encode(entry))
 
 
-def decode_catalog(data: bytes | memoryview) -> Catalog:
+def decode_entry(data: bytes | memoryview) -> CatalogEntry:
     """The entry in `data`. Raises Malformed, or Unsupported when a newer Underlay wrote it."""
     try:
-        catalog = _DECODER.decode(unseal(data))
+        entry = _DECODER.decode(unseal(data))
     except UNDECODED as error:
         raise Malformed(f"not an entry of the catalog: {error}") from error
-    if catalog.format != FORMAT:
-        raise Unsupported("the catalog has another format", expected=FORMAT, found=catalog.format)
-    return catalog
+    if entry.format not in (WHOLE_FORMAT, FORMAT):
+        raise Unsupported("the catalog has another format", expected=FORMAT, found=entry.format)
+    if entry.format == FORMAT and (
+        entry.changes is None or entry.since_id is None or not 0 <= (entry.base or 0) < entry.number
+    ):
+        raise Malformed("an entry of the catalog does not say what it changes", place="base, since_id, changes")
+    return entry
+
+
+def entry_before(number: int, base: int | None) -> int:
+    """The entry that the changes of this one are relative to: its number without the lowest bit that is set."""
+    return max(number & (number - 1), base or 0)
+
+
+def entries_of(number: int, base: int | None) -> list[int]:
+    """The entries that the mapping after this one is put together from, the newest first: at most one for each bit of
+    the number, and the one that holds the whole mapping, if any does."""
+    found = [number]
+    while found[-1] > (base or 0):
+        found.append(entry_before(found[-1], base))
+    return found[:-1] if base is None and number else found
+
+
+def put_together(entries: Iterable[CatalogEntry], known: Catalog | None = None) -> Catalog:
+    """The mapping after the last of these entries, which are those of `entries_of`, the oldest first, as far as they
+    are newer than what is known. Raises Inconsistent when they are not of one history."""
+    for entry in entries:
+        known = whole_catalog(entry) if entry.changes is None else catalog_after(known or _empty_before(entry), entry)
+    assert known is not None, "no entry makes no mapping"
+    return known
+
+
+def whole_catalog(entry: CatalogEntry) -> Catalog:
+    """The mapping that an entry of format 1 holds."""
+    return Catalog(
+        lake_id=entry.lake_id,
+        number=entry.number,
+        commit_id=entry.commit_id,
+        parent_id=entry.parent_id,
+        committed_us=entry.committed_us,
+        operation=entry.operation,
+        tables=entry.tables,
+        dropped=entry.dropped,
+        base=entry.number if entry.number or entry.tables or entry.dropped else None,
+        base_id=entry.commit_id,
+        steps=(),
+        names={name.casefold(): name for name in entry.tables},
+        folders={
+            **{folder.casefold(): None for folder in entry.dropped},
+            **{table.folder.casefold(): name for name, table in entry.tables.items()},
+        },
+    )
+
+
+def _empty_before(entry: CatalogEntry) -> Catalog:
+    """The mapping of the first entry of a lake, from the oldest one that is needed after it."""
+    first = CatalogEntry(
+        format=WHOLE_FORMAT,
+        lake_id=entry.lake_id,
+        number=0,
+        commit_id=(entry.since_id if entry_before(entry.number, None) == 0 else None) or "",
+        parent_id=None,
+        committed_us=0,
+        operation="",
+    )
+    return whole_catalog(first)
+
+
+def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
+    """The mapping after an entry, from one that is not older than what the entry's changes are relative to. Raises
+    Inconsistent when the entry is of another history."""
+    if entry.changes is None:
+        return whole_catalog(entry)
+    since = entry_before(entry.number, entry.base)
+    if (entry.lake_id, entry.base) != (before.lake_id, before.base) or before.id_of(since) != entry.since_id:
+        raise Inconsistent(
+            f"the changes of catalog entry {entry.number} are not relative to entry {since}: two histories are mixed",
+            expected=f"entry {since} with the commit id {entry.since_id}",
+            found=before.id_of(since) or f"a catalog on entry {before.base or 0}",
+            hint='The lake was replaced, or an older copy of it was put back. "underlay verify" names the entries.',
+        )
+    changes = entry.changes
+    names, folders = before.names.copy(), before.folders.copy()
+    for name, record in changes.tables.items():
+        if record is not None:
+            names[name.casefold()] = folders[record.folder.casefold()] = name
+        elif names.get(name.casefold()) == name:
+            del names[name.casefold()]
+    for folder, gone in changes.dropped.items():
+        if gone is not None:
+            folders[folder.casefold()] = None
+        else:
+            folders.pop(folder.casefold(), None)
+    step = CatalogStep(entry.number, entry.commit_id, changes)
+    return Catalog(
+        lake_id=entry.lake_id,
+        number=entry.number,
+        commit_id=entry.commit_id,
+        parent_id=entry.parent_id,
+        committed_us=entry.committed_us,
+        operation=entry.operation,
+        tables=_applied(before.tables, changes.tables),
+        dropped=_applied(before.dropped, changes.dropped),
+        base=before.base,
+        base_id=before.base_id,
+        steps=(step, *(known for known in before.steps if known.number <= since)),
+        names=names,
+        folders=folders,
+    )
+
+
+def entry_after(
+    head: Catalog, operation: str, changes: CatalogDelta, *, commit_id: str, committed_us: int
+) -> CatalogEntry:
+    """The entry that changes the mapping of `head`. It holds the changes since `entry_before`, which makes entries of
+    all sizes: half of them hold one change, and one in 2^n holds 2^n."""
+    number = head.number + 1
+    since = entry_before(number, head.base)
+    newer = [step.changes for step in reversed(head.steps) if step.number > since]
+    return CatalogEntry(
+        format=FORMAT,
+        lake_id=head.lake_id,
+        number=number,
+        commit_id=commit_id,
+        parent_id=head.commit_id,
+        committed_us=committed_us,
+        operation=operation,
+        base=head.base,
+        since_id=head.id_of(since),
+        changes=_merged([*newer, changes]),
+    )
+
+
+def _merged(deltas: Iterable[CatalogDelta]) -> CatalogDelta:
+    """One after the other."""
+    tables: dict[str, TableRecord | None] = {}
+    dropped: dict[str, DroppedRecord | None] = {}
+    for delta in deltas:
+        tables.update(delta.tables)
+        dropped.update(delta.dropped)
+    return CatalogDelta(tables=tables, dropped=dropped)
+
+
+def _applied(known: dict[str, T], changes: dict[str, T | None]) -> dict[str, T]:
+    after = known.copy()
+    for name, record in changes.items():
+        if record is None:
+            after.pop(name, None)
+        else:
+            after[name] = record
+    return after
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -105,10 +318,18 @@ def find_table(catalog: Catalog, name: str) -> TableRecord:
         split_name(name)  # raises
     record = catalog.tables.get(name)
     if record is None:
-        near = next((other for other in catalog.tables if other.casefold() == name.casefold()), None)
+        near = catalog.names.get(name.casefold())
         hint = f"There is {near}." if near else "List the tables to see what there is."
         raise TableNotFound(f"there is no table {name}", hint=hint)
     return record
+
+
+def names_revision(catalog: Catalog, folder: str, revision: str) -> bool:
+    """Whether a table that lies in this folder, or did before it was dropped, has this revision."""
+    if (dropped := catalog.dropped.get(folder)) is not None:
+        return revision in dropped.revisions
+    name = catalog.folders.get(folder.casefold())
+    return name is not None and revision in catalog.tables[name].revisions
 
 
 def owner_of(catalog: Catalog, revision: str) -> str | None:
@@ -116,8 +337,9 @@ def owner_of(catalog: Catalog, revision: str) -> str | None:
     return next((name for name, record in catalog.tables.items() if revision in record.revisions), None)
 
 
-def check_free(catalog: Catalog, name: str) -> None:
-    """Raise TableExists when a table has this name, upper and lower case aside, InvalidRequest for what is no name."""
+def check_free(catalog: Catalog, name: str, *, other_than: str | None = None) -> None:
+    """Raise TableExists when a table, `other_than` this one, has this name, upper and lower case aside, InvalidRequest
+    for what is no name."""
     dataset, _ = split_name(name)
     if dataset.casefold() in _RESERVED:
         raise InvalidRequest(
@@ -125,8 +347,8 @@ def check_free(catalog: Catalog, name: str) -> None:
             place=name,
             hint="SQL uses this name for a catalog of its own. Choose another one.",
         )
-    taken = next((other for other in catalog.tables if other.casefold() == name.casefold()), None)
-    if taken is not None:
+    taken = catalog.names.get(name.casefold())
+    if taken is not None and taken != other_than:
         raise TableExists(f"there is a table {taken}", hint="Choose another name, or drop or rename that table.")
 
 

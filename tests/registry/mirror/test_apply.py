@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 from msgspec.structs import replace
@@ -12,9 +13,10 @@ from tests.registry.databases import empty_registry
 from tests.registry.databases import on_sqlite as on_sqlite
 from tests.registry.databases import registry as registry
 from tests.registry.servers import PostgresServer
-from tests.table.entries import append, name, new_table, replacing
+from tests.table.catalog.edits import edit_at_random
+from tests.table.entries import append, memory, name, new_lake, new_table, replacing
 from underlay.errors import RegistryRefused, Unavailable, UnderlayError
-from underlay.index.catalog import Catalog, TagRecord
+from underlay.index.catalog import WHOLE_FORMAT, Catalog, CatalogEntry, TableRecord, TagRecord, whole_catalog
 from underlay.index.outline import outline_of
 from underlay.index.root import Root
 from underlay.registry.database.database import Database, open_database
@@ -30,11 +32,12 @@ from underlay.registry.database.schema import (
     VERSIONS,
 )
 from underlay.registry.mirror.apply import PREPARED, apply_batch, apply_steps, live_files, mirrored
-from underlay.registry.mirror.apply_catalog import apply_catalog
+from underlay.registry.mirror.apply_catalog import apply_catalog, write_mapping
 from underlay.registry.mirror.catch_up import Gap, catch_up, catch_up_revision
 from underlay.registry.mirror.fold import Mirrored, VersionStep, fold
 from underlay.registry.mirror.read_versions import complete
 from underlay.store.testing.counting import CountingStore
+from underlay.table.catalog.changes import create_table
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import drop
 from underlay.table.commit.commit import commit
@@ -251,6 +254,22 @@ def catalogs() -> tuple[LakeCatalog, list[Catalog]]:
     return lake, [lake.catalog()]
 
 
+def whole(catalog: Catalog, tables: dict[str, TableRecord], number: int = 1) -> Catalog:
+    """An entry that holds a whole mapping, as older ones do."""
+    return whole_catalog(
+        CatalogEntry(
+            format=WHOLE_FORMAT,
+            lake_id=catalog.lake_id,
+            number=number,
+            commit_id=f"{catalog.commit_id}-{number}",
+            parent_id=None,
+            committed_us=catalog.committed_us,
+            operation="test",
+            tables=tables,
+        )
+    )
+
+
 def test_an_entry_is_applied_once_and_older_ones_never(registry: Database) -> None:
     lake, found = catalogs()
     drop(lake, "taxi.trips")
@@ -286,8 +305,8 @@ def test_tables_may_swap_their_names_and_tags_their_versions(registry: Database)
     (table,) = found[0].tables.values()
     tag = TagRecord(revision=table.active, version=0)
     other = replace(table, folder="taxi/other", active="r2", revisions={"r2": table.revisions[table.active]}, tags={})
-    before = replace(found[0], tables={"a.x": replace(table, tags={"t": tag}), "a.y": other})
-    after = replace(before, number=7, tables={"a.y": replace(table, tags={"t": replace(tag, version=1)}), "a.x": other})
+    before = whole(found[0], {"a.x": replace(table, tags={"t": tag}), "a.y": other})
+    after = whole(before, {"a.y": replace(table, tags={"t": replace(tag, version=1)}), "a.x": other}, number=7)
     with registry.write() as connection:
         apply_catalog(connection, before, URL)
         apply_catalog(connection, after, URL)
@@ -303,6 +322,41 @@ def test_a_revision_that_was_swept_takes_its_rows_with_it(registry: Database) ->
         apply_catalog(connection, lake.catalog(), URL)
     catch_up_revision(registry, revision.store, FOLDER, revision.id)
     with registry.write() as connection:
-        apply_catalog(connection, replace(lake.catalog(), number=9, tables={}), URL)
+        apply_catalog(connection, whole(lake.catalog(), {}, number=9), URL)
         for table in (REVISIONS, VERSIONS, FILE_METADATA):
             assert connection.execute(select(table)).all() == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changes_of_the_catalog_make_the_same_rows_as_the_whole_mapping(on_sqlite: Database, seed: int) -> None:
+    chance = Random(seed)
+    lake = new_lake(memory())
+    for _ in range(60):
+        edit_at_random(lake, chance)
+        if chance.random() < 0.4:
+            with on_sqlite.write() as connection:
+                apply_catalog(connection, lake.catalog(), URL)
+                by_changes = mapping_rows(connection)
+                write_mapping(connection, lake.catalog())
+                assert mapping_rows(connection) == by_changes
+
+
+def mapping_rows(connection: Connection) -> list[list[tuple[object, ...]]]:
+    asked = [select(table) for table in (PHYSICAL_TABLES, TAGS, GC_MANIFEST)]
+    revisions = select(REVISIONS.c.revision, REVISIONS.c.folder, REVISIONS.c.state)
+    return [sorted(tuple(row) for row in connection.execute(one)) for one in (*asked, revisions)]
+
+
+def test_a_change_of_a_large_catalog_reads_the_rows_of_its_folder_only(on_sqlite: Database) -> None:
+    lake = new_lake(memory())
+    for number in range(300):
+        lake.change(create_table(f"d.t{number}", f"d/t{number}", f"r{number}", number))
+    with on_sqlite.write() as connection:
+        apply_catalog(connection, lake.catalog(), URL)
+        lake.change(create_table("d.new", "d/new", "new", 300))
+        fetched = []
+        event.listen(connection, "before_cursor_execute", lambda *given: fetched.append(given[2]))
+        apply_catalog(connection, lake.catalog(), URL)
+    reads = [statement for statement in fetched if statement.startswith("SELECT") and " lake" not in statement]
+    assert len(reads) == 4
+    assert all("folder IN" in statement for statement in reads)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
 
 from underlay.errors import Damaged, Inconsistent, NotFound, UnderlayError, Unsupported
-from underlay.index.catalog import ACTIVE, Catalog, decode_catalog
+from underlay.index.catalog import (
+    ACTIVE,
+    Catalog,
+    CatalogEntry,
+    catalog_after,
+    decode_entry,
+    entries_of,
+    entry_before,
+    put_together,
+    whole_catalog,
+)
 from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
 from underlay.index.sealed_json import UNDECODED
 from underlay.maintain.verify.finding import CatalogReport, FindingKind, Severity, VerifyFinding
@@ -20,7 +31,7 @@ from underlay.table.versions.chain import Hint
 ENTRY_LOST = (
     "This state of the catalog is gone. Tables that were made, renamed or dropped since are found again by hand."
 )
-ENTRY_UNUSED = "Newer entries are whole and hold everything, so no table is affected; the history of the catalog is."
+ENTRY_UNUSED = "Newer entries are whole and need it no more, so no table is affected; the history of the catalog is."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +49,10 @@ def verify_catalog(work: VerifyContext) -> CatalogCheck:
     if not numbers:
         raise NotFound("there is no lake here", place=work.store.url, hint='Make one with "underlay init".')
     read = dict(zip(numbers, work.each(lambda number: _read(work.store, number), numbers), strict=True))
-    whole = {number: found for number, found in read.items() if isinstance(found, Catalog)}
+    whole = {number: found for number, found in read.items() if isinstance(found, CatalogEntry)}
     strangers = find_strangers(_links(whole)) | _of_other_lakes(whole)
     believed = {number: found for number, found in whole.items() if number not in strangers}
-    newest = believed[max(believed)] if believed else None
+    newest = _newest(believed)
     findings = [
         *(_unread(number, found, newest) for number, found in read.items() if isinstance(found, UnderlayError)),
         *(
@@ -90,9 +101,9 @@ def check_hint(store: Store, key: str, newest: int, key_of: Callable[[int], str]
         )
 
 
-def _read(store: Store, number: int) -> Catalog | UnderlayError:
+def _read(store: Store, number: int) -> CatalogEntry | UnderlayError:
     try:
-        entry = decode_catalog(store.get(catalog_key(number))[0])
+        entry = decode_entry(store.get(catalog_key(number))[0])
     except (Damaged, NotFound, Unsupported) as error:
         return error
     if entry.number != number:
@@ -100,14 +111,14 @@ def _read(store: Store, number: int) -> Catalog | UnderlayError:
     return entry
 
 
-def _links(entries: Mapping[int, Catalog]) -> dict[int, Link]:
+def _links(entries: Mapping[int, CatalogEntry]) -> dict[int, Link]:
     return {
         number: Link(commit_id=entry.commit_id, parent_id=entry.parent_id, committed_us=entry.committed_us)
         for number, entry in entries.items()
     }
 
 
-def _of_other_lakes(entries: Mapping[int, Catalog]) -> set[int]:
+def _of_other_lakes(entries: Mapping[int, CatalogEntry]) -> set[int]:
     """Entries with another lake's id than most have."""
     ids = [entry.lake_id for entry in entries.values()]
     usual = max(ids, key=ids.count, default=None)
@@ -131,17 +142,62 @@ def _finding(number: int, problem: str, kind: FindingKind, newest: Catalog | Non
     )
 
 
-def _contradictions(entries: Mapping[int, Catalog]) -> Iterator[VerifyFinding]:
+def _newest(entries: Mapping[int, CatalogEntry]) -> Catalog | None:
+    """The newest mapping of which all entries are there."""
+    for number in sorted(entries, reverse=True):
+        entry = entries[number]
+        needed = [number] if entry.changes is None else entries_of(number, entry.base)
+        if entries.keys() >= set(needed):
+            with suppress(Inconsistent):
+                return put_together(entries[one] for one in reversed(needed))
+    return None
+
+
+def _contradictions(entries: Mapping[int, CatalogEntry]) -> Iterator[VerifyFinding]:
     for number in find_backward(_links(entries)):
         yield _wrong(number, "the entry is not newer than the one before")
-    for number, entry in entries.items():
-        folders = [record.folder.casefold() for record in entry.tables.values()]
-        if len(set(folders)) != len(folders):
-            yield _wrong(number, "two tables have one folder")
-        for name, record in entry.tables.items():
+    catalog: Catalog | None = None
+    for number in sorted(entries):
+        entry = entries[number]
+        if entry.changes is None:
+            catalog = whole_catalog(entry)
+        elif catalog is None or number != catalog.number + 1:
+            catalog = None  # one before it is missing, which was said
+            continue
+        else:
+            if _leaves_out(catalog, entry):
+                yield _wrong(number, "the entry leaves out changes that entries before it made")
+            try:
+                catalog = catalog_after(catalog, entry)
+            except Inconsistent as error:
+                yield _wrong(number, error.problem)
+                catalog = None
+                continue
+        yield from _wrong_tables(catalog, entry)
+
+
+def _leaves_out(before: Catalog, entry: CatalogEntry) -> bool:
+    """Whether the changes of the entry lack one that was made since the entry that they are relative to."""
+    made = before.changed_since(entry_before(entry.number, entry.base))
+    changes = entry.changes
+    if made is None or changes is None:
+        return False
+    return not (changes.tables.keys() >= made.tables.keys() and changes.dropped.keys() >= made.dropped.keys())
+
+
+def _wrong_tables(catalog: Catalog, entry: CatalogEntry) -> Iterator[VerifyFinding]:
+    """What the tables that an entry changes contradict."""
+    changed = catalog.tables if entry.changes is None else entry.changes.tables
+    folders = [(name, record.folder.casefold()) for name, record in changed.items() if record is not None]
+    if len({folder for _, folder in folders}) != len(folders) or any(
+        catalog.folders[folder] != name for name, folder in folders
+    ):
+        yield _wrong(entry.number, "two tables have one folder")
+    for name, record in changed.items():
+        if record is not None:
             active = [one for one, known in record.revisions.items() if known.state == ACTIVE]
             if active != [record.active]:
-                yield _wrong(number, f"{name} does not have exactly one active revision")
+                yield _wrong(entry.number, f"{name} does not have exactly one active revision")
 
 
 def _wrong(number: int, problem: str) -> VerifyFinding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from underlay.errors import Inconsistent, RegistryRefused
-from underlay.index.catalog import Catalog
+from underlay.index.catalog import Catalog, names_revision
 from underlay.index.keys import RevisionKeys
 from underlay.index.outline import outline_of
 from underlay.registry.database.database import Database
@@ -71,10 +71,10 @@ class Application:
         A revision that the newest entry does not name the second time was never made part of a table.
         """
         catalog = pending.catalog or self._catalog
-        late = {one.revision for one in pending.seen.values() if one.is_late}
-        if catalog is None or not late <= _revisions_of(catalog):
+        late = [one for one in pending.seen.values() if one.is_late]
+        if catalog is None or not all(names_revision(catalog, one.folder, one.revision) for one in late):
             catalog = LakeCatalog(self._store).catalog()
-        named = _revisions_of(catalog)
+        named = {one.revision for one in pending.seen.values() if names_revision(catalog, one.folder, one.revision)}
         unnamed = [one for one in pending.seen.values() if one.revision not in named and not one.is_late]
         for one in unnamed:
             one.is_late = True
@@ -103,8 +103,3 @@ class Application:
         with self._database.read() as connection:
             known = mirrored(connection, seen.revision)
         check_head(self._store, seen.folder, seen.revision, known.head, known.head_id)
-
-
-def _revisions_of(catalog: Catalog) -> frozenset[str]:
-    living = (name for table in catalog.tables.values() for name in table.revisions)
-    return frozenset([*living, *(name for table in catalog.dropped.values() for name in table.revisions)])

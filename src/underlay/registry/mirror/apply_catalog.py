@@ -5,12 +5,13 @@ Nothing here begins or ends a transaction: `connection` is in one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Select, Table, bindparam, delete, insert, select, update
 
 from underlay.errors import RegistryRefused
-from underlay.index.catalog import Catalog
+from underlay.index.catalog import Catalog, DroppedRecord, TableRecord
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import (
     FILE_METADATA,
@@ -30,7 +31,12 @@ from underlay.registry.database.schema import (
 from underlay.registry.mirror.apply import insert_new, insert_rows, upsert_rows
 from underlay.registry.mirror.fold import Row
 
+Tables = Mapping[str, TableRecord]
+Dropped = Mapping[str, DroppedRecord]
+
 DROPPED = "dropped"
+_MOST_FOLDERS = 500
+"""More are not named one by one."""
 _OF_A_REVISION = (REVISIONS, SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, LEASES, RUNS)
 """The revision's own row first: who applies a version of it holds that row."""
 
@@ -48,7 +54,7 @@ def apply_catalog(connection: Connection, catalog: Catalog, lake_url: str) -> bo
                 return False
         # Another process may move it meanwhile, to an entry that is older than this one: then it is looked at again.
         if _move(connection, None if known is None else known.commit_id, _lake_row(catalog, lake_url)):
-            write_mapping(connection, catalog)
+            write_mapping(connection, catalog, since=None if known is None else known.number)
             return True
 
 
@@ -63,12 +69,38 @@ def write_lake(connection: Connection, catalog: Catalog, lake_url: str) -> None:
     connection.execute(insert(LAKE), _lake_row(catalog, lake_url))
 
 
-def write_mapping(connection: Connection, catalog: Catalog) -> None:
-    """What the entry says of tables, tags and revisions. Writes what differs only."""
-    _replace(connection, PHYSICAL_TABLES, _table_rows(catalog))
-    _replace(connection, TAGS, _tag_rows(catalog))
-    _replace(connection, GC_MANIFEST, _dropped_rows(catalog))
-    _replace_revisions(connection, _revision_rows(catalog))
+def write_mapping(connection: Connection, catalog: Catalog, *, since: int | None = None) -> None:
+    """What the entry says of tables, tags and revisions. Writes what differs only; with the entry that the registry
+    holds, it looks only at folders of tables that changed since, when they are few."""
+    folders = None if since is None else _changed_folders(catalog, since)
+    tables = _tables_in(catalog, folders)
+    dropped = {
+        folder: catalog.dropped[folder]
+        for folder in (catalog.dropped if folders is None else folders)
+        if folder in catalog.dropped
+    }
+    _replace(connection, PHYSICAL_TABLES, _table_rows(tables), folders)
+    _replace(connection, TAGS, _tag_rows(tables), folders)
+    _replace(connection, GC_MANIFEST, _dropped_rows(dropped), folders)
+    _replace_revisions(connection, _revision_rows(tables, dropped), folders)
+
+
+def _changed_folders(catalog: Catalog, since: int) -> frozenset[str] | None:
+    """The folders of tables that changed since an entry: a name that is gone was renamed, and the folder is another
+    name's now, or it was dropped. None when there are too many to name."""
+    changes = catalog.changed_since(since)
+    if changes is None:
+        return None
+    living = (record.folder for record in changes.tables.values() if record is not None)
+    folders = frozenset((*living, *changes.dropped))
+    return folders if len(folders) <= _MOST_FOLDERS else None
+
+
+def _tables_in(catalog: Catalog, folders: frozenset[str] | None) -> dict[str, TableRecord]:
+    if folders is None:
+        return catalog.tables
+    named = (catalog.folders.get(folder.casefold()) for folder in folders)
+    return {name: catalog.tables[name] for name in named if name is not None}
 
 
 def _check_history(catalog: Catalog, lake_url: str, lake_id: str, number: int, commit_id: str) -> None:
@@ -102,37 +134,37 @@ def _lake_row(catalog: Catalog, lake_url: str) -> Row:
     }
 
 
-def _table_rows(catalog: Catalog) -> list[Row]:
-    return [{"folder": table.folder, "name": name, "active": table.active} for name, table in catalog.tables.items()]
+def _table_rows(tables: Tables) -> list[Row]:
+    return [{"folder": table.folder, "name": name, "active": table.active} for name, table in tables.items()]
 
 
-def _tag_rows(catalog: Catalog) -> list[Row]:
+def _tag_rows(tables: Tables) -> list[Row]:
     return [
         {"folder": table.folder, "tag": tag, "revision": record.revision, "version": record.version}
-        for table in catalog.tables.values()
+        for table in tables.values()
         for tag, record in table.tags.items()
     ]
 
 
-def _dropped_rows(catalog: Catalog) -> list[Row]:
+def _dropped_rows(dropped: Dropped) -> list[Row]:
     return [
         {"revision": revision, "folder": folder, "name": record.name, "dropped_us": record.dropped_us}
-        for folder, record in catalog.dropped.items()
+        for folder, record in dropped.items()
         for revision in record.revisions
     ]
 
 
-def _revision_rows(catalog: Catalog) -> list[Row]:
+def _revision_rows(tables: Tables, dropped: Dropped) -> list[Row]:
     """Rows of revisions as they are before a version is applied. The first version says when a revision began: of
     those of dropped tables the catalog does not know it any more."""
     living = [
         (revision, table.folder, record.state, record.created_us)
-        for table in catalog.tables.values()
+        for table in tables.values()
         for revision, record in table.revisions.items()
     ]
     gone = [
         (revision, folder, DROPPED, record.dropped_us)
-        for folder, record in catalog.dropped.items()
+        for folder, record in dropped.items()
         for revision in record.revisions
     ]
     return [
@@ -151,11 +183,15 @@ def _revision_rows(catalog: Catalog) -> list[Row]:
     ]
 
 
-def _replace(connection: Connection, table: Table, rows: Iterable[Row]) -> None:
-    """Make the table consist of these rows. Rows go before others come, since names may change places."""
+def _replace(connection: Connection, table: Table, rows: Iterable[Row], folders: frozenset[str] | None) -> None:
+    """Make the table consist of these rows, or what it has of these folders. Rows go before others come, since names
+    may change places."""
     names = [column.name for column in table.primary_key]
     wanted = {tuple(row[name] for name in names): row for row in rows}
-    known = {tuple(row[name] for name in names): dict(row) for row in connection.execute(select(table)).mappings()}
+    known = {
+        tuple(row[name] for name in names): dict(row)
+        for row in connection.execute(_of(select(table), table, folders)).mappings()
+    }
     gone = [key for key, row in known.items() if wanted.get(key) != row]
     if gone:
         is_it = [table.c[name] == bindparam(f"of_{name}") for name in names]
@@ -164,10 +200,15 @@ def _replace(connection: Connection, table: Table, rows: Iterable[Row]) -> None:
     insert_rows(connection, table, [row for key, row in wanted.items() if known.get(key) != row])
 
 
-def _replace_revisions(connection: Connection, rows: Iterable[Row]) -> None:
-    """Make `revisions` name these; what is known of a revision's versions stays, and goes with the revision."""
+def _of(asked: Select[Any], table: Table, folders: frozenset[str] | None) -> Select[Any]:
+    return asked if folders is None else asked.where(table.c.folder.in_(sorted(folders)))
+
+
+def _replace_revisions(connection: Connection, rows: Iterable[Row], folders: frozenset[str] | None) -> None:
+    """Make `revisions` name these, of these folders or of all; what is known of a revision's versions stays, and goes
+    with the revision."""
     columns = REVISIONS.c
-    asked = select(columns.revision, columns.folder, columns.state)
+    asked = _of(select(columns.revision, columns.folder, columns.state), REVISIONS, folders)
     known = {row.revision: (row.folder, row.state) for row in connection.execute(asked)}
     wanted = {str(row["revision"]): row for row in rows}
     new = [row for name, row in wanted.items() if name not in known]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from underlay.errors import Damaged, NotFound, RegistryRefused
-from underlay.index.catalog import decode_catalog
+from underlay.index.catalog import decode_entry
 from underlay.index.keys import RevisionKeys, catalog_key
 from underlay.index.outline import decode_outline
 from underlay.registry.database.database import Database
@@ -24,7 +24,7 @@ def check_history(database: Database, store: Store) -> None:
         return
     key = catalog_key(known.number)
     try:
-        found = decode_catalog(store.get(key)[0]).commit_id
+        found = decode_entry(store.get(key)[0]).commit_id
     except NotFound:
         found = None
     except Damaged as error:

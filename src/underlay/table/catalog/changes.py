@@ -1,8 +1,9 @@
-"""Changes of the catalog, each a pure function from one entry's mapping to the next one's."""
+"""Changes of the catalog, each a pure function from one entry's mapping to what the next one changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from underlay.index.catalog import (
     ACTIVE,
     CLOSED,
     Catalog,
+    CatalogDelta,
     DroppedRecord,
     RevisionRecord,
     TableRecord,
@@ -24,33 +26,36 @@ from underlay.index.catalog import (
 )
 from underlay.index.keys import table_folder
 
-CatalogChange = Callable[[Catalog], Catalog]
-"""Gives the mapping after a change; number, ids and time are set when it is published."""
+
+class CatalogEdit(NamedTuple):
+    """What is done, in words, and what it changes."""
+
+    operation: str
+    changes: CatalogDelta
+
+
+CatalogChange = Callable[[Catalog], CatalogEdit | None]
+"""Gives what changes, None for nothing; number, ids and time are set when it is published."""
 
 
 def free_folder(catalog: Catalog, name: str, suffix: str) -> str:
     """The folder for a new table: by its name, with a suffix when that is or was another table's."""
     dataset, table = split_name(name)
     folder = table_folder(dataset, table)
-    return folder if folder.casefold() not in _taken_folders(catalog) else table_folder(dataset, f"{table}-{suffix}")
-
-
-def _taken_folders(catalog: Catalog) -> set[str]:
-    living = (record.folder for record in catalog.tables.values())
-    return {folder.casefold() for folder in (*living, *catalog.dropped)}
+    return folder if folder.casefold() not in catalog.folders else table_folder(dataset, f"{table}-{suffix}")
 
 
 def create_table(name: str, folder: str, revision: str, created_us: int) -> CatalogChange:
     """A new table. Raises TableExists for the name, InvalidRequest for the folder."""
 
-    def change(catalog: Catalog) -> Catalog:
+    def change(catalog: Catalog) -> CatalogEdit | None:
         check_free(catalog, name)
-        if folder.casefold() in _taken_folders(catalog):
+        if folder.casefold() in catalog.folders:
             raise TableExists(f"the folder {folder} was taken by another process", hint="Try again.")
         record = TableRecord(
             folder=folder, active=revision, revisions={revision: RevisionRecord(state=ACTIVE, created_us=created_us)}
         )
-        return replace(catalog, operation=f"create {name}", tables=catalog.tables | {name: record})
+        return CatalogEdit(f"create {name}", CatalogDelta({name: record}))
 
     return change
 
@@ -58,11 +63,10 @@ def create_table(name: str, folder: str, revision: str, created_us: int) -> Cata
 def rename_table(old: str, new: str) -> CatalogChange:
     """Another name for a table; its folder stays. A change of upper and lower case is a rename too."""
 
-    def change(catalog: Catalog) -> Catalog:
+    def change(catalog: Catalog) -> CatalogEdit | None:
         record = find_table(catalog, old)
-        others = {name: other for name, other in catalog.tables.items() if name != old}
-        check_free(replace(catalog, tables=others), new)
-        return replace(catalog, operation=f"rename {old} to {new}", tables=others | {new: record})
+        check_free(catalog, new, other_than=old)
+        return CatalogEdit(f"rename {old} to {new}", CatalogDelta({old: None, new: record}))
 
     return change
 
@@ -70,17 +74,17 @@ def rename_table(old: str, new: str) -> CatalogChange:
 def activate_revision(closed: str, successor: str, created_us: int) -> CatalogChange:
     """`successor` takes over from the revision `closed`. Nothing changes when that one is no longer active."""
 
-    def change(catalog: Catalog) -> Catalog:
+    def change(catalog: Catalog) -> CatalogEdit | None:
         name = owner_of(catalog, closed)
         if name is None or catalog.tables[name].active != closed:
-            return catalog
+            return None
         record = catalog.tables[name]
         revisions = record.revisions | {
             closed: replace(record.revisions[closed], state=CLOSED),
             successor: RevisionRecord(state=ACTIVE, created_us=created_us),
         }
         after = replace(record, active=successor, revisions=revisions)
-        return replace(catalog, operation=f"activate {name}", tables=catalog.tables | {name: after})
+        return CatalogEdit(f"activate {name}", CatalogDelta({name: after}))
 
     return change
 
@@ -88,15 +92,13 @@ def activate_revision(closed: str, successor: str, created_us: int) -> CatalogCh
 def drop_table(closed: str, dropped_us: int) -> CatalogChange:
     """Drop the table whose active revision is `closed`. Nothing changes when there is no such table."""
 
-    def change(catalog: Catalog) -> Catalog:
+    def change(catalog: Catalog) -> CatalogEdit | None:
         name = owner_of(catalog, closed)
         if name is None or catalog.tables[name].active != closed:
-            return catalog
+            return None
         record = catalog.tables[name]
-        tables = {other: kept for other, kept in catalog.tables.items() if other != name}
         gone = DroppedRecord(name=name, revisions=tuple(record.revisions), dropped_us=dropped_us)
-        dropped = catalog.dropped | {record.folder: gone}
-        return replace(catalog, operation=f"drop {name}", tables=tables, dropped=dropped)
+        return CatalogEdit(f"drop {name}", CatalogDelta({name: None}, {record.folder: gone}))
 
     return change
 
@@ -105,14 +107,14 @@ def tag_version(name: str, tag: str, revision: str, version: int) -> CatalogChan
     """`tag` names this version from now on, and no other."""
     check_tag(tag)
 
-    def change(catalog: Catalog) -> Catalog:
+    def change(catalog: Catalog) -> CatalogEdit | None:
         record = find_table(catalog, name)
         if revision not in record.revisions:
             raise TableNotFound(
                 f"{name} is a different table now", hint="It was renamed, or dropped and created again. Open it again."
             )
         after = replace(record, tags=record.tags | {tag: TagRecord(revision=revision, version=version)})
-        return replace(catalog, operation=f"tag {name} {tag}", tables=catalog.tables | {name: after})
+        return CatalogEdit(f"tag {name} {tag}", CatalogDelta({name: after}))
 
     return change
 
@@ -120,10 +122,10 @@ def tag_version(name: str, tag: str, revision: str, version: int) -> CatalogChan
 def untag_version(name: str, tag: str) -> CatalogChange:
     """Remove `tag`."""
 
-    def change(catalog: Catalog) -> Catalog:
+    def change(catalog: Catalog) -> CatalogEdit | None:
         record = find_table(catalog, name)
         find_tag(record, name, tag)
         after = replace(record, tags={other: kept for other, kept in record.tags.items() if other != tag})
-        return replace(catalog, operation=f"untag {name} {tag}", tables=catalog.tables | {name: after})
+        return CatalogEdit(f"untag {name} {tag}", CatalogDelta({name: after}))
 
     return change

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from math import inf
 
-from msgspec.structs import replace
-
 from underlay.errors import Busy, Inconsistent, InvalidRequest, NotFound, UnderlayError
-from underlay.index.catalog import FORMAT, Catalog, decode_catalog, encode_catalog
+from underlay.index.catalog import (
+    WHOLE_FORMAT,
+    Catalog,
+    CatalogEntry,
+    catalog_after,
+    decode_entry,
+    encode_entry,
+    entries_of,
+    entry_after,
+    put_together,
+    whole_catalog,
+)
 from underlay.index.keys import CATALOG, CATALOG_HINT, catalog_key
 from underlay.index.sealed_json import CommitIds
 from underlay.runtime.locks import ProcessLock
+from underlay.runtime.threads import REQUESTS
 from underlay.store.probe import probe_store
 from underlay.store.store import Store
 from underlay.table.catalog.changes import CatalogChange
@@ -21,6 +32,9 @@ from underlay.table.versions.environment import Surroundings, uuid7
 from underlay.table.versions.links import ChainKeys, check_parent
 from underlay.table.versions.publish import Lost
 from underlay.table.versions.registry_protocol import Known, RegistryPort
+
+Older = Mapping[int, Future[memoryview]]
+"""Entries of the catalog that are being read, by number."""
 
 
 class LakeCatalog:
@@ -61,12 +75,14 @@ class LakeCatalog:
         """Look for the newest entry from one that is said to be there. Returns at once; what is returned waits, and
         gives None when the store does not have that one."""
         finish_chain = self._chain.start_at(bound, _read_id)
+        # Beside the entry itself those are read that its mapping is likely put together from: one round trip.
+        older = self._start_reading(entries_of(bound.number, None)[1:])
 
         def finish() -> Catalog | None:
             data = finish_chain()
             if data is None:
                 return None
-            self._keep(self._decode(data, bound.number))
+            self._keep(self._put_together(self._decode(data, bound.number), None, older))
             return self.catalog(inf)
 
         return finish
@@ -76,8 +92,8 @@ class LakeCatalog:
         self.check_open()
         if self._chain.head() == NONE:
             probe_store(self.store)
-            first = Catalog(
-                format=FORMAT,
+            first = CatalogEntry(
+                format=WHOLE_FORMAT,
                 lake_id=uuid7(),
                 number=0,
                 commit_id=self.surroundings.new_commit_id(),
@@ -85,12 +101,13 @@ class LakeCatalog:
                 committed_us=self.surroundings.now_us(),
                 operation="initialise",
             )
-            self._chain.publish(0, encode_catalog(first), first.commit_id, _read_id)
+            self._chain.publish(0, encode_entry(first), first.commit_id, _read_id)
         return self.catalog()
 
     def catalog(self, max_staleness_seconds: float = 0.0) -> Catalog:
-        """The newest entry. One request when it is the one this process knows. Raises NotFound without a lake, and
-        Inconsistent when it does not follow the one this process knows, or the one before it: R14."""
+        """The mapping after the newest entry. One request when it is the one this process knows; else one more for each
+        bit that was set in its number since, side by side. Raises NotFound without a lake, and Inconsistent when the
+        entry does not follow the one this process knows, or the one before it: R14."""
         self.check_open()
         number = self._chain.head(max_staleness_seconds)
         if number == NONE:
@@ -100,9 +117,12 @@ class LakeCatalog:
         if known is not None and known.number >= number:
             return known
         check = self._chain.start_link_check(number, None if known is None else _known(known))
+        older = self._start_reading(
+            [one for one in entries_of(number, None)[1:] if known is None or one > known.number]
+        )
         newest = self._decode(self._chain.get(number), number)
-        check(_ids(newest))
-        return self._keep(newest)
+        check(CommitIds(newest.commit_id, newest.parent_id))
+        return self._keep(self._put_together(newest, known, older))
 
     def change(self, change: CatalogChange, *, commit_id: str | None = None) -> Catalog:
         """Publish the entry that `change` makes of the newest one; on a lost race, of the winner.
@@ -112,27 +132,26 @@ class LakeCatalog:
         own_id = commit_id or self.surroundings.new_commit_id()
         head = self.catalog()
         for attempt in range(self.surroundings.rebase_attempts):
-            after = change(head)
-            if after is head:
+            edit = change(head)
+            if edit is None:
                 return head
-            entry = replace(
-                after,
-                number=head.number + 1,
+            entry = entry_after(
+                head,
+                *edit,
                 commit_id=own_id,
-                parent_id=head.commit_id,
                 committed_us=max(self.surroundings.now_us(), head.committed_us + 1),
             )
             self._chain.start_base_check(_known(head), head.parent_id)()
-            result = self._chain.publish(entry.number, encode_catalog(entry), own_id, _read_id)
+            result = self._chain.publish(entry.number, encode_entry(entry), own_id, _read_id)
             if not isinstance(result, Lost):
                 # A process that finishes another's change may find the bytes of that process there.
                 published = entry if commit_id is None else self._decode(self._chain.get(entry.number), entry.number)
-                kept = self._keep(published, is_own=True)
+                kept = self._keep(self._follow(head, published), is_own=True)
                 tell(self.store.url, CATALOG)
                 return kept
             winner = self._decode(result.winner, entry.number)
-            check_parent(self._chain.keys, winner.number, _ids(winner), _known(head))
-            head = self._keep(winner)
+            check_parent(self._chain.keys, winner.number, CommitIds(winner.commit_id, winner.parent_id), _known(head))
+            head = self._keep(self._follow(head, winner))
             self.surroundings.back_off(min(attempt, 4))
         raise Busy("too many other changes of the catalog came first", place=self.store.url, hint="Try again later.")
 
@@ -146,23 +165,46 @@ class LakeCatalog:
             self.registry.saw_catalog(catalog, is_own=is_own)
         return catalog
 
-    def _decode(self, data: memoryview, number: int) -> Catalog:
+    def _start_reading(self, numbers: Sequence[int]) -> Older:
+        """Begin to read entries of a remote store that may be needed; a local one is read when they are."""
+        if not self.store.is_remote:
+            return {}
+        return {number: REQUESTS.submit(self._chain.get, number) for number in numbers}
+
+    def _put_together(self, newest: CatalogEntry, known: Catalog | None, reading: Older) -> Catalog:
+        """The mapping after an entry, from the entries before it, or from those since the one that is known."""
+        if newest.changes is None:
+            return whole_catalog(newest)
+        start = known if known is not None and known.number >= (newest.base or 0) else None
+        older = [
+            self._decode(reading[number].result() if number in reading else self._chain.get(number), number)
+            for number in entries_of(newest.number, newest.base)[1:]
+            if start is None or number > start.number
+        ]
         try:
-            catalog = decode_catalog(data)
+            return put_together([*reversed(older), newest], start)
+        except UnderlayError as error:
+            raise error.at(catalog_key(newest.number)) from None
+
+    def _follow(self, before: Catalog, entry: CatalogEntry) -> Catalog:
+        try:
+            return catalog_after(before, entry)
+        except UnderlayError as error:
+            raise error.at(catalog_key(entry.number)) from None
+
+    def _decode(self, data: memoryview, number: int) -> CatalogEntry:
+        try:
+            entry = decode_entry(data)
         except UnderlayError as error:
             raise error.at(catalog_key(number)) from None
-        if catalog.number != number:
+        if entry.number != number:
             raise Inconsistent("a catalog entry has a different number than its key", place=catalog_key(number))
-        return catalog
+        return entry
 
 
 def _read_id(data: memoryview) -> str:
-    return decode_catalog(data).commit_id
+    return decode_entry(data).commit_id
 
 
 def _known(catalog: Catalog) -> Known:
     return Known(catalog.number, catalog.commit_id)
-
-
-def _ids(catalog: Catalog) -> CommitIds:
-    return CommitIds(catalog.commit_id, catalog.parent_id)
