@@ -49,6 +49,7 @@ class ChangingLake:
         partition_by: Sequence[str],
         comment: str | None,
         properties: Mapping[str, str | int],
+        checks: Mapping[str, str],
     ) -> Table:
         """A new table, in place of the version that it replaces. Raises TableExists, CommitConflict."""
         opened = create_table(
@@ -63,6 +64,7 @@ class ChangingLake:
             comment=comment,
             properties=properties,
             replaces=replaces,
+            checks=checks,
         )
         return Table(opened, self._context)
 

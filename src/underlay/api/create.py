@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from underlay.api.opened.condition import read_condition
 from underlay.api.opened.context import LakeContext
 from underlay.change.define.define import define
+from underlay.change.define.edit_definition import add_check
 from underlay.change.rows.append import append
 from underlay.errors import InvalidRequest, TableExists
 from underlay.index.root import Definition
@@ -34,12 +36,15 @@ def create_table(
     comment: str | None,
     properties: Mapping[str, str | int] | None,
     replaces: int | None = None,
+    checks: Mapping[str, str] | None = None,
 ) -> OpenTable:
     """A new table, with rows if there are `data`: the catalog names it when they are in it, and not before.
 
     So when rows are refused, or the process dies, there is no table, and what was written is unreferenced. With
     `exist_ok` a table that is there already, also since a moment, is the answer if it is defined alike. Raises
     TableExists, also when it is defined otherwise, and what an append raises.
+
+    `checks` are conditions on rows by name, with which rows of `data` are checked too. Raises BadPredicate.
 
     `replaces` is the version of a table that is there: a new revision takes over from it. Raises CommitConflict when
     that one has other rows by now; its versions stay until they are swept.
@@ -57,6 +62,9 @@ def create_table(
     definition = define(
         schema, key=key, sort_by=sort_by, partition_by=partition_by, comment=comment, properties=properties
     )
+    for check, condition in (checks or {}).items():
+        read_condition(condition, from_record(definition.schema))
+        definition = add_check(definition, check, condition)
     context.catalog.initialise()
 
     def fill(revision: Revision) -> None:

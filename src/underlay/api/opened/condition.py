@@ -31,7 +31,7 @@ ReadWhere = tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]
 def read_where(where: Where, params: Params | None, snapshot: Snapshot) -> ReadWhere:
     """The condition for the planner, what of it only Arrow or DuckDB can apply, and the columns of the latter."""
     if isinstance(where, str):
-        return _parse(where, snapshot.schema, params)
+        return read_condition(where, snapshot.schema, params)
     if params is not None:
         raise InvalidRequest("parameters go with a condition that is text", found=type(where).__name__)
     if where is None:
@@ -47,8 +47,8 @@ def read_where(where: Where, params: Params | None, snapshot: Snapshot) -> ReadW
     return where, None, ()
 
 
-def _parse(
-    where: str, schema: TableSchema, given: Params | None
+def read_condition(
+    where: str, schema: TableSchema, given: Params | None = None
 ) -> tuple[Predicate, RestFilter | None, tuple[str, ...]]:
     """What our own grammar understands needs no DuckDB, which is loaded for the rest."""
     if given is None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from underlay.change.define.evolution import Evolution
 from underlay.local.clauses.reader import Clause, NamedTable, WrittenName
 from underlay.schema.table_schema import TableSchema
 
@@ -25,6 +26,31 @@ class CreateTable:
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     checks: Mapping[str, Clause] = field(default_factory=dict)
+    layout: tuple[Clause, ...] = ()
+    """What key, order and partitions are, where they stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterStep:
+    """One change of ALTER TABLE: the words, and what they ask of a table that evolves.
+
+    `condition` is the column, or `check name`, that must be there, or not be there, for it to be done.
+    """
+
+    piece: Clause
+    apply: Callable[[Evolution], object]
+    condition: tuple[str, bool] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTable:
+    """`ALTER TABLE`, with one change or more, or with a new name."""
+
+    target: NamedTable
+    is_optional: bool
+    """IF EXISTS."""
+    steps: tuple[AlterStep, ...] = ()
+    new_name: NamedTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

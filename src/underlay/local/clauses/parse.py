@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import duckdb
 
-from underlay.local.clauses.definitions import CommentOn, CreateTable, DropTable
+from underlay.local.clauses.definitions import AlterTable, CommentOn, CreateTable, DropTable
+from underlay.local.clauses.read_alter import read_alter
 from underlay.local.clauses.read_changes import read_delete, read_insert, read_merge, read_truncate, read_update
 from underlay.local.clauses.read_definitions import read_comment, read_create, read_drop
 from underlay.local.clauses.reader import StatementReader
@@ -16,7 +17,7 @@ from underlay.local.sql.engine import give_back, take_engine
 from underlay.local.text.time_travel import rewrite_time_travel
 
 RowChange = Insert | Update | Delete | WrittenMerge | Truncate
-Statement = RowChange | CreateTable | DropTable | CommentOn
+Statement = RowChange | CreateTable | AlterTable | DropTable | CommentOn
 
 _ROW_CHANGES: dict[str, Callable[[StatementReader], RowChange]] = {
     "INSERT": read_insert,
@@ -27,6 +28,7 @@ _ROW_CHANGES: dict[str, Callable[[StatementReader], RowChange]] = {
 }
 _DEFINITIONS: dict[str, Callable[[StatementReader], Statement]] = {
     "CREATE": read_create,
+    "ALTER": read_alter,
     "DROP": read_drop,
     "COMMENT": read_comment,
 }

@@ -29,12 +29,15 @@ def read_create(reader: StatementReader) -> CreateTable:
     sort_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     properties: dict[str, str] = {}
+    layout: tuple[Clause, ...] = () if columns is None else columns.key_pieces
     comment = None
     while not reader.is_done and not reader.take("AS"):
         if reader.take("PARTITIONED", "BY"):
-            partition_by = _texts(reader.items("a column, or a transform such as month(pickup)"))
+            layout += (pieces := reader.items("a column, or a transform such as month(pickup)"))
+            partition_by = _texts(pieces)
         elif reader.take("SORTED", "BY"):
-            sort_by = _texts(reader.items("a column"))
+            layout += (pieces := reader.items("a column"))
+            sort_by = _texts(pieces)
         elif reader.take("TBLPROPERTIES"):
             properties |= read_properties(reader)
         elif reader.take("COMMENT"):
@@ -63,6 +66,7 @@ def read_create(reader: StatementReader) -> CreateTable:
         properties=properties,
         comment=comment,
         checks={} if columns is None else columns.checks,
+        layout=layout,
     )
 
 
@@ -138,6 +142,7 @@ class ColumnList:
 
     def __init__(self, reader: StatementReader) -> None:
         self.key: tuple[str, ...] = ()
+        self.key_pieces: tuple[Clause, ...] = ()
         self.checks: dict[str, Clause] = {}
         self._reader = reader
         self._pieces: list[Clause] = []
@@ -172,7 +177,9 @@ class ColumnList:
         reader = self._reader
         name = reader.name("a name").name if reader.take("CONSTRAINT") else None
         if reader.take("PRIMARY", "KEY"):
-            self._set_key(tuple(one.name for one in reader.names()))
+            names = reader.names()
+            self._set_key(tuple(one.name for one in names))
+            self.key_pieces = tuple(one.piece for one in names)
         elif reader.take("CHECK"):
             self._add_check(name or f"check_{len(self.checks) + 1}", reader.parenthesised("a condition"))
         elif name is not None or reader.next_word() in ("UNIQUE", "FOREIGN"):

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from underlay.change.update.result import Changed
 from underlay.errors import TableExists
-from underlay.local.clauses.definitions import CommentOn, CreateTable, DropTable
+from underlay.local.clauses.definitions import AlterTable, CommentOn, CreateTable, DropTable
 from underlay.local.clauses.parse import Statement
 from underlay.local.clauses.syntax import Delete, Insert, Truncate, Update, WrittenMerge
 from underlay.local.show.change import show_change
@@ -14,6 +14,7 @@ from underlay.local.statements.change_rows import change_rows
 from underlay.local.statements.columns import find_column
 from underlay.local.statements.lake import StatementLake
 from underlay.local.statements.queries import StatementQueries
+from underlay.local.statements.run_definitions import apply_steps
 from underlay.local.statements.run_rows import inserted_rows
 from underlay.local.statements.target import find_target, known_as
 
@@ -36,6 +37,8 @@ def explain(statement: Statement, lake: StatementLake, queries: StatementQueries
             return _dry_run(name, lake.table(name).delete(dry_run=True))
         case CreateTable():
             return _create(statement, lake, queries)
+        case AlterTable():
+            return _alter(statement, lake)
         case DropTable():
             if statement.is_optional and known_as(statement.target, lake.names()) is None:
                 return _explanation(f"{statement.target.name}: there is no such table, so nothing would be done")
@@ -45,6 +48,18 @@ def explain(statement: Statement, lake: StatementLake, queries: StatementQueries
             if statement.column is not None:
                 find_column(statement.column, lake.table(name).schema)
             return _explanation(f"{_now(lake, name)}: a comment would be set; {_NO_FILES}")
+
+
+def _alter(statement: AlterTable, lake: StatementLake) -> pa.Table:
+    if statement.is_optional and known_as(statement.target, lake.names()) is None:
+        return _explanation(f"{statement.target.name}: there is no such table, so nothing would be done")
+    name = find_target(statement.target, lake)
+    if statement.new_name is not None:
+        return _explanation(f"{_now(lake, name)}: would be called {statement.new_name.name}; {_NO_FILES}")
+    table = lake.table(name)
+    apply_steps(statement.steps, table, table.evolve())
+    words = "; ".join(dict.fromkeys(step.piece.text for step in statement.steps))
+    return _explanation(f"{_now(lake, name)}: one commit would {words}; no data file is written anew")
 
 
 def _insert(statement: Insert, lake: StatementLake, queries: StatementQueries) -> pa.Table:

@@ -7,8 +7,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from underlay.change.define.evolution import Evolution
 from underlay.change.rows.append import Appended
 from underlay.change.update.result import Changed
+from underlay.index.root import Definition
 
 ReadRows = Callable[[int], pa.RecordBatchReader]
 """Rows to insert, for the version of the table that they are added to."""
@@ -58,6 +60,10 @@ class StatementTable(Protocol):
         """The newest version."""
 
     @property
+    def definition(self) -> Definition:
+        """What the table is."""
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns."""
 
@@ -91,6 +97,9 @@ class StatementTable(Protocol):
     ) -> StatementMerge:
         """Change rows by those of a source."""
 
+    def evolve(self) -> Evolution:
+        """Change what the table is."""
+
     def truncate(self) -> Changed:
         """Delete all rows."""
 
@@ -122,6 +131,7 @@ class StatementLake(Protocol):
         partition_by: Sequence[str],
         comment: str | None,
         properties: Mapping[str, str | int],
+        checks: Mapping[str, str],
     ) -> StatementTable:
         """A new table, in place of the version that it replaces. Raises TableExists, and CommitConflict when the table
         that is replaced has other rows by now."""

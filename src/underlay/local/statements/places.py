@@ -22,6 +22,7 @@ class Located:
     """
 
     def __init__(self, clauses: Mapping[str, Clause | None] | Clause) -> None:
+        self._is_one = isinstance(clauses, Clause)
         named = {"": clauses} if isinstance(clauses, Clause) else clauses
         self._clauses = {name: clause for name, clause in named.items() if clause is not None}
 
@@ -38,7 +39,7 @@ class Located:
         error.place = None if not inner or inner.startswith("line ") else inner
         asked = list(self._clauses.values()) if name is None else [self._clauses[name]]
         found = next((at for clause in asked for at in _places_of(clause, error)), None)
-        if found is not None or len(asked) == 1:
+        if found is not None or name is not None or self._is_one:
             error.at(found or asked[0].place)
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from underlay.errors import InvalidRequest, TableExists, TableNotFound
-from underlay.local.clauses.definitions import CommentOn, CreateTable, DropTable
+from collections.abc import Sequence
+
+from underlay.change.define.evolution import Evolution
+from underlay.errors import TableExists, TableNotFound
+from underlay.local.clauses.definitions import AlterStep, AlterTable, CommentOn, CreateTable, DropTable
 from underlay.local.statements.columns import find_column
 from underlay.local.statements.counts import StatementCounts
-from underlay.local.statements.lake import StatementLake
+from underlay.local.statements.lake import StatementLake, StatementTable
+from underlay.local.statements.places import Located
 from underlay.local.statements.queries import StatementQueries
 from underlay.local.statements.target import find_target, known_as
 
 
 def run_definition(
-    statement: CreateTable | DropTable | CommentOn, lake: StatementLake, queries: StatementQueries
+    statement: CreateTable | AlterTable | DropTable | CommentOn, lake: StatementLake, queries: StatementQueries
 ) -> StatementCounts:
     """Change what tables there are, or what one of them is."""
     match statement:
         case CreateTable():
             return create(statement, lake, queries)
+        case AlterTable():
+            return alter(statement, lake)
         case DropTable():
             return drop(statement, lake)
         case CommentOn():
@@ -27,8 +33,6 @@ def run_definition(
 def create(statement: CreateTable, lake: StatementLake, queries: StatementQueries) -> StatementCounts:
     """Create the table; the rows of a query are in it when it is there."""
     target = statement.target
-    for condition in statement.checks.values():
-        raise InvalidRequest("checks are not available", place=condition.place, found=condition.text)
     known = known_as(target, lake.names())
     if known is not None and statement.is_optional:
         return StatementCounts(version=lake.table(known).version)
@@ -37,23 +41,53 @@ def create(statement: CreateTable, lake: StatementLake, queries: StatementQuerie
     if statement.rows is not None:
         queries.columns(statement.rows)
         rows = queries.rows(statement.rows, {} if replaces is None or known is None else {known: replaces})
+    places = {**statement.checks, **{f"layout {at}": piece for at, piece in enumerate(statement.layout)}}
     try:
-        table = lake.create_table(
-            known or target.name,
-            statement.columns,
-            data=rows,
-            replaces=replaces,
-            key=statement.key,
-            sort_by=statement.sort_by,
-            partition_by=statement.partition_by,
-            comment=statement.comment,
-            properties=statement.properties,
-        )
+        with Located(places):
+            table = lake.create_table(
+                known or target.name,
+                statement.columns,
+                data=rows,
+                replaces=replaces,
+                key=statement.key,
+                sort_by=statement.sort_by,
+                partition_by=statement.partition_by,
+                comment=statement.comment,
+                properties=statement.properties,
+                checks={name: queries.values.text(condition) for name, condition in statement.checks.items()},
+            )
     except TableExists as error:
         if statement.is_optional:
             return StatementCounts(version=lake.table(target.name).version)
         raise error.at(target.piece.place) from None
     return StatementCounts(version=table.version, inserted=len(table))
+
+
+def alter(statement: AlterTable, lake: StatementLake) -> StatementCounts:
+    """Change what the table is, all in one commit, or give it another name."""
+    if statement.is_optional and known_as(statement.target, lake.names()) is None:
+        return StatementCounts(version=None)
+    name = find_target(statement.target, lake)
+    if statement.new_name is not None:
+        with Located(statement.new_name.piece):
+            lake.rename_table(name, statement.new_name.name)
+        return StatementCounts(version=lake.table(statement.new_name.name).version)
+    table = lake.table(name)
+    change = table.evolve()
+    apply_steps(statement.steps, table, change)
+    with Located({str(at): step.piece for at, step in enumerate(statement.steps)}), change:
+        pass  # committed at the end of the block, where rows are checked too
+    return StatementCounts(version=table.version if change.result is None else change.result.version)
+
+
+def apply_steps(steps: Sequence[AlterStep], table: StatementTable, change: Evolution) -> None:
+    """Make each change that is to be made. Raises InvalidRequest with the place of the one that cannot be."""
+    definition = table.definition
+    known = {name.lower() for name in table.schema.names} | {f"check {name}" for name in definition.checks}
+    for step in steps:
+        if step.condition is None or (step.condition[0].lower() in known) == step.condition[1]:
+            with Located(step.piece):
+                step.apply(change)
 
 
 def drop(statement: DropTable, lake: StatementLake) -> StatementCounts:

@@ -19,7 +19,7 @@ _READ_WORDS = frozenset((
     "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "(",
 ))  # fmt: skip
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP", "TRUNCATE", "COPY", "REPLACE"))
-CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "DROP", "COMMENT"))
+CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "ALTER", "DROP", "COMMENT"))
 """First words of statements that change tables."""
 _INNER_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY"))
 _CHANGE_HINT = "A query only reads. Statements that change tables begin with what they do, such as INSERT INTO."
