@@ -67,12 +67,6 @@ def test_counts_in_blocks_are_those_of_a_loop(positions: set[int], begins: set[i
     assert deletes.counts_in_blocks(deletes.pack(positions), np.array(edges)).tolist() == expected
 
 
-@given(positions_sets, st.integers(0, 100_000), st.integers(0, 1000))
-def test_keep_mask_is_false_exactly_at_deleted_rows(positions: set[int], begin: int, length: int) -> None:
-    mask = deletes.keep_mask(deletes.pack(positions), begin, begin + length)
-    assert mask.tolist() == [row not in positions for row in range(begin, begin + length)]
-
-
 @pytest.mark.parametrize("positions", [[-1], [deletes.MAX_ROWS], [1 << 70], np.array([-5])])
 def test_a_position_out_of_range_is_refused(positions: list[int]) -> None:
     with pytest.raises(InvalidRequest):

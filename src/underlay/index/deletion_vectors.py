@@ -66,15 +66,6 @@ def counts_in_blocks(data: bytes | memoryview, block_begins: npt.NDArray[np.int6
     return np.diff(np.searchsorted(positions, block_begins), append=len(positions)).astype(np.int64)
 
 
-def keep_mask(data: bytes | memoryview, begin: int, end: int) -> npt.NDArray[np.bool_]:
-    """For each row in [begin, end), whether it is not deleted."""
-    mask = np.ones(end - begin, np.bool_)
-    positions = unpack(data)
-    low, high = np.searchsorted(positions, [begin, end])
-    mask[positions[low:high] - begin] = False
-    return mask
-
-
 def check(data: bytes | memoryview, row_count: int) -> None:
     """Raise Malformed unless every position is a row of a file with `row_count` rows."""
     bitmap = _bitmap(data)

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from underlay.index.deletion_vectors import unpack
 from underlay.index.entry import FileEntry
 from underlay.index.segment.segment import Segment
 from underlay.plan.part import Part
@@ -72,10 +71,7 @@ def live_positions(slab: Slab) -> tuple[Positions, NDArray[np.bool_]]:
     runs = zip(slab.first_rows, slab.row_counts, strict=True)
     positions = np.concatenate([np.arange(first, first + count, dtype=np.int64) for first, count in runs])
     keep = np.ones(len(positions), dtype=np.bool_)
-    if slab.deletes is not None and len(positions):
-        deleted = unpack(slab.deletes)
-        places = np.searchsorted(positions, deleted).clip(max=len(positions) - 1)
-        keep[places[positions[places] == deleted]] = False
+    keep[slab.deleted_rows()] = False
     return positions, keep
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from underlay.cache.objects import DecodedCache
 from underlay.cache.same_file import KnownFile
-from underlay.index.deletion_vectors import keep_mask
+from underlay.index.deletion_vectors import unpack
 from underlay.parquet.footer.minimal import Chunk
 from underlay.plan.chunks import chunk_places
 from underlay.plan.plan import BlockPlan, PlannedFile
@@ -23,6 +23,9 @@ from underlay.scan.read.footer_places import FooterPlaces, is_cheaper_by_footers
 
 SLAB_BYTES = 32 << 20
 """Bytes of chunks that are read together, unless one block has more."""
+
+UNCOPIED_ROWS = 1024
+"""When so many rows, on average, are between two deleted ones, they stay where they were decoded."""
 
 RowFilter = Callable[[pa.Table], NDArray[np.bool_]]
 """Which rows of a table match."""
@@ -83,21 +86,41 @@ class Slab(msgspec.Struct, frozen=True, array_like=True):
     def rows(self, files: SlabFiles, matches: RowFilter | None) -> pa.Table:
         """The rows that are there and match. Blocks that must match are not filtered."""
         table = self.open(files).read()
-        keep = self._kept_by_deletes()
-        if matches is not None and not all(self.must):
-            is_match = matches(table)
-            if any(self.must):
-                is_match = is_match | np.repeat(self.must, self.row_counts)
-            keep = is_match if keep is None else keep & is_match
-        if keep is None or keep.all():
-            return table
-        return keep_rows(table, keep)
+        deleted = self.deleted_rows()
+        if matches is None or all(self.must):
+            return without_rows(table, deleted)
+        keep = matches(table)
+        if any(self.must):
+            keep = keep | np.repeat(self.must, self.row_counts)
+        if len(deleted):
+            keep = keep.copy()
+            keep[deleted] = False
+        return table if keep.all() else keep_rows(table, keep)
 
-    def _kept_by_deletes(self) -> NDArray[np.bool_] | None:
+    def deleted_rows(self) -> NDArray[np.int64]:
+        """The rows of its blocks that are deleted, ascending; numbers count from its first row."""
         if self.deletes is None:
-            return None
-        runs = zip(self.first_rows, self.row_counts, strict=True)
-        return np.concatenate([keep_mask(self.deletes, first, first + count) for first, count in runs])
+            return np.zeros(0, np.int64)
+        positions, found, begin = unpack(self.deletes), [], 0
+        for first, count in zip(self.first_rows, self.row_counts, strict=True):
+            low, high = np.searchsorted(positions, (first, first + count))
+            found.append(positions[low:high] + (begin - first))
+            begin += count
+        return np.concatenate(found)
+
+
+def without_rows(table: pa.Table, deleted: NDArray[np.int64]) -> pa.Table:
+    """The table without these rows. While they are few, the rows between them are not copied."""
+    if not len(deleted):
+        return table
+    if len(deleted) * UNCOPIED_ROWS > table.num_rows:
+        keep = np.ones(table.num_rows, np.bool_)
+        keep[deleted] = False
+        return keep_rows(table, keep)
+    begins = np.concatenate([[0], deleted + 1])
+    counts = np.concatenate([deleted, [table.num_rows]]) - begins
+    runs = zip(begins[counts > 0].tolist(), counts[counts > 0].tolist(), strict=True)
+    return pa.concat_tables([table.schema.empty_table(), *(table.slice(begin, count) for begin, count in runs)])
 
 
 def keep_rows(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
