@@ -1,12 +1,14 @@
 """What a whole statement implies for the tables it reads: a row for which that is not true is in no answer.
 
-Only where DuckDB's own tree says so plainly: every time the statement names the table, the table stands alone in the
-FROM of a SELECT, whose WHERE then comes first of all that is done with its rows. Otherwise nothing is implied.
+Only where DuckDB's own tree says so plainly: every time the statement names the table, it stands in the FROM of a
+SELECT, alone or in joins that make no row of the answer without one of it; so that a row that WHERE refuses may as well
+not be there. In a join only columns count that are written with the table's name. Otherwise nothing is implied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -21,6 +23,16 @@ from underlay.runtime.locks import ProcessLock
 
 TableName = tuple[str, str]
 _MOST_KNOWN = 256
+_PLAIN_JOINS = ("REGULAR", "CROSS", "NATURAL")
+_KEPT_SIDES = {
+    "INNER": ("left", "right"),
+    "LEFT": ("left",),
+    "RIGHT": ("right",),
+    "SEMI": ("left",),
+    "ANTI": ("left",),
+}
+"""The sides of a join of which every row that comes out has a row. One less of the other side may make a row of nulls,
+which WHERE may like better."""
 _lock = ProcessLock()
 _known: dict[object, dict[TableName, Predicate]] = {}
 """What statements implied, by their text, their tables and values. No clock is read: it stays true."""
@@ -63,40 +75,68 @@ def _implied(
     parameters: Mapping[str, object],
 ) -> Iterator[tuple[TableName, Predicate]]:
     nodes = list(nodes_below(tree))
+    places = {
+        id(place.table): place
+        for one in nodes
+        if one.get("type") == "SELECT_NODE"
+        for place in _places(one, one["from_table"], is_joined=False)
+    }
     for name, schema in tables.items():
         uses = [one for one in nodes if one.get("type") == "BASE_TABLE" and _names(one, name)]
-        places = {id(one) for one in uses}
-        selects = [one for one in nodes if one.get("type") == "SELECT_NODE" and id(one["from_table"]) in places]
-        if not uses or len(uses) != len(selects) or not all(map(_is_alone, selects)):
+        found = [places[id(one)] for one in uses if id(one) in places]
+        if not uses or len(uses) != len(found) or not all(map(_is_plain, found)):
             continue
-        found = tuple(
-            normalise(And(tuple(implied_by_parts(connection, _parts(select, name, schema), schema, parameters))))
-            for select in selects
+        predicates = tuple(
+            normalise(And(tuple(implied_by_parts(connection, _parts(place, name, schema), schema, parameters))))
+            for place in found
         )
-        if TRUE not in found:
-            yield name, normalise(Or(found))
+        if TRUE not in predicates:
+            yield name, normalise(Or(predicates))
+
+
+class _Place(NamedTuple):
+    """A table in the FROM of a SELECT, of which every row of the answer has a row."""
+
+    select: Node
+    table: Node
+    is_joined: bool
+
+
+def _places(select: Node, table: Node, *, is_joined: bool) -> Iterator[_Place]:
+    if table.get("type") != "JOIN":
+        yield _Place(select, table, is_joined)
+        return
+    if table["ref_type"] not in _PLAIN_JOINS or table["sample"] or table["alias"]:
+        return
+    for side in _KEPT_SIDES.get(table["join_type"], ()):
+        yield from _places(select, table[side], is_joined=True)
 
 
 def _names(node: Node, name: TableName) -> bool:
     return (node["schema_name"].lower(), node["table_name"].lower()) == (name[0].lower(), name[1].lower())
 
 
-def _is_alone(select: Node) -> bool:
+def _is_plain(place: _Place) -> bool:
     """Whether WHERE sees the rows of the table as they are: no sample of them, no other names for its columns."""
-    table = select["from_table"]
+    select, table, _ = place
     return not (table["sample"] or table["column_name_alias"] or table["at_clause"] or select["sample"])
 
 
-def _parts(select: Node, name: TableName, schema: pa.Schema) -> list[Node]:
+def _parts(place: _Place, name: TableName, schema: pa.Schema) -> list[Node]:
     """The parts of WHERE that are about columns of the table, which they name without the table's name."""
+    select, table, is_joined = place
     columns = {column.lower() for column in schema.names}
-    alias = (select["from_table"]["alias"] or name[1]).lower()
+    alias = (table["alias"] or name[1]).lower()
+    if is_joined and _named_alike(select["from_table"], alias) > 1:
+        return []
     others = {one["alias"].lower() for one in select["select_list"] if one["alias"]}
     own = columns - others  # WHERE may name what SELECT calls so
 
     def is_own(ref: Node) -> bool:
         names = ref["column_names"]
         is_unclear = len(names) > 1 and names[0].lower() in columns & {alias, name[0].lower()}
+        if is_joined and (len(names) == 1 or names[0].lower() != alias):
+            return False
         return not is_unclear and _short(names, name, alias)[0].lower() in own
 
     return [
@@ -104,6 +144,13 @@ def _parts(select: Node, name: TableName, schema: pa.Schema) -> list[Node]:
         for part in conjuncts_of(select["where_clause"])
         if all(is_own(one) for one in nodes_below(part) if one.get("class") == "COLUMN_REF")
     ]
+
+
+def _named_alike(table: Node, alias: str) -> int:
+    """How many tables of a FROM have this name."""
+    if table.get("type") == "JOIN":
+        return _named_alike(table["left"], alias) + _named_alike(table["right"], alias)
+    return (table["alias"] or table.get("table_name") or "").lower() == alias
 
 
 def _short(names: list[str], name: TableName, alias: str) -> list[str]:
