@@ -77,7 +77,8 @@ class Model:
         self.rows = [one for one in self.rows if one["id"] not in ids] + new
 
     def upsert_some_columns(self) -> None:
-        new = self.some(6)
+        counts = Counter(one["id"] for one in self.rows)
+        new = [one for one in self.some(6) if counts[one["id"]] < 2]  # of two, either may lend the other columns
         names = ["note", "id"]
         self.table.upsert(as_table(new, pa.schema([self.table.schema.field(name) for name in names])))
         notes = {one["id"]: one["note"] for one in new}
@@ -110,6 +111,52 @@ class Model:
         assert (done.rows_deleted, done.rows_inserted) == (len(self.rows) - len(left), 7)
         self.rows = left + new
 
+    def update(self) -> None:
+        where, holds = self.chance.choice(CONDITIONS)
+        values = {
+            "price": "coalesce(price, 0) + id / 2",
+            "note": "upper(note)",
+            "zone": "CASE WHEN id % 2 = 0 THEN 'b' END",
+        }
+        done = self.table.update(values, where)
+        assert done.rows_updated == sum(map(holds, self.rows)) == done.rows_matched
+        assert (done.rows_inserted, done.rows_deleted) == (0, 0)
+        self.rows = [
+            {
+                "id": one["id"],
+                "zone": "b" if one["id"] % 2 == 0 else None,
+                "price": (one["price"] or 0.0) + one["id"] / 2,
+                "note": one["note"] and one["note"].upper(),
+            }
+            if holds(one)
+            else one
+            for one in self.rows
+        ]
+
+    def merge(self) -> None:
+        new = self.some(self.chance.choice([0, 3, 40]))
+        by_id, held = {one["id"]: one for one in new}, {one["id"] for one in self.rows}
+        done = (
+            self.table.merge(as_table(new, self.table.schema), "t.id = s.id", "s", "t")
+            .when_matched_delete("s.zone = 'a'")
+            .when_matched_update({"note": "s.note", "price": "t.price"}, "t.zone = 'b'")
+            .when_matched_update_all()
+            .when_not_matched_insert_all("s.zone IS NOT NULL")
+            .when_not_matched_by_source_delete("t.id % 29 = 0")
+            .execute()
+        )
+        left = []
+        for one in self.rows:
+            other = by_id.get(one["id"])
+            if other is None and one["id"] % 29:
+                left.append(one)
+            elif other is not None and other["zone"] != "a":
+                left.append({**one, "note": other["note"]} if one["zone"] == "b" else other)
+        new = [one for one in new if one["id"] not in held and one["zone"] is not None]
+        assert done.rows_matched == sum(one["id"] in by_id for one in self.rows)
+        assert (done.rows_inserted, done.rows_deleted) == (len(new), len(self.rows) - len(left))
+        self.rows = left + new
+
     def append(self) -> None:
         held = {one["id"] for one in self.rows}
         new = [one for one in self.some(20) if one["id"] not in held]
@@ -126,7 +173,10 @@ class Model:
         self.versions[table.version] = Counter(map(repr, found))
 
     def run(self, world: World, steps: int) -> None:
-        verbs = [self.upsert, self.upsert_some_columns, self.delete, self.delete_keys, self.overwrite, self.append]
+        verbs = [
+            self.upsert, self.upsert_some_columns, self.delete, self.delete_keys, self.overwrite, self.update,
+            self.merge, self.append,
+        ]  # fmt: skip
         for step in range(steps):
             self.chance.choice(verbs)()
             if self.rows:

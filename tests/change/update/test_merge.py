@@ -510,3 +510,53 @@ def test_rows_of_files_that_are_older_than_the_columns_are_merged():
         with pytest.raises(SchemaMismatch, match="not negative"):
             getattr(merge(table, pa.table({"id": [1, 50]}), "t.id = s.id"), clause)({"fare": "-s.id"}).execute()
     assert table.version == done.version
+
+
+def test_pairs_stay_together_in_long_tables():
+    """Whatever the chunks of the two sides are, and of DuckDB."""
+    count = 7000
+    table = quick(memory()).create_table("a.b", "id bigint, x bigint", properties={"block_rows": 900})
+    table.append(pa.table({"id": range(count), "x": range(count)}))
+    table.delete("id % 5 = 0")
+    order = [*range(count)][::-1]
+    parts = [
+        pa.table({"id": order[at : at + 1300], "y": [n * 10 for n in order[at : at + 1300]]})
+        for at in range(0, count, 1300)
+    ]
+    builder = merge(table, pa.concat_tables(parts)).when_matched_update({"x": "t.x + s.y"}, "s.y % 20 = 0")
+    done = builder.when_not_matched_insert({"id": "s.id", "x": "-s.y"}).execute()
+    assert (done.rows_updated, done.rows_inserted) == (2800, 1400)
+    expected = [-10 * n if n % 5 == 0 else 11 * n if n % 2 == 0 else n for n in range(count)]
+    assert table.to_arrow().sort_by("id")["x"].to_pylist() == expected
+
+
+def test_columns_that_duckdb_would_cut_are_copied_whole_and_refused_in_expressions():
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("ns", "UTC"))])
+    table = quick(memory()).create_table("a.b", schema)
+    table.append(pa.table({"id": [1, 2], "at": pa.array([5, 6], schema.field("at").type)}))
+    source = pa.table({"id": [2, 3], "at": pa.array([1_000_000_007, 11], schema.field("at").type)})
+    merge(table, source).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert table.to_arrow().sort_by("id")["at"].cast(pa.int64()).to_pylist() == [5, 1_000_000_007, 11]
+    with pytest.raises(InvalidRequest, match=r"^the condition: DuckDB would cut values of at"):
+        merge(table, source, "t.at = s.at").when_matched_delete().execute()
+
+
+def test_text_that_is_an_alias_is_text(store: Store):
+    dry = merge(table_of(store), changes(3), "t.id = s.id AND s.name <> 't' AND s.name <> 's'", dry_run=True)
+    plain = merge(table_of(store), changes(3), dry_run=True).when_matched_delete().execute()
+    assert dry.when_matched_delete().execute().bytes_read == plain.bytes_read
+
+
+def test_fields_of_structs_are_compared_and_assigned():
+    table = small("id bigint, pos struct<x: int, y: int>", {"id": [1, 2], "pos": [{"x": 1, "y": 2}, {"x": 5, "y": 6}]})
+    source = pa.table({"x": [5, 7], "new": [50, 70]})
+    done = merge(table, source, "t.pos.x = s.x").when_matched_update({"pos.y": "s.new", "t.id": "t.id * 10"})
+    done.when_not_matched_insert({"id": "0", "pos.x": "s.x"}).execute()
+    assert found_rows(table) == [(0, {"x": 7, "y": None}), (1, {"x": 1, "y": 2}), (20, {"x": 5, "y": 50})]
+
+
+def test_an_alias_that_is_a_column_too_means_the_table():
+    table = small("s bigint, v bigint", {"s": [1, 2], "v": [10, 20]})
+    source = pa.table({"s": [2, 3], "v": [200, 300]})
+    merge(table, source, "t.s = s.s").when_matched_update({"v": "s.v + t.v"}).when_not_matched_insert_all().execute()
+    assert found_rows(table) == [(1, 10), (2, 220), (3, 300)]

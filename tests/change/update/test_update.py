@@ -379,3 +379,23 @@ def test_changed_rows_must_pass_the_checks():
         table.update({"fare": "fare - 1"}, where="id < 4")
     assert table.version == 3
     assert table.update({"fare": "fare - 1"}, where="id = 4").rows_updated == 1
+
+
+def test_a_table_without_rows_stays_as_it_is():
+    table = quick(memory()).create_table("a.b", "x bigint")
+    assert (table.update({"x": "1"}).version, table.update({"x": "1"}, where="x > 0").rows_updated) == (0, 0)
+
+
+def test_columns_that_get_a_value_without_the_old_one_are_not_read(store: Store):
+    plain = table_of(store).update({"name": "'x'"}, where="id = 7", dry_run=True)
+    used = table_of(store).update({"name": "name || 'x'"}, where="id = 7", dry_run=True)
+    assert plain.bytes_read < used.bytes_read
+
+
+def test_all_columns_can_get_one_value():
+    table = quick(memory()).create_table("a.b", "x bigint, y string")
+    table.append(pa.table({"x": [1, 2, 3], "y": ["a", "b", None]}))
+    assert table.update({"x": ul.lit(7), "y": "'q'"}, where="x > 1").rows_updated == 2
+    assert table.to_arrow().sort_by("x").to_pylist() == [{"x": 1, "y": "a"}, {"x": 7, "y": "q"}, {"x": 7, "y": "q"}]
+    assert table.update({"x": "1 + 1", "y": "'q'"}).rows_updated == 3
+    assert table.to_arrow()["x"].to_pylist() == [2, 2, 2]

@@ -106,7 +106,7 @@ class ChangingTable(VersionedTable):
         return updating.update(
             self.writable(),
             self._files,
-            statement.assign,
+            statement.change,
             lambda snapshot: read_where(*statement.where(snapshot), snapshot),
             token=token,
             dry_run=dry_run,

@@ -31,6 +31,8 @@ from underlay.table.versions.snapshot import Snapshot
 
 GROUP_ROWS = 1 << 20
 """Rows of the table that are joined with the source together, or as many as the source has."""
+GROUP_BYTES = 128 << 20
+"""Bytes of their columns, or as many as the source has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,10 @@ class MergeRules(Protocol):
     @property
     def source_rows(self) -> int:
         """How many rows the source has."""
+
+    @property
+    def source_bytes(self) -> int:
+        """How much memory the source takes."""
 
     def decide(self, rows: pa.Table) -> Decided:
         """Which clause applies to each of some rows, of which every one comes once. Raises InvalidRequest."""
@@ -155,19 +161,20 @@ def _decide(edit: RowEdit, query: Query, rules: MergeRules) -> tuple[int, dict[s
 
 def _groups(edit: RowEdit, query: Query, rules: MergeRules) -> Iterator[list[MatchedRows]]:
     """The rows that may matter, so many at a time that joining them with the source takes longer than reading it."""
-    most_rows = max(GROUP_ROWS, rules.source_rows)
+    most_rows, most_bytes = max(GROUP_ROWS, rules.source_rows), max(GROUP_BYTES, rules.source_bytes)
     slabs = query.slabs(query.plan.narrowed(blocks_with_values(rules.keys))) if rules.keys else None
     group: list[MatchedRows] = []
-    count = 0
+    count = size = 0
     for some in matched_rows(query, slabs):
         edit.read(some)
         if not len(some.positions):
             continue
-        if group and count + len(some.positions) > most_rows:
+        if group and (count + len(some.positions) > most_rows or size + some.rows.nbytes > most_bytes):
             yield group
-            group, count = [], 0
+            group, count, size = [], 0, 0
         group.append(some)
         count += len(some.positions)
+        size += some.rows.nbytes
     if group:
         yield group
 

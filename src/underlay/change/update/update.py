@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,20 +18,25 @@ from underlay.scan.query import Query
 from underlay.table.open_table import OpenTable
 from underlay.table.versions.snapshot import Snapshot
 
-Assign = Callable[[pa.Table], pa.Table]
-"""Whole rows as they are to be, for whole rows as they are."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """Whole rows as they are to be, made of some columns of the rows as they are: at least one."""
+
+    columns: tuple[str, ...]
+    make: Callable[[pa.Table], pa.Table]
 
 
 def update(
     table: OpenTable,
     files: FileAccess,
-    assign: Callable[[Snapshot], Assign],
+    change_for: Callable[[Snapshot], RowChange],
     condition: Condition = every_row,
     *,
     token: str | None = None,
     dry_run: bool = False,
 ) -> Changed:
-    """Change the rows for which the condition is true, as `assign` says of the version that they are of.
+    """Change the rows for which the condition is true, as `change_for` the version that they are of says.
 
     Done again on top of commits that changed such rows meanwhile. Raises CommitUnknown (then call it again with the
     same token), SchemaMismatch for a value that does not fit, and what the condition and the values raise.
@@ -39,15 +44,15 @@ def update(
 
     def prepare(edit: RowEdit) -> None:
         query = query_of(edit, condition)
-        change = assign(edit.snapshot)
+        change = change_for(edit.snapshot)
         if is_everything(query):
             matched = edit.remove_all()
-            rows = _all_rows(edit, replace(query, columns=edit.snapshot.schema.names))
+            rows = _all_rows(edit, replace(query, columns=change.columns))
         else:
             positions = _matching(edit, query)
             matched = sum(map(len, positions.values()))
-            rows = (found.rows for found in rows_at(edit, positions, edit.snapshot.schema.names))
-        edit.finish((change(run) for run in rows if run.num_rows), reads=reads_of(query), updated=matched)
+            rows = (found.rows for found in rows_at(edit, positions, change.columns))
+        edit.finish((change.make(run) for run in rows if run.num_rows), reads=reads_of(query), updated=matched)
 
     return commit_edit(table, files, Operation.UPDATE, prepare, token=token, dry_run=dry_run)
 

@@ -54,6 +54,7 @@ class DuckDbRules:
         self._unmatched = bound.of(NOT_MATCHED_BY_SOURCE)
         self.is_delete = np.array([False, *(one.kind.is_delete for one in bound.clauses)])
         self.source_rows = source.num_rows
+        self.source_bytes = source.nbytes
 
     @property
     def columns(self) -> tuple[str, ...]:

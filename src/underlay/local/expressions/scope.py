@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,18 +49,25 @@ class Side:
     alias: str | None
     schema: pa.Schema
 
-    def named_in(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """The columns that these texts may name; all of them where a text has the alias alone."""
+    def named_in(self, texts: Iterable[str], others: Collection[str] = ()) -> tuple[str, ...]:
+        """The columns that these texts may name, but not after one of the other aliases; all of them where a text has
+        the alias alone."""
         words: set[bytes] = set()
-        alias = None if self.alias is None else self.alias.lower()
+        columns = {name.lower() for name in self.schema.names}
+        skipped = {name.lower() for name in others} - columns
         for text in texts:
             tokens = tokens_of(text)
-            words |= {one.text.encode().lower() for one in tokens if one.token_type is not TokenType.STRING}
-            after = [*(one.token_type for one in tokens[1:]), None]
-            if any(
-                one.text.lower() == alias and kind is not TokenType.DOT for one, kind in zip(tokens, after, strict=True)
-            ):
-                return tuple(self.schema.names)
+            kinds = [None, *(one.token_type for one in tokens), None]
+            owner = ""
+            for token, before, after in zip(tokens, kinds, kinds[2:], strict=False):
+                if token.token_type in (TokenType.STRING, TokenType.DOT):
+                    continue
+                name = token.text.lower()
+                owner = owner if before is TokenType.DOT else name
+                if name == (self.alias or "").lower() and after is not TokenType.DOT:
+                    return tuple(self.schema.names)
+                if owner not in skipped:
+                    words.add(token.text.encode().lower())
         return tuple(name for name in self.schema.names if name.encode().lower() in words)  # A to Z, as DuckDB does
 
 
@@ -95,7 +102,10 @@ class Scope:
         Raises Unsupported for columns that it takes for the same, InvalidRequest for those of which it cuts values.
         """
         listed = list(texts)
-        named = [side.named_in([one.text for one in listed]) for side in self.sides]
+        aliases = [side.alias for side in self.sides if side.alias is not None]
+        others = [[one for one in aliases if one != side.alias] for side in self.sides]
+        written = [one.text for one in listed]
+        named = [side.named_in(written, beside) for side, beside in zip(self.sides, others, strict=True)]
         for side, names in zip(self.sides, named, strict=True):
             read = pa.schema([side.schema.field(name) for name in names])
             refuse_alike_names(read)

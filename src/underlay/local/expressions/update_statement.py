@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from underlay.change.update.update import Assign
+from underlay.change.update.update import RowChange
 from underlay.local.expressions.assign import Assignments, Value, check_values
 from underlay.local.expressions.row_names import key_columns, name_row
 from underlay.local.expressions.scope import Scope, Side
@@ -39,8 +39,8 @@ class UpdateStatement(Generic[_Condition]):
             return self._where, None
         return read[-1].text, read[-1].given(parameters)
 
-    def assign(self, snapshot: Snapshot) -> Assign:
-        """The values for rows of a version. Raises InvalidRequest, UnknownColumn."""
+    def change(self, snapshot: Snapshot) -> RowChange:
+        """What becomes of rows of a version. Raises InvalidRequest, UnknownColumn."""
         read, parameters = self._read_once(snapshot.schema.names)
         texts = iter(read)
         values: dict[str, Value] = {
@@ -49,11 +49,12 @@ class UpdateStatement(Generic[_Condition]):
         schema = snapshot.schema
         assignments = Assignments(values, schema, Scope([Side(alias=None, schema=to_arrow(schema))], parameters))
         shown = key_columns(snapshot) or assignments.columns(0)
+        needed = {*assignments.needed(), *shown} or {schema.names[0]}
 
-        def change(rows: pa.Table) -> pa.Table:
+        def make(rows: pa.Table) -> pa.Table:
             return assignments.apply([rows], rows, rows.num_rows, name_row(rows, shown))
 
-        return change
+        return RowChange(columns=tuple(name for name in schema.names if name in needed), make=make)
 
     def _read(self, columns: tuple[str, ...]) -> tuple[list[SqlText], Parameters]:
         """The texts of the values, then that of the condition if it is one."""
