@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.table.entries import append, appending, entry, name, new_table, replacing
+from underlay.api.opened.info import describe
 from underlay.errors import Malformed, UnderlayError, Unsupported
-from underlay.index.outline import decode_outline, facts_of, outline_of
+from underlay.index.outline import decode_outline, decode_summary, facts_of, outline_of
 from underlay.index.root import Root, SourceRecord, Terminal, decode_root, encode_root
 from underlay.index.sealed_json import seal, unseal
 from underlay.table.commit.commit import commit
@@ -42,6 +43,33 @@ def test_an_outline_says_what_its_root_says() -> None:
         assert (outline.removed, outline.restored) == (root.delta.removed, root.delta.restored)
         assert outline.changed_sources == root.delta.sources
         assert outline.is_terminal == (root.terminal is not None)
+
+
+def test_a_summary_says_of_a_version_what_its_root_says() -> None:
+    for root in roots():
+        assert describe(decode_summary(encode_root(root))) == describe(root)
+
+
+def test_a_summary_makes_nothing_of_the_tail() -> None:
+    """Most of a root is its tail: a history of 10,000 versions would decode a hundred thousand files."""
+    _, revision = new_table()
+    append(revision, *(name() for _ in range(20)))
+    json = msgspec.json.decode(unseal(encode_root(revision.head())))
+    strange = seal(msgspec.json.encode(json | {"tail": ["no file"]}))
+    assert decode_summary(strange).version == 1
+    with pytest.raises(Malformed):
+        decode_root(strange)
+
+
+@pytest.mark.parametrize("change", [{"format": 99}, {"row_count": "many"}])
+def test_a_summary_of_what_is_no_root_is_refused_as_the_root_is(change: dict[str, object]) -> None:
+    json = msgspec.json.decode(unseal(encode_root(roots()[0])))
+    damaged = seal(msgspec.json.encode(json | change))
+    with pytest.raises(UnderlayError) as of_root:
+        decode_root(damaged)
+    with pytest.raises(type(of_root.value)) as of_summary:
+        decode_summary(damaged)
+    assert str(of_summary.value) == str(of_root.value)
 
 
 def test_only_files_that_the_version_added_are_told_of() -> None:

@@ -152,6 +152,49 @@ def decode_outline(data: bytes | memoryview) -> Outline:
     )
 
 
+class SummaryDelta(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a delta that tells who committed it."""
+
+    sources: tuple[SourceRecord, ...] = ()
+
+
+class VersionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One version as a history shows it. The fields are those of a root; all others are passed over."""
+
+    format: int
+    version: int
+    commit_id: str
+    parent_id: str | None
+    committed_us: int
+    operation: Operation
+    counts: dict[str, int]
+    writer: str
+    delta: SummaryDelta
+    row_count: int
+    file_count: int
+    data_bytes: int
+
+
+_SUMMARY_DECODER = msgspec.json.Decoder(VersionSummary)
+
+
+def decode_summary(data: bytes | memoryview) -> VersionSummary:
+    """The summary of the root in `data`. Raises what `decode_root` raises, but for what it passes over."""
+    json = unseal(data)
+    try:
+        found = _SUMMARY_DECODER.decode(json)
+    except UNDECODED:
+        return _summary_of(decode_root(data))  # which says what is wrong
+    return found if found.format in FORMATS else _summary_of(decode_root(data))
+
+
+def _summary_of(root: Root) -> VersionSummary:
+    return VersionSummary(
+        **{name: getattr(root, name) for name in VersionSummary.__struct_fields__ if name != "delta"},
+        delta=SummaryDelta(sources=root.delta.sources),
+    )
+
+
 def outline_of(root: Root) -> Outline:
     """The outline of a root: what `decode_outline` gives of its bytes."""
     delta = root.delta

@@ -10,6 +10,7 @@ from math import inf
 from underlay.errors import Damaged, InvalidRequest, Unsupported, VersionNotFound
 from underlay.index.catalog import find_table, find_tag
 from underlay.index.operation import Operation
+from underlay.index.outline import VersionSummary
 from underlay.index.root import Root
 from underlay.runtime.threads import side_by_side
 from underlay.table.catalog.changes import tag_version
@@ -19,7 +20,7 @@ from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.links import missing_object
 from underlay.table.versions.revision import Revision
 
-_BATCH = 16
+_FIRST_BATCH, _MOST_BATCH = 16, 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -91,22 +92,25 @@ def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version
     lake.change(tag_version(name, tag_name, revision.id, version))
 
 
-def history(revision: Revision, limit: int | None = None, newest: int | None = None) -> Iterator[Root]:
-    """Roots from version `newest` on, or the head, back in time; some are fetched side by side. Raises Inconsistent
-    after the first one that does not follow the one before it."""
+def history(revision: Revision, limit: int | None = None, newest: int | None = None) -> Iterator[VersionSummary]:
+    """Versions from `newest` on, or the head, back in time; some are fetched side by side, and of each root only what a
+    history shows is decoded. Raises Inconsistent after the first one that does not follow the one before it."""
     if limit is not None and limit < 0:
         raise InvalidRequest("a limit must not be negative", found=limit)
     newest = revision.head().version if newest is None else newest
     oldest = 0 if limit is None else max(newest - limit + 1, 0)
     versions = range(newest, oldest - 1, -1) if limit != 0 else range(0)
-    newer: Root | None = None
-    for begin in range(0, len(versions), _BATCH):
-        batch = versions[begin : begin + _BATCH]
-        for root in side_by_side(revision.root, batch, revision.store.parallel_requests):
+    newer: VersionSummary | None = None
+    begin, count = 0, _FIRST_BATCH
+    while begin < len(versions):
+        batch = versions[begin : begin + count]
+        for found in side_by_side(revision.summary, batch, revision.store.parallel_requests):
             if newer is not None:
-                revision.check_parent(newer, root)
-            newer = root
-            yield root
+                revision.check_parent(newer, found)
+            newer = found
+            yield found
+        # Who reads on reads more: each batch starts threads of its own.
+        begin, count = begin + count, min(2 * count, _MOST_BATCH)
 
 
 def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:

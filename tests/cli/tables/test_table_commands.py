@@ -118,6 +118,20 @@ def test_show_of_an_older_version_by_number_time_and_tag(taxi: Table):
     assert underlay("show", "taxi.trips@0", "--tag", "empty").code == 2
 
 
+def test_history_shows_the_newest_hundred_and_says_how_to_see_all(taxi: Table):
+    first = next(taxi.history()).version
+    for _ in range(102):
+        taxi.rollback(first)
+    newest = first + 102
+    run = underlay("history", "taxi.trips")
+    assert len(run.text.splitlines()) == 101  # and the names of the columns
+    assert f"{newest - 99:,} older versions are not shown. Show all with --limit 0." in run.words
+    assert len(underlay("history", "taxi.trips", "--json").objects) == 100
+    whole = underlay("history", "taxi.trips", "--limit", 0)
+    assert len(whole.text.splitlines()) == newest + 2
+    assert not whole.words
+
+
 def test_history_says_what_each_version_did(taxi: Table):
     lines = underlay("history", "taxi.trips").text.splitlines()
     assert "append     2 files added, 3 rows added     3      2" in lines[1]

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from underlay.api.opened.moment import show_moment
 from underlay.index.catalog import TableRecord, find_table
+from underlay.index.outline import VersionSummary
 from underlay.index.root import Root
 from underlay.runtime.threads import side_by_side
 from underlay.table.catalog.lake import LakeCatalog
@@ -52,7 +53,7 @@ class Version:
     """The run of an ingest that committed it."""
 
 
-def describe(root: Root) -> Version:
+def describe(root: Root | VersionSummary) -> Version:
     """The version of a root."""
     from underlay.ingest.exactly_once.commit_claimed import run_of  # loads what writes tables
 

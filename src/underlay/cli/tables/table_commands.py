@@ -183,8 +183,8 @@ def show(
 def history(
     name: TableName,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The newest N versions only. Default: all.")
-    ] = None,
+        int, typer.Option(metavar="N", min=0, help="The newest N versions only; 0 for all. Default: 100.")
+    ] = 100,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
@@ -197,11 +197,12 @@ def history(
     Examples:
       underlay history taxi.trips
       underlay history taxi.trips --limit 5 --json
+      underlay history taxi.trips --limit 0
     """
     from underlay.cli.common.table_choice import chosen_table
     from underlay.cli.tables.description import version_json
 
-    found = chosen_table(lake, option, name).history(limit)
+    found = chosen_table(lake, option, name).history(limit or None)
     if json:
         for one in found:
             print_json(version_json(one))
@@ -216,6 +217,8 @@ def history(
             for one in versions
         ],
     )  # fmt: skip
+    if versions[-1].version:
+        say(f"{versions[-1].version:,} older versions are not shown. Show all with --limit 0.")
 
 
 def tag(

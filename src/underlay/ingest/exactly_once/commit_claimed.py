@@ -17,6 +17,7 @@ from underlay.change.rows.append import Appended
 from underlay.change.rows.staged import Staged
 from underlay.errors import ClaimLost, InvalidRequest
 from underlay.index.operation import Operation
+from underlay.index.outline import VersionSummary
 from underlay.index.root import Root, SourceRecord
 from underlay.ingest.exactly_once.claim import Claims
 from underlay.ingest.exactly_once.commit_once import Repeated, add_staged, commit_once, newest_base, rows_of
@@ -112,7 +113,7 @@ def check_claims(claims: Claims) -> None:
         raise _lost(claims, lost, records)
 
 
-def run_of(root: Root) -> str | None:
+def run_of(root: Root | VersionSummary) -> str | None:
     """The run that committed this version, None for a version of something else."""
     owners = {record.owner for record in root.delta.sources} if root.operation is Operation.INGEST else set()
     return min((owner for owner in owners if owner is not None), default=None)

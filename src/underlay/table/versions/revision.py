@@ -7,6 +7,7 @@ from math import inf
 
 from underlay.errors import Inconsistent, NotFound, UnderlayError
 from underlay.index.keys import RevisionKeys
+from underlay.index.outline import VersionSummary, decode_summary
 from underlay.index.root import Definition, Root, decode_root, encode_root
 from underlay.index.sealed_json import CommitIds
 from underlay.index.state import first_root
@@ -81,6 +82,16 @@ class Revision:
             return known
         return self.decode(self.chain.get(version), version)
 
+    def summary(self, version: int) -> VersionSummary:
+        """What a history shows of this version. One request. Raises VersionNotFound."""
+        try:
+            found = decode_summary(self.chain.get(version))
+        except UnderlayError as error:
+            raise error.at(self.keys.root(version)) from None
+        if found.version != version:
+            raise Inconsistent("a root has a different version than its key", place=self.keys.root(version))
+        return found
+
     def checked_root(self, version: int) -> Root:
         """The root of this version, which follows the one before: R14. Two requests side by side, one of them small.
         Raises VersionNotFound, Inconsistent."""
@@ -104,7 +115,7 @@ class Revision:
         raises Inconsistent."""
         return self.chain.start_base_check(_known(base), base.parent_id)
 
-    def check_parent(self, root: Root, parent: Root) -> None:
+    def check_parent(self, root: Root | VersionSummary, parent: Root | VersionSummary) -> None:
         """Raise Inconsistent unless `root` was made from `parent`."""
         check_parent(self.chain.keys, root.version, _ids(root), _known(parent))
 
@@ -170,9 +181,9 @@ def _read_id(data: memoryview) -> str:
     return decode_root(data).commit_id
 
 
-def _known(root: Root) -> Known:
+def _known(root: Root | VersionSummary) -> Known:
     return Known(root.version, root.commit_id)
 
 
-def _ids(root: Root) -> CommitIds:
+def _ids(root: Root | VersionSummary) -> CommitIds:
     return CommitIds(root.commit_id, root.parent_id)
