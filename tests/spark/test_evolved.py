@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import underlay as ul
 from tests.contract.worlds import add_column, change, delete_positions, drop_column, rename_column, widen_column
 from tests.spark.relation.test_relation import found_by, handed_over, planned
 from underlay.api.table import Table
+from underlay.errors import SchemaMismatch
 from underlay.schema.record import FieldRecord, SchemaRecord
+from underlay.spark.api.write import append
+from underlay.spark.native.columns import fits_native
 from underlay.spark.relation.relation import read_table
+from underlay.spark.tasks import collect
 from underlay.table.commit.transaction import Transaction
 
 OLD = pa.schema(
@@ -34,6 +39,8 @@ OLD = pa.schema(
         ("marks", pa.map_(pa.string(), pa.struct([("x", pa.int32())]))),
         ("b", pa.int64()),
         ("a.dot", pa.int64()),
+        ("born", pa.date32()),
+        ("second", pa.timestamp("s")),
     ]
 )
 
@@ -54,6 +61,8 @@ def old_rows(first: int) -> pa.Table:
             "marks": [("k", {"x": n})],
             "b": n * 10,
             "a.dot": n * 100,
+            "born": date(2000, 1, 1 + n),
+            "second": datetime(2020, 1, 1, n),
         }
         for n in range(first, first + 5)
     ]
@@ -92,6 +101,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     found.append(old_rows(10))
     for name, type_ in (("id", "int64"), ("single", "float64"), ("price", "decimal(20, 4)"), ("unsigned", "int64")):
         widen_column(found, name, type_)
+    widen_column(found, "born", "timestamp(us)")
+    widen_column(found, "second", "timestamp(us)")
+    with found.evolve() as evolution:
+        evolution.set_partition_by(["bucket(2, id)", "month(born)"])
+        evolution.add_check("early", "born < '2100-01-01'")
     rename_column(found, "name", "title")
     rename_column(found, "a.dot", "dot`ted.name")
     drop_column(found, "b")
@@ -175,6 +189,9 @@ CONDITIONS = {
     "number = 1": "number = 1",
     "empty is null and `dot``ted.name` = 1300": '"dot`ted.name" = 1300',
     "at = timestamp '2020-01-01 12:00:00Z'": "at = '2020-01-01 12:00:00+00:00'",
+    "born = timestamp_ntz '2000-01-13 00:00:00'": "born = '2000-01-13 00:00:00'",
+    "born > timestamp_ntz '2000-01-12 00:00:01'": "born > '2000-01-12 00:00:01'",
+    "second = timestamp_ntz '2020-01-01 12:00:00'": "second = '2020-01-01 12:00:00'",
     "inner.`wide x` = 2": '"inner"."wide x" = 2',
     "inner.new = 'none'": "\"inner\".new = 'none'",
 }
@@ -185,6 +202,24 @@ def test_conditions_find_what_a_scan_finds(frame: DataFrame, table: Table):
     answers = zip(found_by(frame, CONDITIONS, "id"), CONDITIONS.items(), strict=True)
     for found, (ours, theirs) in answers:
         assert found == sorted(table.scan(["id"], theirs).to_arrow()["id"].to_pylist()), ours
+
+
+def test_rows_that_spark_writes_are_checked(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """In tasks, and where few rows are written in process; Spark's own writer, which does not check, is not used."""
+    lake = ul.connect(tmp_path)
+    found = lake.create_table("a.b", "id bigint, fare double")
+    with found.evolve() as evolution:
+        evolution.add_check("not negative", "fare >= 0")
+        evolution.add_check("even", "id % 2 = 0")
+    good = spark.createDataFrame([(2, 1.5), (4, None)], "id bigint, fare double")
+    for small_bytes in (collect.SMALL_BYTES, -1):
+        monkeypatch.setattr(collect, "SMALL_BYTES", small_bytes)
+        append(good, "a.b", lake=lake)
+        for bad in ((3, 1.5), (6, -1.0)):
+            with pytest.raises((SchemaMismatch, PySparkException), match="the check"):
+                append(good.union(spark.createDataFrame([bad], good.schema)), "a.b", lake=lake)
+    assert len(found) == 4
+    assert not fits_native(good.schema, found.definition)
 
 
 def test_renamed_and_widened_columns_prune_files_and_columns(spark: SparkSession, tmp_path: Path):
