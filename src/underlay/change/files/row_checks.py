@@ -18,7 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.errors import BadPredicate, InvalidRequest, SchemaMismatch
+from underlay.index.root import Definition
 from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 
 if TYPE_CHECKING:
@@ -64,6 +66,11 @@ class RowChecks:
             for row in np.flatnonzero(failing(rows)).tolist():
                 found.setdefault(row, f"check {name}: not ({text})")
         return found
+
+
+def checks_of(definition: Definition) -> RowChecks | None:
+    """The checks of a table; None when it has none."""
+    return RowChecks(definition.checks, from_record(definition.schema)) if definition.checks else None
 
 
 def checked_columns(text: str, schema: TableSchema) -> frozenset[str]:

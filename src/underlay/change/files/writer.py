@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from underlay.change.files.row_checks import RowChecks
+from underlay.change.files.row_checks import checks_of
 from underlay.change.files.settings import write_options
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.intake.entries import written_entry
@@ -146,7 +146,7 @@ class FileWriter:
         ]
         self._partitions = [bind_record(self.schema, one) for one in definition.partition_by]
         self._spec = definition.spec
-        self._checks = RowChecks(definition.checks, self.schema) if definition.checks else None
+        self._checks = checks_of(definition)
         self._block_count = block_count
 
     def write(self, runs: Iterable[pa.Table]) -> Iterator[NewFile]:

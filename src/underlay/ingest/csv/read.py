@@ -12,7 +12,7 @@ from underlay.ingest.csv.columns import CsvColumns, csv_columns
 from underlay.ingest.csv.header import read_header
 from underlay.ingest.csv.records import CsvRecords, content_ends, find_records
 from underlay.ingest.csv.salvage import Mended, bytes_of, mend, too_long
-from underlay.ingest.rows.misfits import UNFIT, drop_rows, null_rows
+from underlay.ingest.rows.misfits import UNFIT, drop_rows, null_rows, with_reasons
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
 from underlay.ingest.source.decompressed import Plain
 from underlay.ingest.source.file_format import FileFormat
@@ -40,14 +40,14 @@ def _read_block(columns: CsvColumns, block: CsvBlock) -> tuple[pa.Table, tuple[R
     is_long = may_be_long and records is not None and len(too_long(block.data, records, most)) > 0
     data = bytes_of(block.data, records) if has_comments and records is not None else block.data
     rows = None if is_long else _read_at_once(columns, data)
-    if rows is not None and not null_rows(rows, columns.reading.schema):
+    if rows is not None and not _unfit(columns, rows):
         return rows, ()
     records = find_records(block.data, columns.marks) if records is None else records
     if rows is not None:
         mended = Mended(columns=rows, kept=np.arange(rows.num_rows), reasons={})
     else:
         mended = mend(columns, block.data, records)
-    return _without_nulls(columns, block, records, mended)
+    return _without_unfit(columns, block, records, mended)
 
 
 def _read_at_once(columns: CsvColumns, data: bytes) -> pa.Table | None:
@@ -59,12 +59,20 @@ def _read_at_once(columns: CsvColumns, data: bytes) -> pa.Table | None:
         return None
 
 
-def _without_nulls(
+def _without_unfit(
     columns: CsvColumns, block: CsvBlock, records: CsvRecords, mended: Mended
 ) -> tuple[pa.Table, tuple[Rejected, ...]]:
-    nulls = null_rows(mended.columns, columns.reading.schema)
-    reasons = mended.reasons | {int(mended.kept[row]): reason for row, reason in nulls.items()}
-    return drop_rows(mended.columns, nulls), _rejected(block, records, reasons)
+    unfit = _unfit(columns, mended.columns)
+    reasons = mended.reasons | {int(mended.kept[row]): reason for row, reason in unfit.items()}
+    return drop_rows(mended.columns, unfit), _rejected(block, records, reasons)
+
+
+def _unfit(columns: CsvColumns, rows: pa.Table) -> dict[int, str]:
+    """Rows with a null in a required column, and those that contradict a check, by position, and why."""
+    nulls, checks = null_rows(rows, columns.reading.schema), columns.reading.checks
+    if checks is None:
+        return nulls
+    return with_reasons(nulls, checks.failures(columns.complete(drop_rows(rows, nulls))), rows.num_rows)
 
 
 def _rejected(block: CsvBlock, records: CsvRecords, reasons: dict[int, str]) -> tuple[Rejected, ...]:

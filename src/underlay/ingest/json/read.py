@@ -62,7 +62,7 @@ class _Records:
             places = [at for row, at in enumerate(places) if row not in unfit]
             columns = [[value for row, value in enumerate(column) if row not in unfit] for column in columns]
             arrays, _ = self._arrays(columns)
-        rows, misfits = fit(self._table(arrays, len(places)), self.reading.schema)
+        rows, misfits = fit(self._table(arrays, len(places)), self.reading)
         reasons |= {places[row]: reason for row, reason in misfits.items()}
         return rows, _rejected(batch, reasons)
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from underlay.errors import SourceUnreadable, UnderlayError, from_os_error
-from underlay.ingest.rows.misfits import drop_rows, fit
+from underlay.ingest.rows.misfits import drop_rows, fit, with_reasons
 from underlay.ingest.rows.reading import RAW_BYTES, Rejected, RowRules, TakenRows
 from underlay.ingest.rows.schema_drift import check_names, new_column, with_table_names
 from underlay.schema.arrow_aliases import AnyChunks
@@ -62,11 +62,8 @@ def _read(
 
 def _fit(rows: pa.Table, reading: RowRules, finer: dict[int, str]) -> tuple[pa.Table, dict[int, str]]:
     """The rows that fit, and why the others do not, by their place."""
-    fitting, reasons = fit(drop_rows(rows, finer), reading.schema, ignore_surplus=reading.new_columns == "ignore")
-    if not finer:
-        return fitting, reasons
-    places = [at for at in range(rows.num_rows) if at not in finer]
-    return fitting, dict(sorted((finer | {places[at]: reason for at, reason in reasons.items()}).items()))
+    fitting, reasons = fit(drop_rows(rows, finer), reading, ignore_surplus=reading.new_columns == "ignore")
+    return fitting, with_reasons(finer, reasons, rows.num_rows)
 
 
 def _batches(
@@ -153,7 +150,7 @@ def read_arrow(file: pa.NativeFile, reading: RowRules, name: str, read_bytes: Ca
             batch.validate(full=True)  # Arrow trusts the offsets in a file; a damaged one would crash the process
             taken = _renamed(pa.Table.from_batches([batch]).select(list(columns)), columns)
             rows = with_source(taken, reading, name)
-            fitting, reasons = fit(rows, reading.schema, ignore_surplus=reading.new_columns == "ignore")
+            fitting, reasons = fit(rows, reading, ignore_surplus=reading.new_columns == "ignore")
             rejected = tuple(reject_row(rows, at, row, reason) for at, reason in reasons.items())
             row += batch.num_rows
             yield TakenRows(rows=fitting, rejected=rejected, read_bytes=read_bytes())

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from underlay.errors import SchemaMismatch
+from underlay.ingest.rows.reading import RowRules
 from underlay.schema.cast.conform import conform, unfit_rows
 from underlay.schema.cast.find_bad import find_bad as find_places
 from underlay.schema.cast.plain import takeable
@@ -51,18 +52,32 @@ def drop_rows(rows: pa.Table, places: dict[int, str]) -> pa.Table:
     return pa.Table.from_arrays(columns, names=rows.column_names).filter(pa.array(keep))
 
 
-def fit(rows: pa.Table, schema: TableSchema, *, ignore_surplus: bool = False) -> tuple[pa.Table, dict[int, str]]:
-    """The rows that conform to the schema, and why the others do not, by their place.
+def fit(rows: pa.Table, reading: RowRules, *, ignore_surplus: bool = False) -> tuple[pa.Table, dict[int, str]]:
+    """The rows that conform to the schema and to the checks, and why the others do not, by their place.
 
     The types of the columns are known to be castable to the table's.
     """
+    fitting, reasons = _conforming(rows, reading.schema, ignore_surplus=ignore_surplus)
+    failing = reading.checks.failures(fitting) if reading.checks is not None else {}
+    if not failing:
+        return fitting, reasons
+    keep = np.ones(fitting.num_rows, np.bool_)
+    keep[list(failing)] = False
+    return fitting.filter(pa.array(keep)), with_reasons(reasons, failing, rows.num_rows)
+
+
+def with_reasons(reasons: dict[int, str], others: dict[int, str], count: int) -> dict[int, str]:
+    """Why rows do not fit, by their place; `others` are counted without those that have a reason already."""
+    places = [at for at in range(count) if at not in reasons] if reasons else range(count)
+    return dict(sorted((reasons | {places[at]: reason for at, reason in others.items()}).items()))
+
+
+def _conforming(rows: pa.Table, schema: TableSchema, *, ignore_surplus: bool) -> tuple[pa.Table, dict[int, str]]:
     nulls = null_rows(rows, schema)
     filled = drop_rows(rows, nulls)
     try:
         return conform(filled, schema, ignore_surplus=ignore_surplus), nulls
     except SchemaMismatch:
         misfits = unfit_rows(filled, schema, ignore_surplus=ignore_surplus)
-    places = [at for at in range(rows.num_rows) if at not in nulls] if nulls else range(rows.num_rows)
-    reasons = nulls | {places[at]: reason for at, reason in misfits.items()}
     fitting = conform(drop_rows(filled, misfits), schema, ignore_surplus=ignore_surplus)
-    return fitting, dict(sorted(reasons.items()))
+    return fitting, with_reasons(nulls, misfits, rows.num_rows)

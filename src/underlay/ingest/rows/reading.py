@@ -17,6 +17,7 @@ from underlay.errors import InvalidRequest
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from underlay.change.files.row_checks import RowChecks
     from underlay.schema.table_schema import TableSchema
 
 ChangedPolicy = Literal["error", "skip", "replace"]
@@ -137,6 +138,8 @@ class RowRules:
     """The table that rows are read for, and what is let through."""
 
     schema: TableSchema
+    checks: RowChecks | None = None
+    """The table's checks, if it has any: a row that contradicts one does not fit."""
     dialect: Dialect = field(default_factory=Dialect)
     new_columns: NewColumnsPolicy = "error"
     """A column to be added is an error as well: it is added before the source is read again."""

@@ -15,6 +15,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from underlay.change.files.row_checks import checks_of
 from underlay.change.files.rows import RUN_BYTES
 from underlay.change.files.writer import FileWriter
 from underlay.change.rows.staged import Staged, discard
@@ -70,6 +71,7 @@ class _Worker:
         self._held_bytes = held_bytes
         self._reading = RowRules(
             schema=from_record(work.staging.definition.schema),
+            checks=checks_of(work.staging.definition),
             dialect=work.dialect,
             new_columns=work.new_columns,
             source_column=work.source_column,
