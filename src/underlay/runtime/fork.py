@@ -21,7 +21,10 @@ from weakref import WeakSet
 
 FORK_SECONDS = 2.0
 """How long a fork waits for `undivided` blocks of other threads."""
-_IMPORT_SECONDS = 10.0
+_IMPORT_SECONDS = 60.0
+"""How long a fork waits for imports of other threads: on a busy machine one takes long, and ends."""
+_IN_IMPORT_SECONDS = 2.0
+"""The same for a fork in the middle of an import, which others may wait for."""
 _LOOK_SECONDS = 0.001
 
 
@@ -117,17 +120,19 @@ def _stop_imports() -> None:
 
     Python frees this lock in a child, but not the locks of single modules.
     """
-    end = time.monotonic() + _IMPORT_SECONDS
+    this = get_ident()
+    end = time.monotonic() + (_IN_IMPORT_SECONDS if this in _importing() else _IMPORT_SECONDS)
     _imp.acquire_lock()
-    while _others_import() and time.monotonic() < end:
+    while _importing() - {this} and time.monotonic() < end:
         _imp.release_lock()
         time.sleep(_LOOK_SECONDS)
         _imp.acquire_lock()
 
 
-def _others_import() -> bool:
+def _importing() -> set[int]:
+    """The threads that import a module."""
     locks = [made() for made in list(getattr(_bootstrap, "_module_locks", {}).values())]
-    return any(getattr(lock, "owner", None) not in (None, get_ident()) for lock in locks)
+    return {owner for lock in locks if (owner := getattr(lock, "owner", None)) is not None}
 
 
 def _after_in_parent() -> None:
