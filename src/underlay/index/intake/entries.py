@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -161,8 +161,35 @@ def read_files(
 ) -> ManyFiles:
     """Many files from their Thrift footers. Files of one writer are read together. See `match_schema` for `given`.
 
-    Raises Damaged or Unsupported for a file that cannot be read: with its location, or its position in `footers`.
+    Raises Damaged or Unsupported, with its location, for a file that cannot be read.
     """
+
+    def read(footers: Sequence[bytes], places: Sequence[FilePlace]) -> ManyFiles:
+        return _read_files(footers, places, table, by, ignore_surplus, given)
+
+    try:
+        return read(footers, places)
+    except UnderlayError as error:
+        for footer, place in zip(footers, places, strict=True):
+            _name_damage(read, footer, place)
+        raise error  # not the last of those that were looked at
+
+
+def _name_damage(read: Callable[[list[bytes], list[FilePlace]], ManyFiles], footer: bytes, place: FilePlace) -> None:
+    try:
+        read([footer], [place])
+    except UnderlayError as error:
+        raise error.at(place.location) from None
+
+
+def _read_files(
+    footers: Sequence[bytes],
+    places: Sequence[FilePlace],
+    table: TableSchema,
+    by: By,
+    ignore_surplus: bool,
+    given: frozenset[int],
+) -> ManyFiles:
     alike: list[FilesAlike] = []
     misfits: dict[int, Misfit] = {}
     layouts: dict[str, FileLayout] = {}
@@ -190,15 +217,8 @@ def read_files(
 
 
 def _check_stack(stack: Stack, places: Sequence[FilePlace]) -> None:
-    """Refuse chunks that cannot be read, and name their file."""
+    """Refuse chunks that cannot be read."""
     counts = [origin.row_group_count for origin in stack.origins]
     sizes = np.repeat(np.array([place.size_bytes for place in places], np.int64), counts)[:, None]
-    try:
-        check_readable(stack)
-        check_ranges(stack, sizes)
-    except UnderlayError as error:
-        if len(places) == 1:
-            raise error.at(places[0].location) from None
-        for place, origin in zip(places, stack.origins, strict=True):
-            _check_stack(stack_of(Footer.parse(origin.raw)), [place])
-        raise
+    check_readable(stack)
+    check_ranges(stack, sizes)

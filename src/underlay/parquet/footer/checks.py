@@ -41,12 +41,16 @@ def check_readable(footer: HasChunks) -> None:
 
 
 def check_ranges(footer: HasChunks, file_size: int | npt.NDArray[np.int64]) -> None:
-    """Refuse a footer with chunks, indexes or bloom filters that are not inside a file of `file_size` bytes.
+    """Refuse a footer with chunks, indexes or bloom filters that are not inside a file of `file_size` bytes, and with
+    chunks of values that have no bytes.
 
     A chunk begins at its dictionary page if that has an offset above 0, else at its first data page. Offsets of 0 and
     below mean that there is no dictionary, index or filter. Of a stack, `file_size` is a column [row groups, 1].
     """
     chunks = footer.chunks
+    _refuse(Malformed("a column chunk has a negative offset"), chunks.data_page_offset < 0)
+    is_empty = (chunks.num_values > 0) & (chunks.total_compressed_bytes == 0)
+    _refuse(Malformed("a column chunk has values and no bytes"), is_empty)
     has_dictionary = chunks.has_dictionary_page_offset & (chunks.dictionary_page_offset > 0)
     begin = np.where(has_dictionary, chunks.dictionary_page_offset, chunks.data_page_offset)
     _check_inside("a column chunk", begin, chunks.total_compressed_bytes, file_size)

@@ -92,7 +92,7 @@ def _parse(footers: Sequence[bytes], index: int) -> Footer:
     try:
         return Footer.parse(footers[index])
     except UnderlayError as error:
-        raise error.at(f"footer {index}") from None
+        raise error if len(footers) == 1 else error.at(f"footer {index}") from None
 
 
 def _stack_one(footer: Footer, index: int) -> Stack:
