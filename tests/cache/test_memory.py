@@ -223,3 +223,17 @@ def test_a_forked_child_starts_empty_even_when_a_lock_was_held() -> None:
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert holds(cache, "a")
+
+
+def test_values_of_an_owner_that_is_forgotten_are_dropped_with_the_next_load():
+    cache = MemoryCache(1000)
+    first, second = object(), object()
+    cache.get(("kind", first, "a"), lambda: "a", lambda _: 100)
+    cache.get(("kind", second, "a"), lambda: "b", lambda _: 10)
+    cache.forget(first)
+    cache.get(("kind", second, "b"), lambda: "c", lambda _: 1)
+    assert (cache.stats().entry_count, cache.stats().size_bytes) == (2, 11)
+    cache.forget(second)
+    cache.drop_forgotten()
+    assert (cache.stats().entry_count, cache.stats().size_bytes) == (0, 0)
+    assert cache.get(("kind", second, "a"), lambda: "again", lambda _: 10) == "again"

@@ -336,6 +336,7 @@ class Lake:
         that exits does the same by itself.
         """
         self._lake.close()
+        self._context.close()
         if self.registry is not None:
             self.registry.close()
 

@@ -13,7 +13,6 @@ process writes no more and goes on reading.
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import re
 import struct
@@ -30,7 +29,7 @@ from deflate import crc32
 
 from underlay.errors import ChecksumMismatch
 from underlay.runtime.fork import start_afresh_after_fork
-from underlay.runtime.posix import open_flags
+from underlay.runtime.maps import map_file
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
@@ -51,8 +50,6 @@ _HEAD = struct.Struct("<8sIIQ")
 _MAGIC = b"ULPIECE1"
 _COVERED_FROM = 12
 _ALIGNMENT = 64
-_MAP_FROM = 64 << 10
-"""Bytes from which on a file is mapped. A process may have some 65,000 maps, so that small files are read."""
 
 
 class PieceKey(msgspec.Struct, frozen=True, array_like=True):
@@ -98,14 +95,9 @@ def decode_entry(data: memoryview, key: bytes) -> memoryview | None:
 
 def read_file(path: str | os.PathLike[str]) -> memoryview:
     """The bytes of a file, mapped when they are many. Raises OSError."""
-    descriptor = os.open(path, open_flags("O_RDONLY", "O_CLOEXEC", "O_BINARY", "O_NOFOLLOW"))
-    try:
-        size = os.fstat(descriptor).st_size
-        if size < _MAP_FROM:
-            return memoryview(os.read(descriptor, size))
-        return memoryview(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ))
-    finally:
-        os.close(descriptor)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return map_file(file.fileno(), size, size) or memoryview(file.read())
 
 
 Fetch = Callable[[Sequence[ByteRange]], Sequence[memoryview]]

@@ -6,7 +6,7 @@ checksum or etag), so nothing is ever out of date.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -58,6 +58,7 @@ class MemoryCache:
         self._lock = Lock()
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
         self._flights: dict[Key, Future[object]] = {}
+        self._forgotten: deque[object] = deque()
         self._size_bytes = self._hits = self._misses = self._loads = self._evictions = 0
 
     def get(self, key: Key, load: Callable[[], T], weigh: Callable[[T], int]) -> T:
@@ -94,6 +95,17 @@ class MemoryCache:
                 self._size_bytes += weight - entry.weight
                 entry.weight = weight
                 self._make_room(key)
+
+    def forget(self, owner: object) -> None:
+        """Drop every value whose key has `owner` in second place, at the next load or `drop_forgotten`.
+
+        Takes no lock: it is called when an object is collected, in whatever thread, at any time."""
+        self._forgotten.append(owner)
+
+    def drop_forgotten(self) -> None:
+        """Drop now what is to be dropped."""
+        with self._lock:
+            self._drop_forgotten()
 
     def set_bound(self, bound_bytes: int) -> None:
         """Hold at most this much from now on."""
@@ -136,6 +148,14 @@ class MemoryCache:
                 self._entries[key] = entry
                 self._size_bytes += entry.weight
                 self._make_room(key)
+            if self._forgotten:
+                self._drop_forgotten()
+
+    def _drop_forgotten(self) -> None:
+        owners = [self._forgotten.popleft() for _ in range(len(self._forgotten))]
+        ids = set(map(id, owners))
+        for key in [key for key in self._entries if id(key[1]) in ids]:
+            self._drop(key)
 
     def _make_room(self, key: Key) -> None:
         """Evict for the sake of `key`, or give up `key` itself when nothing else would be left."""

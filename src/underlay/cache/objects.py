@@ -103,8 +103,6 @@ T = TypeVar("T")
 
 _SPREAD = 4
 """How much more memory decoded objects take than their bytes, about."""
-_MAP_FROM = 64 << 10
-"""Bytes from which on a mapped file stays mapped. A process may have some 65,000 maps."""
 _SEGMENT_BYTES = 1024
 """A segment of which nothing was fetched."""
 
@@ -146,7 +144,7 @@ class DecodedCache:
             fetch = piece_fetcher(store, key, version, self.disk, self.shared, crcs={whole: crc}, checksum=identity)
             (data,) = fetch([whole])
             _check(identity(data), crc)
-            return _Decoded(decode_sidecar(_kept(data), parquet_size=file_bytes), size_bytes)
+            return _Decoded(decode_sidecar(data, parquet_size=file_bytes), size_bytes)
 
         return self._get(("sidecar", store.url, key, size_bytes, crc, file_bytes), load, store.place_of(key))
 
@@ -189,7 +187,7 @@ class DecodedCache:
         fetch = piece_fetcher(store, key, version, self.disk, self.shared, crcs={wanted: crc}, if_match=if_match)
         (data,) = fetch([wanted])
         _check(crc32(data), crc)
-        return _kept(data)
+        return data
 
 
 def _check(found: int, expected: int) -> None:
@@ -197,11 +195,6 @@ def _check(found: int, expected: int) -> None:
         raise ChecksumMismatch(
             "another object than was described", expected=f"{expected:#010x}", found=f"{found:#010x}"
         )
-
-
-def _kept(data: memoryview) -> memoryview:
-    """The bytes as they are, or a copy of a few of them."""
-    return data if len(data) >= _MAP_FROM else memoryview(bytes(data))
 
 
 def _weigh_segment(segment: Segment) -> int:

@@ -113,8 +113,8 @@ class Store(ABC):
         """
 
     def map_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
-        """As `get_ranges`, for objects that are never replaced. A local store maps the file: no byte is copied, and the
-        views stay good after the object is deleted."""
+        """As `get_ranges`, for objects that are never replaced. A local store maps the file when much is
+        wanted: no byte is copied, and the views stay good after the object is deleted."""
         return self.get_ranges(key, ranges)
 
     @abstractmethod

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from underlay.cache.settings import disk_cache, memory_cache
 from underlay.index.catalog import Catalog, find_table
@@ -51,6 +52,7 @@ class LakeContext:
         self.max_staleness_seconds = max_staleness_seconds
         self._lock = ProcessLock()
         self._opened: dict[str, tuple[str, OpenTable]] = {}
+        self._forgetting = finalize(self, _forget, store)
 
     @cached_property
     def stores(self) -> FileStores:
@@ -66,6 +68,11 @@ class LakeContext:
 
         shared = self.registry.pieces if self.registry is not None else None
         return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=shared)
+
+    def close(self) -> None:
+        """Keep nothing in memory of what was read: no lake can ask for it."""
+        self._forgetting()
+        memory_cache().drop_forgotten()
 
     def newest_catalog(self) -> Catalog:
         """The newest entry of the catalog, within the staleness. Raises NotFound without a lake."""
@@ -111,3 +118,7 @@ class LakeContext:
 
     def _load_segment(self, store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
         return self.cache.segment(store, keys.segment(ref.id), ref)
+
+
+def _forget(store: Store) -> None:
+    memory_cache().forget(store)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from random import random
-from threading import Condition, Event, Thread
+from threading import Condition, Event, Semaphore, Thread, current_thread
 from typing import TYPE_CHECKING
 
 from underlay.errors import Unavailable, UnderlayError
@@ -54,6 +54,8 @@ _LOOK_SECONDS = 0.1
 _MOST_EXTRAS = 1000
 _MOST_ROOTS = 32
 """Of one revision that are kept to be applied; earlier ones are read from the store."""
+_MOST_CONNECTED = 8
+"""So many followers of a process may keep connections, and a thread, while they have nothing to do."""
 _living: weakref.WeakSet[Follower] = weakref.WeakSet()
 
 
@@ -79,6 +81,28 @@ class Pending:
     """When it is to be applied; inf when there is nothing."""
     is_own: bool = False
     """Whether this process wrote some of it."""
+
+
+class _Crowd:
+    """The followers that have a thread. Lakes may be opened by the thousand, and descriptors are few: in a crowd, some
+    work at a time, and none rests with connections open."""
+
+    def __init__(self) -> None:
+        self.start_afresh()
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
+        """Nobody is there."""
+        self.turn = Semaphore(_MOST_CONNECTED)
+        self.members: weakref.WeakSet[Thread] = weakref.WeakSet()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are so many that each gives back what it has."""
+        return len(self.members) > _MOST_CONNECTED
+
+
+_crowd = _Crowd()
 
 
 class Follower:
@@ -202,17 +226,22 @@ class Follower:
     def _start_thread(self) -> None:
         if self._thread is None and not self._is_closed:
             self._thread = Thread(target=self._run, daemon=True, name="underlay-registry")
+            _crowd.members.add(self._thread)
             self._thread.start()
         self._changed.notify_all()
 
     def _run(self) -> None:
         while (taken := self._next()) is not None:
-            self._apply(taken)
+            with _crowd.turn:
+                self._apply(taken)
+                if _crowd.is_large:
+                    self._disconnect()
         self._disconnect()
+        _crowd.members.discard(current_thread())
 
     def _next(self) -> Pending | None:
         """What is to be done, when it is due; None after nothing was for a while, and once it is closed."""
-        idle_until = self._clock() + IDLE_SECONDS
+        idle_until = self._clock() + (0.0 if _crowd.is_large else IDLE_SECONDS)
         with self._changed:
             while (wait := max(self._pending.due_at, self._retry_at) - self._clock()) > 0:
                 left = idle_until - self._clock()
@@ -269,7 +298,8 @@ class Follower:
                 self._pending = Pending()
             elif behind:
                 # Most of what the registry lacks is about to be applied by those who committed it.
-                self._put_back(Pending(seen=behind, due_at=self._clock() + random() * LATE_SECONDS))
+                late = 0.0 if _crowd.is_large else random() * LATE_SECONDS
+                self._put_back(Pending(seen=behind, due_at=self._clock() + late))
             self._changed.notify_all()
 
     def _put_back(self, taken: Pending) -> None:

@@ -66,7 +66,8 @@ def catch_up(pool: Executor, transact: Transact, store: Store, gaps: Iterable[Ga
 def catch_up_revision(database: Database, store: Store, folder: str, revision: str, newest: int | None = None) -> int:
     """Apply what the registry lacks of one revision, up to `newest` when that is known; the new head.
 
-    One statement and one request when nothing is new.
+    One statement and one request when nothing is new. Versions are read one by one: this runs beside commits, whose
+    requests would else wait for those of hundreds of versions, as after a server of the registry was down.
     """
     with database.read() as connection:
         head = mirrored(connection, revision).head
@@ -74,7 +75,7 @@ def catch_up_revision(database: Database, store: Store, folder: str, revision: s
         gap = find_gap(store, folder, revision, head)
     else:
         gap = Gap(folder=folder, revision=revision, head=head, newest=newest)
-    with ThreadPoolExecutor(readers(store)) as pool:
+    with ThreadPoolExecutor(1) as pool:
         for _, applied in catch_up(pool, partial(_transact, database), store, [gap]):
             head = applied
     return head

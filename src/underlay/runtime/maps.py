@@ -1,0 +1,25 @@
+"""Files mapped into memory, of which a process has few: each map keeps a descriptor open, of which a process may have
+some hundreds, and what is small is read as fast."""
+
+from __future__ import annotations
+
+import mmap
+from weakref import WeakSet
+
+MAP_FROM = 1 << 20
+"""Bytes from which on a map is worth a descriptor."""
+MOST_MAPS = 128
+"""A process may often have no more than 1,024 descriptors."""
+_living: WeakSet[mmap.mmap] = WeakSet()
+
+
+def map_file(descriptor: int, size_bytes: int, wanted_bytes: int) -> memoryview | None:
+    """The whole file, mapped; None when it is better read: little of it is wanted, or the process has too many maps.
+
+    The map lives as long as a view of it does, whatever becomes of the descriptor and the file's name.
+    """
+    if wanted_bytes < MAP_FROM or len(_living) >= MOST_MAPS:
+        return None
+    mapped = mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ)
+    _living.add(mapped)
+    return memoryview(mapped)
