@@ -117,6 +117,7 @@ FOLDERS = [
     "cli/ingest",
     "cli/pm",
     "cli/rows",
+    "cli/changing",
     "cli/tables",
     "cli",
     "cli/demo",

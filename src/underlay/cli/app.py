@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from underlay import __version__
+from underlay.cli.changing import commands as changing
 from underlay.cli.ending import run_to_its_end
 from underlay.cli.ingest import commands as ingest
 from underlay.cli.main import drop_output
@@ -80,6 +81,9 @@ _VERBS = (
     table.create,
     ingest.ingest,
     rows.append,
+    changing.upsert,
+    changing.update,
+    changing.delete,
     rows.register,
     rows.unregister,
     lake.tables,
@@ -87,6 +91,8 @@ _VERBS = (
     rows.scan,
     rows.sql,
     rows.plan,
+    changing.changes,
+    changing.alter,
     table.history,
     table.tag,
     table.rollback,

@@ -40,13 +40,20 @@ class ChangingTable(VersionedTable):
         """
         return appending.append(self.writable(), data, token=token)
 
-    def upsert(self, rows: object, key: str | Sequence[str] | None = None, token: str | None = None) -> Changed:
+    def upsert(
+        self,
+        rows: object,
+        key: str | Sequence[str] | None = None,
+        token: str | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> Changed:
         """Put rows in place of those with the same key, and add those whose key is new: anything that `append` takes.
 
         The key is the table's unless columns are named. Columns that `rows` lacks stay as they are in rows that are
-        replaced. With a token, this is done once however often it is called with it.
+        replaced. `dry_run` only counts. With a token, this is done once however often it is called with it.
         """
-        return upserting.upsert(self.writable(), self._files, rows, key=key, token=token)
+        return upserting.upsert(self.writable(), self._files, rows, key=key, token=token, dry_run=dry_run)
 
     def delete(
         self,

@@ -30,6 +30,7 @@ def upsert(
     *,
     key: str | Sequence[str] | None = None,
     token: str | None = None,
+    dry_run: bool = False,
 ) -> Changed:
     """Put the rows of `data` (see `rows.read_rows`) in place of those with the same key, and add the others.
 
@@ -60,7 +61,7 @@ def upsert(
         reads = ReadSet(may_match=may_hold_keys(schema, keys))
         edit.finish([new], reads=reads, matched=matched, updated=int(is_known.sum()))
 
-    return commit_edit(table, files, Operation.UPSERT, prepare, token=token)
+    return commit_edit(table, files, Operation.UPSERT, prepare, token=token, dry_run=dry_run)
 
 
 def update_set(data: object) -> pa.Table:

@@ -259,7 +259,8 @@ def sql(
     DuckDB runs it. Tables are named dataset.table; for an older version write FROM taxi.trips VERSION AS OF 7, VERSION
     AS OF 'tag' or TIMESTAMP AS OF '2026-01-31'. Several statements, separated by semicolons, run in turn. "-" reads the
     SQL from stdin; without SQL, a shell reads it from the terminal. EXPLAIN shows DuckDB's plan, and for each table
-    what is read and what is skipped.
+    what is read and what is skipped. INSERT, UPDATE, DELETE, MERGE, TRUNCATE, CREATE, ALTER and DROP change tables, in
+    one commit each.
 
     \b
     Examples:

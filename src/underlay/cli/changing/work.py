@@ -1,0 +1,173 @@
+"""`underlay upsert`, `delete`, `update`, `alter` and `changes`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import pyarrow as pa
+
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+from underlay.change.update.result import Changed
+from underlay.cli.common.formats import RowsAs, choose_format
+from underlay.cli.common.output import need_yes, print_json, say
+from underlay.cli.common.table_choice import open_newest
+from underlay.cli.pm.choice import split_names
+from underlay.cli.rows.data_file import FileReading, find_data, infer_columns, read_data
+from underlay.cli.rows.query import read_parameters
+from underlay.cli.rows.row_output import check_output, write_rows
+from underlay.errors import InvalidRequest
+from underlay.ingest.source.file_format import FileFormat
+from underlay.ingest.source.find import STDIN, source_options
+from underlay.local.show.change import show_change
+from underlay.local.text.time_travel import quoted
+from underlay.local.text.words import words_of
+
+
+def upsert_file(
+    table: Table, file: str, *, format: FileFormat | None, key: str | None, token: str | None, dry_run: bool, json: bool
+) -> None:
+    """Replace and add the rows of a file."""
+    rows = _rows_of(table, file, format)
+    _report(table, table.upsert(rows, split_names(key), token, dry_run=dry_run), is_dry_run=dry_run, json=json)
+
+
+def delete_rows(
+    table: Table,
+    *,
+    where: str | None,
+    param: Sequence[str] | None,
+    rows: str | None,
+    key: str | None,
+    format: FileFormat | None,
+    token: str | None,
+    dry_run: bool,
+    yes: bool,
+    json: bool,
+) -> None:
+    """Delete rows by a condition, by their keys, or all of them."""
+    if rows is None and (key is not None or format is not None):
+        raise InvalidRequest("--key and --format are for --rows", hint="Give the file whose keys are to go.")
+    if where is None and rows is None and not dry_run:
+        _confirm(f"{table.name}: all {len(table):,} rows would be deleted", yes=yes)
+    given = None if rows is None else _rows_of(table, rows, format)
+    done = table.delete(
+        where,
+        rows=given,
+        key=split_names(key),
+        params=read_parameters(param or ()),
+        token=token,
+        dry_run=dry_run,
+    )
+    _report(table, done, is_dry_run=dry_run, json=json)
+
+
+def update_rows(
+    table: Table,
+    values: Sequence[str],
+    *,
+    where: str | None,
+    param: Sequence[str] | None,
+    token: str | None,
+    dry_run: bool,
+    yes: bool,
+    json: bool,
+) -> None:
+    """Update the rows that match, or all of them."""
+    assigned: dict[str, str] = {}
+    for text in values:
+        column, sign, value = text.partition("=")
+        if not sign or not column.strip() or not value.strip():
+            raise InvalidRequest("not a column and its value", found=text, expected='such as --set "fare=fare * 1.1"')
+        if column.strip() in assigned:
+            raise InvalidRequest("a column is set twice", found=column.strip())
+        assigned[column.strip()] = value.strip()
+    if where is None and not dry_run:
+        _confirm(f"{table.name}: all {len(table):,} rows would be updated", yes=yes)
+    done = table.update(assigned, where, params=read_parameters(param or ()), token=token, dry_run=dry_run)
+    _report(table, done, is_dry_run=dry_run, json=json)
+
+
+def alter_table(lake: Lake, name: str, changes: Sequence[str], *, dry_run: bool, yes: bool, json: bool) -> None:
+    """Change what a table is, as ALTER TABLE says it."""
+    table = open_newest(lake, name)
+    dataset, _, short = table.name.partition(".")
+    text = ", ".join(changes)
+    statement = f"ALTER TABLE {quoted(dataset)}.{quoted(short)} {text}"
+    explained = str(lake.sql(f"EXPLAIN {statement}"))
+    if dry_run:
+        if json:
+            print_json({"table": table.name, "is_done": False, "version": table.version, "what": explained})
+        else:
+            say(explained)
+        return
+    if any(word.text.upper() == "DROP" for word in words_of(text)):
+        _confirm(explained, yes=yes)
+    ((*_, version),) = lake.sql(statement).fetchall()
+    if json:
+        print_json({"table": table.name, "is_done": True, "version": version})
+    else:
+        say(f"{table.name}: version {version}")
+
+
+def print_changes(
+    table: Table,
+    begin: int,
+    end: int | None,
+    *,
+    columns: str | None,
+    limit: int | None,
+    dry_run: bool,
+    format: RowsAs | None,
+    json: bool,
+    output: str | None,
+) -> None:
+    """The rows that came and went, or how many they are."""
+    chosen = choose_format(format, json, output)
+    found = table.changes(begin, end, columns=split_names(columns))
+    if dry_run:
+        last = table.version if end is None else end
+        if chosen is RowsAs.TABLE:
+            print(found.count())
+        else:
+            print_json({"table": table.name, "from": begin, "to": last, "rows": found.count()})
+        return
+    check_output(chosen, output)
+    write_rows(found.schema, found.to_batches(), format=chosen, limit=limit, output=output)
+
+
+def _rows_of(table: Table, file: str, format: FileFormat | None) -> pa.Table:
+    """The rows of the files that a name or pattern stands for, with the columns that they have."""
+    if file == STDIN:
+        raise InvalidRequest("the rows come from a file here, not from stdin", hint="Write them to a file first.")
+    reading = FileReading(kind=format)
+    options = source_options([file], {}, table.stores.lake.url, table.stores.options)
+    known = set(infer_columns(file, reading, options).names)
+    schema = table.snapshot().schema
+    read = replace(schema, fields=tuple(field for field in schema.fields if field.name in known))
+    parts = [rows for data in find_data([file], reading, options) for rows, _ in read_data(data, read)]
+    if not parts:
+        return table.schema.empty_table().select(list(read.names))
+    return pa.concat_tables(parts)
+
+
+def _report(table: Table, done: Changed, *, is_dry_run: bool, json: bool) -> None:
+    if json:
+        print_json({"table": table.name, "is_done": not is_dry_run and not done.is_repeat, **asdict(done)})
+    else:
+        say(show_change(table.name, done, is_dry_run=is_dry_run))
+
+
+def _confirm(what: str, *, yes: bool) -> None:
+    """Ask whether to do it; without a terminal to ask on, end the command unless it was said already."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        need_yes(what)
+    import typer
+
+    if not typer.confirm(f"{what}. Do it?", err=True):
+        say("Nothing was changed.")
+        raise typer.Exit(0)

@@ -1,0 +1,169 @@
+"""upsert, delete, update, alter and changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.command import underlay
+from underlay.api.lake import Lake
+from underlay.api.table import Table
+
+ROWS = pa.table({"id": [1, 2, 3, 4], "zone": ["JFK", "LGA", None, "JFK"], "fare": [10.0, 20.0, 30.0, 4.0]})
+
+
+@pytest.fixture
+def trips(lake: Lake) -> Table:
+    return lake.create_table("a.trips", data=ROWS, key=["id"], properties={"block_rows": 2})
+
+
+def fares(table: Table) -> dict[int, float]:
+    rows = table.to_arrow()
+    return dict(sorted(zip(rows["id"].to_pylist(), rows["fare"].to_pylist(), strict=True)))
+
+
+def test_upsert_keeps_columns_that_the_file_lacks(trips: Table, place: Path):
+    (place / "fixes.csv").write_text("fare,id\n11,1\n50,5\n")
+    run = underlay("upsert", "a.trips", "fixes.csv")
+    assert (run.code, run.output) == (0, b"")
+    assert run.words.startswith("a.trips: version 2, 1 row inserted and 1 row updated; ")
+    assert fares(trips) == {1: 11.0, 2: 20.0, 3: 30.0, 4: 4.0, 5: 50.0}
+    assert trips.scan(["zone"], "id = 1").to_arrow()["zone"].to_pylist() == ["JFK"]
+
+
+def test_upsert_by_another_key_and_once_for_a_token(trips: Table, place: Path):
+    pq.write_table(pa.table({"zone": ["LGA"], "fare": [1.0], "id": [2]}), place / "a.parquet")
+    for is_repeat in (False, True):
+        (done,) = underlay("upsert", "a.trips", "a.parquet", "--key", "zone", "--token", "t", "--json").objects
+        assert (done["version"], done["is_repeat"], done["is_done"]) == (2, is_repeat, not is_repeat)
+    assert fares(trips)[2] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "counts"),
+    [
+        (("upsert", "a.trips", "fixes.csv"), {"rows_updated": 1, "rows_inserted": 1}),
+        (("delete", "a.trips", "--where", "id = 1"), {"rows_deleted": 1, "rows_matched": 1, "blocks_total": 2}),
+        (("delete", "a.trips", "--rows", "fixes.csv"), {"rows_deleted": 1}),
+        (("delete", "a.trips"), {"rows_deleted": 4}),
+        (("update", "a.trips", "--set", "fare=0", "--where", "id = 1"), {"rows_updated": 1, "blocks_read": 1}),
+        (("update", "a.trips", "--set", "fare=0"), {"rows_updated": 4}),
+    ],
+)
+def test_a_dry_run_counts_and_changes_nothing(trips: Table, place: Path, arguments, counts):
+    (place / "fixes.csv").write_text("fare,id\n11,1\n50,5\n")
+    (found,) = underlay(*arguments, "--dry-run", "--json").objects
+    assert found | counts == found
+    assert (found["table"], found["is_done"], found["version"]) == ("a.trips", False, 1)
+    words = underlay(*arguments, "--dry-run").words
+    assert words.startswith("a.trips, version 1: would have ")
+    assert "blocks read" in words
+    assert trips.version == 1
+
+
+def test_delete_by_condition_with_parameters(trips: Table):
+    run = underlay("delete", "a.trips", "--where", "zone = $zone and fare > 5", "--param", "zone=JFK")
+    assert run.words.startswith("a.trips: version 2, 1 row deleted; ")
+    assert list(fares(trips)) == [2, 3, 4]
+
+
+def test_delete_by_the_keys_of_a_file(trips: Table, place: Path):
+    (place / "gone.csv").write_text("zone\nJFK\nSFO\n")
+    assert underlay("delete", "a.trips", "--rows", "gone.csv", "--key", "zone").code == 0
+    assert list(fares(trips)) == [2, 3]
+
+
+def test_update_with_expressions(trips: Table):
+    run = underlay("update", "a.trips", "--set", "fare = fare * 2", "--set", "zone='x=y'", "--where", "id <= 2")
+    assert run.words.startswith("a.trips: version 2, 2 rows updated; ")
+    assert fares(trips) == {1: 20.0, 2: 40.0, 3: 30.0, 4: 4.0}
+    assert trips.count("zone = 'x=y'") == 2
+
+
+@pytest.mark.parametrize("arguments", [("delete", "a.trips"), ("update", "a.trips", "--set", "fare=0")])
+def test_all_rows_are_changed_only_when_that_is_confirmed(trips: Table, arguments):
+    run = underlay(*arguments)
+    assert run.code == 2
+    assert "a.trips: all 4 rows would be " in run.words
+    assert "add --yes to do it" in run.words
+    assert trips.version == 1
+    assert underlay(*arguments, "--yes").code == 0
+    assert trips.version == 2
+
+
+def test_alter(trips: Table):
+    run = underlay("alter", "a.trips", "add column tip double default 0.5", "rename column zone to area")
+    assert (run.code, run.words) == (0, "a.trips: version 2\n")
+    assert trips.schema.names == ["id", "area", "fare", "tip"]
+    (found,) = underlay("alter", "a.trips", "drop column tip", "--dry-run", "--json").objects
+    assert found == {
+        "table": "a.trips",
+        "is_done": False,
+        "version": 2,
+        "what": "a.trips, version 2: one commit would drop column tip; no data file is written anew",
+    }
+    run = underlay("alter", "a.trips", "drop column tip")
+    assert (run.code, trips.version) == (2, 2)
+    assert "drop column tip" in run.words
+    assert underlay("alter", "a.trips", "drop column tip", "--yes", "--json").objects == [
+        {"table": "a.trips", "is_done": True, "version": 3}
+    ]
+    assert trips.schema.names == ["id", "area", "fare"]
+
+
+def test_changes_between_versions(trips: Table):
+    trips.update({"fare": "fare + 1"}, "id = 1")
+    trips.delete("id = 2")
+    found = underlay("changes", "a.trips", "1", "--columns", "id,fare", "--json").objects
+    assert [(one["_version"], one["_change"], one["id"], one["fare"]) for one in found] == [
+        (2, "delete", 1, 10.0),
+        (2, "insert", 1, 11.0),
+        (3, "delete", 2, 20.0),
+    ]
+    assert len(underlay("changes", "a.trips", "1", "2", "--json").objects) == 2
+    assert underlay("changes", "a.trips", "1", "--dry-run").text == "3\n"
+    assert underlay("changes", "a.trips", "1", "2", "--dry-run", "--json").objects == [
+        {"table": "a.trips", "from": 1, "to": 2, "rows": 2}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("update", "a.trips", "--set", "fare", "--where", "id = 1"), 2, "not a column and its value"),
+        (("update", "a.trips", "--set", "fare=1", "--set", "fare=2"), 2, "a column is set twice"),
+        (("update", "a.trips", "--set", "nope=1", "--yes"), 2, "there is no column nope"),
+        (("update", "a.trips", "--where", "id = 1"), 2, "--set"),
+        (("delete", "a.trips", "--where", "nope = 1"), 2, "there is no column nope"),
+        (("delete", "a.trips", "--key", "id", "--yes"), 2, "--key and --format are for --rows"),
+        (("delete", "a.trips@1", "--yes"), 2, "a version never changes"),
+        (("upsert", "a.trips", "twice.csv"), 2, "id"),
+        (("upsert", "a.trips", "-"), 2, "from a file here, not from stdin"),
+        (("upsert", "a.trips", "nope.csv"), 3, "nope.csv"),
+        (("alter", "a.trips", "drop column nope", "--yes"), 2, "there is no column nope"),
+        (("alter", "a.trips", "nonsense"), 2, "not SQL that is understood"),
+        (("changes", "a.trips", "7"), 2, ""),
+    ],
+)
+def test_what_is_wrong_is_refused_and_changes_nothing(trips: Table, place: Path, arguments, code, words):
+    (place / "twice.csv").write_text("id,fare\n1,1\n1,2\n")
+    run = underlay(*arguments)
+    assert run.code == code or (code, words) == (2, "")
+    assert run.code != 0
+    assert words in run.words
+    assert trips.version == 1
+
+
+def test_sql_changes_tables_and_prints_the_counts(trips: Table):
+    run = underlay("sql", "update a.trips set fare = 0 where id = $id", "--param", "id=1")
+    names = "num_affected_rows num_updated_rows num_deleted_rows num_inserted_rows version"
+    assert run.text.split() == [*names.split(), "1", "1", "0", "0", "2"]
+    many = "delete from a.trips where id = 1; insert into a.trips (id) values (9); select count(*) as n from a.trips"
+    assert underlay("sql", many, "--json").objects[-1] == {"n": 4}
+    assert "would have 1 row deleted" in underlay("sql", "explain delete from a.trips where id = 9").text
+    refused = underlay("sql", "delete from a.trips where nope = 1")
+    assert (refused.code, trips.count()) == (2, 4)
+    assert "line 1, column 27: there is no column nope" in refused.words
