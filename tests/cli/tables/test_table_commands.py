@@ -36,6 +36,14 @@ def test_create_from_text_with_all_that_a_table_has(lake: Lake):
     assert underlay("show", "taxi.trips", "--json").objects == [table]
 
 
+def test_show_tells_checks(lake: Lake):
+    table = lake.create_table("taxi.trips", "id bigint, fare double")
+    with table.evolve() as change:
+        change.add_check("not negative", "fare >= 0")
+    assert underlay("show", "taxi.trips", "--json").objects[0]["checks"] == {"not negative": "fare >= 0"}
+    assert "not negative: fare >= 0" in underlay("show", "taxi.trips").text
+
+
 def test_create_from_a_file_with_text(lake: Lake, place: Path):
     (place / "trips.sql").write_text("create table x (id bigint not null,\n  tags array<string>);\n")
     assert underlay("create", "a.b", "--schema-file", "trips.sql").words == "a.b: a new table without rows\n"

@@ -31,6 +31,7 @@ def show_table(table: Table, *, json: bool) -> None:
     layout = layout_texts(definition, schema)
     rows = [(name, ", ".join(values) or "none") for name, values in layout.items()]
     rows += [
+        *(("check", f"{name}: {text}") for name, text in definition.checks.items()),
         ("properties", ", ".join(f"{name}={value}" for name, value in definition.properties.items()) or "none"),
         ("rows", f"{facts.row_count:,}"),
         ("files", f"{facts.file_count:,}, {show_bytes(facts.data_bytes)}"),
@@ -62,6 +63,7 @@ def as_json(table: Table) -> dict[str, object]:
             for field in schema.fields
         ],
         **layout_texts(definition, schema),
+        "checks": definition.checks,
         "properties": definition.properties,
         "comment": definition.comment,
         "tags": table.tags,

@@ -9,6 +9,7 @@ from underlay.errors import Damaged, Inconsistent, NotFound, UnderlayError, Unsu
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.entry import FileEntry
 from underlay.index.keys import RevisionKeys
+from underlay.index.partition_specs import needed_format, specs_of
 from underlay.index.root import Root, Sources, decode_root
 from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding, VersionRange
 from underlay.maintain.verify.history import History, LiveFile, VersionFacts, facts_of
@@ -179,6 +180,11 @@ def _in_itself(root: Root) -> Iterator[str]:
         yield "more files were added than there are"
     if not {ref.id for ref in root.segments}.issuperset(root.delta.added_segments):
         yield "a segment was added that is not there"
+    specs = {ref.spec for ref in root.segments} | {file.spec for file in root.tail}
+    if not specs <= specs_of(root.definition).keys():
+        yield "files go by a partition spec that the table does not have"
+    if root.format < needed_format(root.definition):
+        yield f"the format is {root.format}, and the definition has what only readers of a newer one know"
     if root.terminal != root.delta.terminal:
         yield "the end of the revision is not in the delta"
     if any(record.version != root.version for record in root.delta.sources):
