@@ -560,3 +560,15 @@ def test_an_alias_that_is_a_column_too_means_the_table():
     source = pa.table({"s": [2, 3], "v": [200, 300]})
     merge(table, source, "t.s = s.s").when_matched_update({"v": "s.v + t.v"}).when_not_matched_insert_all().execute()
     assert found_rows(table) == [(1, 10), (2, 220), (3, 300)]
+
+
+def test_names_in_backticks_are_those_of_delta_rs():
+    table = small("x bigint, `1y` bigint", {"x": [1, 2, 3], "1y": [4, 5, 6]})
+    source = pa.table({"x": [2, 3, 5], "1y": [5, 8, 8], "deleted": [False, True, None]})
+    builder = table.merge(source=source, predicate="target.x = source.x", source_alias=None, target_alias=None)
+    builder.when_matched_delete(predicate="source.deleted = true")
+    builder.when_matched_update(updates={"target.x": "source.x", "`1y`": "source.`1y` + target.`1y`"}, predicate=None)
+    builder.when_not_matched_insert(updates={"x": "source.x", "target.`1y`": "source.`1y`"})
+    builder.when_not_matched_by_source_update(predicate="`1y` > 3", updates={"`1y`": "0"})
+    builder.execute()
+    assert found_rows(table) == [(1, 0), (2, 10), (5, 8)]

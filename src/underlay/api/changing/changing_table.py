@@ -123,8 +123,8 @@ class ChangingTable(VersionedTable):
         self,
         source: object,
         predicate: str,
-        source_alias: str = "source",
-        target_alias: str = "target",
+        source_alias: str | None = None,
+        target_alias: str | None = None,
         *,
         params: Params | None = None,
         token: str | None = None,
@@ -133,13 +133,17 @@ class ChangingTable(VersionedTable):
         """Change, delete and insert rows by those of a source: add clauses to what this returns, then `execute()` it.
 
         `source` is anything that `append` takes, also this table itself or a scan of it, which is then read at the
-        version that is changed. `predicate` is any SQL condition over both, such as `t.id = s.id`.
+        version that is changed. `predicate` is any SQL condition over both, such as `target.id = source.id`; aliases
+        give the two other names.
         """
         from underlay.api.changing.merger import TableMerger  # loads DuckDB
         from underlay.local.expressions.merge_statement import MergeStatement
 
         statement = MergeStatement(
-            condition=predicate, source_alias=source_alias, target_alias=target_alias, given=params
+            condition=predicate,
+            source_alias="source" if source_alias is None else source_alias,
+            target_alias="target" if target_alias is None else target_alias,
+            given=params,
         )
         return TableMerger(self.writable(), self._files, source, statement, token=token, dry_run=dry_run)
 

@@ -29,7 +29,7 @@ from underlay.table.commit.conflicts import ReadSet
 from underlay.table.open_table import OpenTable
 from underlay.table.versions.snapshot import Snapshot
 
-GROUP_ROWS = 1 << 20
+GROUP_ROWS = 1 << 18
 """Rows of the table that are joined with the source together, or as many as the source has."""
 GROUP_BYTES = 128 << 20
 """Bytes of their columns, or as many as the source has."""
