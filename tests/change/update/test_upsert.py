@@ -275,6 +275,16 @@ def test_rows_of_the_table_itself_are_a_source(store: Store):
     assert ids(table_of(store)) == [*range(600)]
 
 
+def test_rows_of_the_table_itself_are_those_of_the_version_that_is_changed(store: Store):
+    """Work that is done again reads them again: what another commit changed is not undone."""
+    table = interrupted(store, lambda: table_of(store).upsert(changed([3, 20], "other")))
+    assert table.upsert(table.scan(where="id < 10")).rows_updated == 10
+    assert names(table_of(store)) == expected([3, 20], "other")
+    table = interrupted(store, lambda: table_of(store).upsert(changed([30], "other")))
+    assert table.delete(rows=table.scan(where="name = 'other'")).rows_deleted == 3
+    assert names(table_of(store)) == {n: f"name {n}" for n in range(600) if n not in (3, 20, 30)}
+
+
 def test_an_upsert_with_a_token_is_done_once(store: Store):
     first = table_of(store).upsert(changed([1]), token="a")
     table_of(store).upsert(changed([1], "newer"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from underlay.change.files.rows import read_rows
 from underlay.change.update import merge as merging
 from underlay.change.update.edit import FileAccess
 from underlay.change.update.result import Changed
+from underlay.change.update.source import RowsOfVersion, TableRows
 from underlay.errors import InvalidRequest
 from underlay.local.expressions.merge_rules import DuckDbRules
 from underlay.local.expressions.merge_statement import ClauseKind, MergeClause, MergeStatement, bind_merge
@@ -25,21 +25,6 @@ from underlay.values.literal import Literal
 
 Updates = Mapping[str, str | Literal]
 """SQL expressions by column, Python values as `ul.lit(value)`."""
-
-
-class RowsOfVersion(Protocol):
-    """Rows that can be read."""
-
-    def table(self) -> pa.Table:
-        """All of them."""
-
-
-@runtime_checkable
-class TableRows(Protocol):
-    """Rows of a table's newest version, whichever it is: a table, a scan of one, or a query of SQL that names it."""
-
-    def on_version(self, snapshot: Snapshot) -> RowsOfVersion | None:
-        """The same rows of this version; None when they are of another table, or of one version for good."""
 
 
 class TableMerger:

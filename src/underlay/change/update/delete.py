@@ -10,7 +10,8 @@ from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
 from underlay.change.update.find_keys import find_keys, may_hold_keys
 from underlay.change.update.keys import KeySet, key_leaves
 from underlay.change.update.result import Changed
-from underlay.change.update.upsert import check_columns, update_set
+from underlay.change.update.source import UpdateSet
+from underlay.change.update.upsert import check_columns
 from underlay.index.operation import Operation
 from underlay.schema.cast.conform import conform
 from underlay.table.commit.conflicts import ReadSet
@@ -53,9 +54,10 @@ def delete_keys(
 
     A key may occur twice in `data`, and one that is null matches nothing. Raises as `upsert` does.
     """
-    rows = update_set(data)
+    source = UpdateSet(data)
 
     def prepare(edit: RowEdit) -> None:
+        rows, is_of_table = source.of_version(edit.snapshot)
         schema = edit.snapshot.schema
         leaves = key_leaves(schema, edit.snapshot.definition, key)
         check_columns(rows, leaves)
@@ -64,7 +66,7 @@ def delete_keys(
         keys = KeySet(conform(rows.select(sorted(named)), replace(schema, fields=fields)), leaves)
         for found in find_keys(edit, keys):
             edit.remove(found.found.location, found.found.positions)
-        edit.finish(reads=ReadSet(may_match=may_hold_keys(schema, keys)))
+        edit.finish(reads=ReadSet(is_whole=is_of_table, may_match=may_hold_keys(schema, keys)))
 
     return commit_edit(table, files, Operation.DELETE, prepare, token=token, dry_run=dry_run)
 

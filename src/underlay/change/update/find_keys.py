@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from operator import and_
 
 import numpy as np
@@ -60,34 +60,24 @@ def find_keys(edit: RowEdit, keys: KeySet, columns: tuple[str, ...] = ()) -> Ite
         cache=edit.files.cache,
         predicate=bounds_of(keys),
     )
-    ranges = [_SortedKeys.of(array, leaf) for array, leaf in zip(keys.values, keys.leaves, strict=True)]
-
-    def chosen(choice: PartChoice) -> BoolArray:
-        return _may_hold(ranges, choice.part.segment, choice.blocks)
-
-    work = partial(_find_in, query, keys, columns)
-    for found in run_slabs(query, work, query.slabs(query.plan.narrowed(chosen))):
+    plan = query.plan.narrowed(blocks_with_values(_columns_of(keys)))
+    for found in run_slabs(query, partial(_find_in, query, keys, columns), query.slabs(plan)):
         edit.read(found.found)
         yield found
 
 
 def may_hold_keys(schema: TableSchema, keys: KeySet) -> Callable[[FileEntry], bool]:
     """Whether a new file may hold a row with one of the keys, by what its entry says."""
-    ranges = [_SortedKeys.of(array, leaf) for array, leaf in zip(keys.values, keys.leaves, strict=True)]
-
-    def may_hold(file: FileEntry) -> bool:
-        segment = Segment.of_entries([file], schema)
-        return bool(_may_hold(ranges, segment, np.arange(segment.block_count)).any())
-
-    return may_hold
+    return may_hold_values(schema, _columns_of(keys))
 
 
 def bounds_of(keys: KeySet) -> Predicate:
     """What every row with one of the keys fulfils, for the planner: ranges of columns, or lists of few values."""
-    parts: list[Predicate] = []
-    for array, leaf in zip(keys.values, keys.leaves, strict=True):
-        parts += _bounds(array.drop_null(), leaf)
-    return reduce(and_, parts, TRUE)
+    return reduce(and_, (column.predicate for column in _columns_of(keys)), TRUE)
+
+
+def _columns_of(keys: KeySet) -> list[ColumnValues]:
+    return [ColumnValues(leaf=leaf, values=array) for array, leaf in zip(keys.values, keys.leaves, strict=True)]
 
 
 def _bounds(values: AnyArray, leaf: LeafColumn) -> list[Predicate]:
@@ -189,10 +179,13 @@ def blocks_with_values(columns: Sequence[ColumnValues]) -> Callable[[PartChoice]
 
 def may_hold_values(schema: TableSchema, columns: Sequence[ColumnValues]) -> Callable[[FileEntry], bool]:
     """Whether a new file may hold a row that has one of the values in each of the columns, by what its entry says."""
-    ranges = [_SortedKeys.of(one.values, one.leaf) for one in columns]
+
+    @cache
+    def ranges() -> list[_SortedKeys]:  # only a commit that lost a race asks, and sorting many keys takes long
+        return [_SortedKeys.of(one.values, one.leaf) for one in columns]
 
     def may_hold(file: FileEntry) -> bool:
         segment = Segment.of_entries([file], schema)
-        return bool(_may_hold(ranges, segment, np.arange(segment.block_count)).any())
+        return bool(_may_hold(ranges(), segment, np.arange(segment.block_count)).any())
 
     return may_hold

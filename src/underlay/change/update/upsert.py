@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from underlay.change.files.rows import read_rows
 from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
 from underlay.change.update.find_keys import FoundKeys, find_keys, may_hold_keys
 from underlay.change.update.keys import KeySet, key_leaves
 from underlay.change.update.result import Changed
+from underlay.change.update.source import UpdateSet
 from underlay.errors import SchemaMismatch
 from underlay.index.operation import Operation
 from underlay.prune.predicates.operand import format_column
@@ -38,9 +38,10 @@ def upsert(
     or occurs twice, and when there is no key; SchemaMismatch, CommitConflict, CommitUnknown (then call it again with
     the same token).
     """
-    rows = update_set(data)
+    source = UpdateSet(data)
 
     def prepare(edit: RowEdit) -> None:
+        rows, is_of_table = source.of_version(edit.snapshot)
         schema = edit.snapshot.schema
         leaves = key_leaves(schema, edit.snapshot.definition, key)
         check_columns(rows, leaves)
@@ -58,15 +59,10 @@ def upsert(
             kept.append(found)
         if missing:
             new = _with_kept(new, missing, kept)
-        reads = ReadSet(may_match=may_hold_keys(schema, keys))
+        reads = ReadSet(is_whole=is_of_table, may_match=may_hold_keys(schema, keys))
         edit.finish([new], reads=reads, matched=matched, updated=int(is_known.sum()))
 
     return commit_edit(table, files, Operation.UPSERT, prepare, token=token, dry_run=dry_run)
-
-
-def update_set(data: object) -> pa.Table:
-    """All rows, which are read once and kept."""
-    return pa.concat_tables(list(read_rows(data)()))
 
 
 def check_columns(rows: pa.Table, leaves: Sequence[LeafColumn]) -> None:

@@ -1,0 +1,42 @@
+"""The rows by which a table is changed: read once and kept; rows of that table itself are of the changed version."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from underlay.change.files.rows import read_rows
+from underlay.runtime.locks import cached_property
+from underlay.table.versions.snapshot import Snapshot
+
+
+class RowsOfVersion(Protocol):
+    """Rows that can be read."""
+
+    def table(self) -> pa.Table:
+        """All of them."""
+
+
+@runtime_checkable
+class TableRows(Protocol):
+    """Rows of a table's newest version, whichever it is: a table, a scan of one, or a query of SQL that names it."""
+
+    def on_version(self, snapshot: Snapshot) -> RowsOfVersion | None:
+        """The same rows of this version; None when they are of another table, or of one version for good."""
+
+
+class UpdateSet:
+    """The rows of anything that `rows.read_rows` takes, in memory. For one thread."""
+
+    def __init__(self, data: object) -> None:
+        self._data = data
+
+    def of_version(self, snapshot: Snapshot) -> tuple[pa.Table, bool]:
+        """The rows for a change of this version, and whether they are rows of the same table, which change with it."""
+        again = self._data.on_version(snapshot) if isinstance(self._data, TableRows) else None
+        return (self._rows, False) if again is None else (again.table(), True)
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        return pa.concat_tables(list(read_rows(self._data)()))
