@@ -22,7 +22,7 @@ from underlay.scan.plan_snapshot import plan_snapshot
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import FileStores, ObjectPlace
 from underlay.scan.read.pipeline import DEFAULT_BUDGET_BYTES, Task, default_workers, run_in_order
-from underlay.scan.slabs import RowFilter, Slab, SlabFiles, slabs_of
+from underlay.scan.slabs import RowFilter, Slab, SlabFiles, rows_together, slabs_of, small_together
 from underlay.schema.convert.arrow import to_arrow_field
 from underlay.schema.table_schema import TableSchema, leaves_in
 from underlay.schema.types import Field
@@ -116,11 +116,12 @@ class Query:
 
     def _tasks(self, slabs: Iterable[Slab]) -> Iterator[Task[pa.Table]]:
         row_filter = row_filter_of(self.predicate)
-        for slab in slabs:
-            yield Task(slab.fetch_bytes * SPREAD, partial(self._rows, slab, row_filter))
+        for together in small_together(slabs, self.files):
+            weight = sum(slab.fetch_bytes for slab in together) * SPREAD
+            yield Task(weight, partial(self._rows, together, row_filter))
 
-    def _rows(self, slab: Slab, row_filter: RowFilter | None) -> pa.Table:
-        return self.apply_rest(slab.rows(self.files, row_filter))
+    def _rows(self, slabs: tuple[Slab, ...], row_filter: RowFilter | None) -> pa.Table:
+        return self.apply_rest(rows_together(slabs, self.files, row_filter))
 
     def apply_rest(self, rows: pa.Table) -> pa.Table:
         """The rows that `rest` keeps, with all their columns. Raises BadPredicate."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import msgspec
@@ -16,13 +16,20 @@ from underlay.index.deletion_vectors import unpack
 from underlay.parquet.footer.minimal import Chunk
 from underlay.plan.chunks import chunk_places
 from underlay.plan.plan import BlockPlan, PlannedFile
-from underlay.scan.read.file_read import BlockChunks, FileRead
+from underlay.scan.read.file_read import BlockChunks, FileRead, read_together
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
 from underlay.scan.read.footer_places import FooterPlaces, is_cheaper_by_footers
 
 SLAB_BYTES = 32 << 20
 """Bytes of chunks that are read together, unless one block has more."""
+
+SMALL_BYTES = 64 << 10
+"""Slabs of at most so many bytes are read together with their neighbours,"""
+TOGETHER_BYTES = 1 << 20
+"""so many bytes at a time,"""
+MOST_TOGETHER = 64
+"""and at most so many."""
 
 UNCOPIED_ROWS = 1024
 """When so many rows, on average, are between two deleted ones, they stay where they were decoded."""
@@ -85,17 +92,20 @@ class Slab(msgspec.Struct, frozen=True, array_like=True):
 
     def rows(self, files: SlabFiles, matches: RowFilter | None) -> pa.Table:
         """The rows that are there and match. Blocks that must match are not filtered."""
-        table = self.open(files).read()
-        deleted = self.deleted_rows()
-        if matches is None or all(self.must):
-            return without_rows(table, deleted)
-        keep = matches(table)
-        if any(self.must):
-            keep = keep | np.repeat(self.must, self.row_counts)
-        if len(deleted):
-            keep = keep.copy()
-            keep[deleted] = False
-        return table if keep.all() else keep_rows(table, keep)
+        return rows_together((self,), files, matches)
+
+    def small_kind(self, files: SlabFiles) -> tuple[str, frozenset[int]] | None:
+        """What it must have in common with other slabs to be read together with them; None when it is read alone: it
+        is large, or its store is remote, where requests side by side count for more."""
+        null_leaves = self.blocks[0].null_leaves
+        if (
+            self.fetch_bytes > SMALL_BYTES
+            or self.constants is not None
+            or any(block.null_leaves != null_leaves for block in self.blocks)
+            or files.locate(self.location).store.is_remote
+        ):
+            return None
+        return self.layout, null_leaves
 
     def deleted_rows(self) -> NDArray[np.int64]:
         """The rows of its blocks that are deleted, ascending; numbers count from its first row."""
@@ -121,6 +131,51 @@ def without_rows(table: pa.Table, deleted: NDArray[np.int64]) -> pa.Table:
     counts = np.concatenate([deleted, [table.num_rows]]) - begins
     runs = zip(begins[counts > 0].tolist(), counts[counts > 0].tolist(), strict=True)
     return pa.concat_tables([table.schema.empty_table(), *(table.slice(begin, count) for begin, count in runs)])
+
+
+def rows_together(slabs: Sequence[Slab], files: SlabFiles, matches: RowFilter | None) -> pa.Table:
+    """The rows of these slabs that are there and match, in order. Blocks that must match are not filtered."""
+    table = read_together([slab.open(files) for slab in slabs])
+    deleted = _deleted_in(slabs)
+    must = [is_sure for slab in slabs for is_sure in slab.must]
+    if matches is None or all(must):
+        return without_rows(table, deleted)
+    keep = matches(table)
+    if any(must):
+        keep = keep | np.repeat(must, [count for slab in slabs for count in slab.row_counts])
+    if len(deleted):
+        keep = keep.copy()
+        keep[deleted] = False
+    return table if keep.all() else keep_rows(table, keep)
+
+
+def _deleted_in(slabs: Sequence[Slab]) -> NDArray[np.int64]:
+    """The deleted rows of slabs, as numbers in all their rows."""
+    if len(slabs) == 1:
+        return slabs[0].deleted_rows()
+    found, begin = [], 0
+    for slab in slabs:
+        if slab.deletes is not None:
+            found.append(slab.deleted_rows() + begin)
+        begin += sum(slab.row_counts)
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+
+def small_together(slabs: Iterable[Slab], files: SlabFiles) -> Iterator[tuple[Slab, ...]]:
+    """The slabs in their order, neighbouring small ones of one kind together."""
+    held: list[Slab] = []
+    held_kind: tuple[str, frozenset[int]] | None = None
+    held_bytes = 0
+    for slab in slabs:
+        kind = slab.small_kind(files)
+        is_full = len(held) >= MOST_TOGETHER or held_bytes + slab.fetch_bytes > TOGETHER_BYTES
+        if held and (kind is None or kind != held_kind or is_full):
+            yield tuple(held)
+            held, held_bytes = [], 0
+        held.append(slab)
+        held_kind, held_bytes = kind, held_bytes + slab.fetch_bytes
+    if held:
+        yield tuple(held)
 
 
 def keep_rows(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:

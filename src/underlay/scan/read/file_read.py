@@ -127,9 +127,18 @@ class FileRead:
 
         Raises Replaced when the file is another one, Damaged when it does not decode.
         """
+        fetched = self.fetch()
         store, key = self.place
         try:
-            return self._decode(self._fetch())
+            return self._decode(fetched)
+        except UnderlayError as error:
+            raise error.at(store.place_of(key)) from None
+
+    def fetch(self) -> tuple[Fetch, pa.Buffer]:
+        """The bytes of all chunks. Raises Replaced when the file is another one."""
+        store, key = self.place
+        try:
+            return self._fetch()
         except UnderlayError as error:
             raise error.at(store.place_of(key)) from None
 
@@ -143,11 +152,11 @@ class FileRead:
 
     def _decode(self, fetched: tuple[Fetch, pa.Buffer]) -> pa.Table:
         fetch, buffer = fetched
-        parts = [self._decode_alike(fetch, buffer, alike) for alike in _by_null_leaves(self.blocks)]
+        parts = [self.decode_alike(fetch, buffer, alike) for alike in _by_null_leaves(self.blocks)]
         return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
-    def _decode_alike(self, fetch: Fetch, buffer: pa.Buffer, blocks: Sequence[BlockChunks]) -> pa.Table:
-        """Blocks that lack the same leaves."""
+    def decode_alike(self, fetch: Fetch, buffer: pa.Buffer, blocks: Sequence[BlockChunks]) -> pa.Table:
+        """Rows of blocks that lack the same leaves."""
         null_leaves = blocks[0].null_leaves
         row_count = sum(block.row_count for block in blocks)
         leaves = tuple(sorted(blocks[0].chunks))
@@ -167,6 +176,39 @@ class FileRead:
         return self.shape.exact(
             decoded, _decode_chunks(self.shape, int96_leaves, blocks, fetch, buffer, int96_unit="ms")
         )
+
+
+def read_together(reads: Sequence[FileRead]) -> pa.Table:
+    """All rows of small files of one shape, in order, decoded as the blocks of one file: opening a Parquet file costs
+    more than decoding few rows of it. The files have no constants, and lack the same leaves.
+
+    Raises what `FileRead.read` raises, of the first file that is wrong.
+    """
+    if len(reads) == 1:
+        return reads[0].read()
+    buffers: list[pa.Buffer] = []
+    blocks: list[BlockChunks] = []
+    begin = 0
+    for read in reads:
+        fetch, buffer = read.fetch()
+        blocks += [_moved(block, fetch, begin) for block in read.blocks]
+        buffers.append(buffer)
+        begin += buffer.size
+    try:
+        whole = reads[0].decode_alike(Fetch((ByteRange(0, begin),)), pa.py_buffer(b"".join(buffers)), blocks)
+    except UnderlayError:
+        return pa.concat_tables([read.read() for read in reads])  # which says where
+    return whole.combine_chunks() if whole.num_columns else whole
+
+
+def _moved(block: BlockChunks, fetch: Fetch, begin: int) -> BlockChunks:
+    """The block with its chunks where they lie among what was fetched, which begins at `begin`."""
+    positions = fetch.positions([chunk.begin for chunk in block.chunks.values()])
+    chunks = {
+        leaf: Chunk(begin=begin + at, size=chunk.size, codec=chunk.codec, value_count=chunk.value_count)
+        for (leaf, chunk), at in zip(block.chunks.items(), positions, strict=True)
+    }
+    return BlockChunks(row_count=block.row_count, chunks=chunks, null_leaves=block.null_leaves)
 
 
 def _decode_chunks(
