@@ -42,7 +42,7 @@ def kept_by_partition(
     lists = segment.files.partitions
     lengths = pc.call_function("list_value_length", [lists]).to_numpy(zero_copy_only=False)
     found: BoolArray | None = None
-    for number in set(segment.files.specs.tolist()):
+    for number in segment.remember("specs", lambda: tuple(np.unique(segment.files.specs).tolist())):
         spec = specs.get(number, ())
         fields = [(at, record) for at, record in enumerate(spec) if record.field in named]
         rows = np.flatnonzero((lengths == len(spec)) & (segment.files.specs == number))

@@ -194,7 +194,7 @@ def _values(table: pa.Table) -> Counter[str]:
     return Counter(map(str, plain.to_pylist()))
 
 
-@pytest.mark.parametrize("number", sized(range(3), range(30)))
+@pytest.mark.parametrize("number", sized(range(1), range(30)))
 def test_changes_lead_from_each_version_to_each_other(lake: ul.Lake, number: int):
     """Whatever is done: the rows of a version, less those deleted, plus those inserted, are the rows of a later one."""
     chance = random.Random(SEED + number)
