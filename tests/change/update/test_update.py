@@ -185,7 +185,7 @@ def test_a_field_of_a_struct_that_is_null_makes_it_one(typed: ul.Table):
         ({"i": "CAST(text AS INTEGER)"}, InvalidRequest, "^i: .*Could not convert string 'some'"),
         ({"i": ul.lit("5")}, SchemaMismatch, "^i: the column has another type"),
         ({"i": ul.lit(1.5)}, SchemaMismatch, "^i: a value does not fit"),
-        ({"i": ul.lit(object())}, SchemaMismatch, "^i: the value is none of the column's type"),
+        ({"i": ul.lit(object)}, SchemaMismatch, "^i: the value is none of the column's type"),
         ({"day": "'2024-02-30'"}, SchemaMismatch, "^day: the text is not exactly a value"),
         ({"day": "'2024-02-20 10:00:00'"}, SchemaMismatch, "^day: the text is not exactly a value"),
         ({"b": "'toolong'"}, SchemaMismatch, "^b: "),
