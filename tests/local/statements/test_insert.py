@@ -39,6 +39,17 @@ def test_columns_that_are_not_named_get_their_default_or_null(lake):
     assert rows_of(lake, "taxi.rates") == [(1, "JFK", None), (2, "JFK", 2.5)]
 
 
+def test_default_in_values_is_the_default_of_the_column(lake):
+    lake.create_table("taxi.rates", "id int, zone varchar default 'JFK', fare double")
+    change(lake, "insert into taxi.rates values (1, default, 2), (2, DEFAULT, '3')")
+    assert rows_of(lake, "taxi.rates") == [(1, "JFK", 2.0), (2, "JFK", 3.0)]
+    with pytest.raises(InvalidRequest, match="line 1, column 48: DEFAULT stands for a column in all rows"):
+        lake.sql("insert into taxi.rates values (1, 'a', 2), (2, default, 3)")
+    assert "2 rows would be appended" in repr(
+        lake.sql("explain insert into taxi.rates values (1, '2', 3), ('4', 5, 6)")
+    )
+
+
 def test_by_name_matches_columns_by_their_names(lake):
     change(lake, "insert into taxi.trips by name select 1.5 as fare, 7 as id")
     assert lake.sql("from taxi.trips where id = 7").fetchall() == [(7, None, 1.5)]

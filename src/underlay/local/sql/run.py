@@ -181,6 +181,10 @@ class _Query:
         narrowed = self._narrowed(named, self._text, parameters) if named else ()
         shown_tables = ((source.schema, source.table, self._sized(dataset)) for source, dataset in narrowed)
         self._show(shown_tables, self._engine, self._connection)
+        described = self._described()
+        if described is not None:
+            self._connection.register("described", described)
+            return self._result('SELECT * FROM "described"', None)
         return self._result(self._text, parameters)
 
     def close(self) -> None:
@@ -324,6 +328,18 @@ class _Query:
         if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._has_travels:
             return None
         return self._sources.find_named(words[6], words[8])
+
+    def _described(self) -> pa.Table | None:
+        """What DESCRIBE dataset.table answers: DuckDB does not know of keys, defaults, comments and NOT NULL."""
+        words = [token.text for token in self._tokens if token.text != ";"]
+        is_plain = len(words) == 4 and words[2] == "." and words[0].upper() in ("DESCRIBE", "DESC")
+        source = self._sources.find_named(words[1], words[3]) if is_plain else None
+        if source is None:
+            return None
+        from underlay.local.show.describe import with_definition  # loads what `select 1` does not need
+
+        answer = self._connection.execute(self._text).to_arrow_reader().read_all()
+        return with_definition(answer, source.dataset.source.snapshot)
 
     def _shown_tables(self) -> pa.Table | None:
         """What SHOW TABLES [FROM dataset] answers: names cost nothing, snapshots would."""

@@ -67,7 +67,7 @@ def _insert(statement: Insert, lake: StatementLake, queries: StatementQueries) -
     inserted_rows(statement, name, lake.table(name).schema, queries)
     count = _counted(len(statement.values)) if statement.values else "the rows of the query"
     deed = f"{_now(lake, name)}: {count} would be appended in new files; no file of the table is rewritten"
-    return _explanation(deed, queries.explained(statement.rows))
+    return _explanation(deed, None if statement.values else queries.explained(statement.rows))
 
 
 def _create(statement: CreateTable, lake: StatementLake, queries: StatementQueries) -> pa.Table:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
+from underlay.errors import InvalidRequest
 from underlay.local.clauses.parse import RowChange
+from underlay.local.clauses.reader import Clause
 from underlay.local.clauses.syntax import Insert, Truncate
 from underlay.local.statements.change_rows import change_rows
 from underlay.local.statements.columns import check_count, columns_by_name, find_columns
@@ -12,6 +16,8 @@ from underlay.local.statements.counts import StatementCounts
 from underlay.local.statements.lake import ReadRows, StatementLake
 from underlay.local.statements.queries import StatementQueries
 from underlay.local.statements.target import find_target
+
+_DEFAULT = "DEFAULT"
 
 
 def run_rows(statement: RowChange, lake: StatementLake, queries: StatementQueries) -> StatementCounts:
@@ -42,7 +48,9 @@ def inserted_rows(statement: Insert, name: str, schema: pa.Schema, queries: Stat
         names = find_columns(statement.columns, schema)
         for row in values:
             check_count(names, len(row), row[0].place, are_chosen=are_chosen)
-        return lambda version: queries.rows_of_values(rows, values, names, types)
+        given = _given(values)
+        chosen = [[row[at] for at in given] for row in values]
+        return lambda version: queries.rows_of_values(rows, chosen, [names[at] for at in given], types)
     columns = queries.columns(rows)
     if statement.is_by_name:
         names = columns_by_name(columns, schema, rows)
@@ -50,3 +58,20 @@ def inserted_rows(statement: Insert, name: str, schema: pa.Schema, queries: Stat
         names = find_columns(statement.columns, schema)
         check_count(names, len(columns), rows.place, are_chosen=are_chosen)
     return lambda version: queries.rows_for(rows, columns, names, types, {name: version})
+
+
+def _given(values: Sequence[Sequence[Clause]]) -> list[int]:
+    """The columns that have values; one that is DEFAULT in every row is left out. Raises InvalidRequest."""
+    by_column = list(zip(*values, strict=True))
+    given = [at for at, column in enumerate(by_column) if any(value.text.upper() != _DEFAULT for value in column)]
+    for at in given:
+        default = next((value for value in by_column[at] if value.text.upper() == _DEFAULT), None)
+        if default is not None:
+            raise InvalidRequest(
+                "DEFAULT stands for a column in all rows or in none",
+                place=default.place,
+                hint="Insert the other rows with a statement of their own.",
+            )
+    if not given:
+        raise InvalidRequest("a row needs a value", place=values[0][0].place, hint="Write one that is not DEFAULT.")
+    return given
