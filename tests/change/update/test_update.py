@@ -77,6 +77,11 @@ def test_only_blocks_with_a_row_that_matches_are_read_in_full(store: Store):
     assert table_of(store).version == 2
 
 
+def test_blocks_that_match_in_full_are_looked_at_once(store: Store):
+    done = table_of(store).update({"value": "value + 1"}, where="id >= 100 and id < 350", dry_run=True)
+    assert (done.rows_updated, done.blocks_read) == (250, 3)
+
+
 def test_a_block_of_which_most_rows_change_is_rewritten(store: Store):
     done = table_of(store).update({"name": "'x'"}, where="id between 110 and 180")
     assert (done.rows_updated, done.blocks_rewritten, done.rows_deleted) == (71, 1, 0)

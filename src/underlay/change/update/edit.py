@@ -65,14 +65,12 @@ class RowEdit:
 
     def read(self, found: MatchedRows) -> None:
         """Count what was read to find rows."""
-        done = self.done
-        self.done = replace(
-            done, blocks_read=done.blocks_read + found.block_count, bytes_read=done.bytes_read + found.fetch_bytes
-        )
+        self.count_read(blocks=found.block_count, fetched=found.fetch_bytes)
 
-    def count_bytes(self, fetched: int) -> None:
-        """Count bytes that were read of blocks that are counted already."""
-        self.done = replace(self.done, bytes_read=self.done.bytes_read + fetched)
+    def count_read(self, *, blocks: int = 0, fetched: int = 0) -> None:
+        """Count blocks that were not looked at before, and bytes."""
+        done = self.done
+        self.done = replace(done, blocks_read=done.blocks_read + blocks, bytes_read=done.bytes_read + fetched)
 
     def remove(self, location: str, positions: Positions) -> None:
         """Rows that go: positions in a file, of rows that are not deleted."""
@@ -174,7 +172,7 @@ class RowEdit:
         return query.batches(map(self._without_gone, query.slabs(query.plan.narrowed(chosen))))
 
     def _without_gone(self, slab: Slab) -> Slab:
-        self.count_bytes(slab.fetch_bytes)
+        self.count_read(fetched=slab.fetch_bytes)
         return msgspec.structs.replace(slab, deletes=bitmaps.union(slab.deletes, self._gone[slab.location]))
 
 

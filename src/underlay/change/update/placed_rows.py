@@ -30,20 +30,21 @@ def rows_at(edit: RowEdit, positions: Mapping[str, Positions], columns: tuple[st
     if not positions:
         return
     snapshot = edit.snapshot
-    blocks = {
-        location: np.unique(np.searchsorted(ends, positions[location], side="right"))
-        for location, ends in _block_ends(edit, positions).items()
-    }
+    blocks = blocks_with(edit, positions)
     query = Query(snapshot=snapshot, columns=columns, stores=edit.files.stores, cache=edit.files.cache)
     slabs = query.slabs(query.plan.narrowed(choose_blocks(snapshot, blocks)))
     for slab, found in run_slabs(query, partial(_read, query, positions), slabs):
-        edit.count_bytes(slab.fetch_bytes)
+        edit.count_read(fetched=slab.fetch_bytes)
         yield found
 
 
-def _block_ends(edit: RowEdit, positions: Mapping[str, Positions]) -> dict[str, Numbers]:
+def blocks_with(edit: RowEdit, positions: Mapping[str, Positions]) -> dict[str, Numbers]:
+    """The numbers of the blocks, by file, that have a row at one of these positions."""
     files = edit.snapshot.find_files(positions)
-    return {location: np.cumsum(np.frombuffer(file.block_rows, "<i8")) for location, file in files.items()}
+    ends = {location: np.cumsum(np.frombuffer(file.block_rows, "<i8")) for location, file in files.items()}
+    return {
+        location: np.unique(np.searchsorted(ends[location], positions[location], side="right")) for location in ends
+    }
 
 
 def _read(query: Query, wanted: Mapping[str, Positions], slab: Slab) -> tuple[Slab, PlacedRows]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from underlay.change.update.condition import Condition, every_row, is_everything, query_of, reads_of
 from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
-from underlay.change.update.placed_rows import rows_at
+from underlay.change.update.placed_rows import blocks_with, rows_at
 from underlay.change.update.result import Changed
 from underlay.index.operation import Operation
 from underlay.scan.positions import Positions, matched_rows
@@ -66,9 +66,17 @@ def _all_rows(edit: RowEdit, query: Query) -> Iterator[pa.Table]:
 def _matching(edit: RowEdit, query: Query) -> dict[str, Positions]:
     """Take out the rows that match; their positions by file."""
     found: dict[str, list[Positions]] = {}
+    unread: dict[str, list[Positions]] = {}
     for some in matched_rows(query):
         edit.read(some)
         if len(some.positions):
             edit.remove(some.location, some.positions)
             found.setdefault(some.location, []).append(some.positions)
-    return {location: np.concatenate(runs) for location, runs in found.items()}
+            if not some.block_count:  # all rows match: nothing was read to find them
+                unread.setdefault(some.location, []).append(some.positions)
+    edit.count_read(blocks=sum(map(len, blocks_with(edit, _joined(unread)).values())))
+    return _joined(found)
+
+
+def _joined(runs: dict[str, list[Positions]]) -> dict[str, Positions]:
+    return {location: np.concatenate(some) for location, some in runs.items()}
