@@ -54,6 +54,22 @@ def test_rows_that_contradict_a_check_are_refused(table: ul.Table, bad: pa.Table
     assert table.version == version
 
 
+def test_every_verb_that_writes_rows_is_checked(table: ul.Table):
+    bad = row(1, -0.5, "a")
+    verbs = (
+        lambda: table.upsert(bad),
+        lambda: table.update({"fare": "-1"}, where="id = 1"),
+        lambda: table.merge(bad, "t.id = s.id", source_alias="s", target_alias="t").when_matched_update_all().execute(),
+    )
+    version = table.version
+    for verb in verbs:
+        with pytest.raises(SchemaMismatch, match="not negative"):
+            verb()
+    assert table.version == version
+    table.update({"fare": "fare + 1"}, where="id = 1")
+    assert table.count("fare = 1") == 1
+
+
 def test_a_dropped_check_checks_nothing(table: ul.Table):
     with table.evolve() as change:
         change.drop_check("not negative")
