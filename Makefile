@@ -60,6 +60,7 @@ docs: setup
 bench: setup
 	$(BIN)/python -m bench.pm
 	$(BIN)/python -m bench.tables
+	$(BIN)/python -m bench.change
 
 FUZZ_SECONDS ?= 300
 fuzz: setup

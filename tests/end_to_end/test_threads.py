@@ -30,6 +30,25 @@ def table(store: LocalStore) -> underlay.Table:
     return underlay.connect(store).create_table(NAME, SCHEMA, key=["id"])
 
 
+def test_threads_that_upsert_and_delete_the_same_keys_lose_and_double_nothing(store: LocalStore, table: underlay.Table):
+    table.append(rows(range(40)))
+
+    def work(seed: int) -> int:
+        chance, grown = random.Random(seed), 0
+        own = underlay.connect(store).table(NAME)
+        for _ in range(4):
+            chosen = chance.sample(range(60), 6)
+            done = own.upsert(rows(chosen)) if chance.random() < 0.7 else own.delete(rows=rows(chosen[:2]))
+            grown += done.rows_inserted - done.rows_deleted
+        return grown
+
+    with ThreadPoolExecutor(3) as pool:
+        grown = sum(pool.map(work, range(3)))
+    found = ids(as_new_process(store))
+    assert len(found) == len(set(found)) == 40 + grown
+    Checker(store).check()
+
+
 def test_eight_threads_append_and_scan_one_table(store: LocalStore, table: underlay.Table):
     def work(first: int) -> None:
         for number in range(first, first + APPENDS):
