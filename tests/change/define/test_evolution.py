@@ -421,3 +421,48 @@ def test_a_new_column_and_an_append_both_land(lake: ul.Lake, table: ul.Table, mo
         change.rename_column("name", "title")
     assert table.count("new = 42") == 36
     assert table.count("title = 'n2003'") == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "type_", "value", "old", "new"),
+    [
+        ("p", "struct<x: int>", {"x": 1}, "p.x", "p.w"),
+        ("p", "struct<y: struct<x: int>, z: int>", {"y": {"x": 1}, "z": 2}, "p.y.x", "p.y.w"),
+        ("p", "list<struct<x: int>>", [{"x": 1}, {"x": 2}], "p.element.x", "p.element.w"),
+        ("p", "map<string, struct<x: int>>", [("k", {"x": 1})], "p.value.x", "p.value.w"),
+    ],
+)
+def test_the_last_field_that_files_have_of_a_nested_column_stays_until_rows_are_written_anew(
+    lake: ul.Lake, column: str, type_: str, value: object, old: str, new: str
+):
+    table = lake.create_table("evolve.nested", f"id int, {column} {type_}")
+    arrow = table.to_arrow().schema
+    table.append(pa.table([pa.array([1, 2], pa.int32()), pa.array([value, None], arrow.field(column).type)], arrow))
+    version = table.version
+    refused = table.evolve()
+    refused.add_column(new, "int", default=5)
+    refused.drop_column(old)
+    with pytest.raises(InvalidRequest, match="1 file has no other field of it"), refused:
+        pass
+    assert table.version == version
+    with table.evolve() as change:
+        change.add_column(new, "int", default=5)
+    table.overwrite(table.scan())
+    with table.evolve() as change:
+        change.drop_column(old)
+    found = table.to_arrow().column(column).to_pylist()
+    assert str(found[0]).count("'w': 5") == str(value).count("'x'")
+    assert "'x'" not in str(found[0])
+    assert found[1] is None
+
+
+def test_files_that_came_since_a_change_began_count_when_a_nested_column_loses_its_fields(lake: ul.Lake):
+    table = lake.create_table("evolve.raced", "id int, p struct<x: int>")
+    rows = pa.table({"id": pa.array([1], pa.int32()), "p": pa.array([{"x": 1}], pa.struct([("x", pa.int32())]))})
+    change = table.evolve()
+    change.add_column("p.w", "int", default=5)
+    change.drop_column("p.x")
+    table.append(rows)
+    with pytest.raises(InvalidRequest, match="1 file has no other field of it"), change:
+        pass
+    assert table.to_arrow().column("p").to_pylist() == [{"x": 1}]

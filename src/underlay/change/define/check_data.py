@@ -56,6 +56,7 @@ def check_data(check: DataCheck, snapshot: Snapshot, definition: Definition) -> 
     before, after = snapshot.schema, from_record(definition.schema)
     old_checks = snapshot.definition.checks
     new_checks = {name: text for name, text in definition.checks.items() if old_checks.get(name) != text}
+    is_file_bound = _check_groups(snapshot, before, after)
     required = [path for path in _newly_required(before, after) if snapshot.root.row_count]
     widened = [field for field in after.fields if _may_overflow(before, field)] if snapshot.root.row_count else []
     preview = _Preview(snapshot, replace(definition, schema=to_record(_relaxed(before, after))))
@@ -66,7 +67,41 @@ def check_data(check: DataCheck, snapshot: Snapshot, definition: Definition) -> 
     for field in widened:
         for _ in _query(check, preview, (field.name,)).batches():
             pass  # reading casts every value, and raises for one that does not fit
-    return bool(new_checks or required or widened)
+    return bool(new_checks or required or widened or is_file_bound)
+
+
+def _check_groups(snapshot: Snapshot, before: TableSchema, after: TableSchema) -> bool:
+    """Whether a nested column loses every field that it has now, so that files of appends under way would lack all.
+
+    A file tells where a struct, list or map is null only by the fields in it: without one that the table still has, its
+    rows would read as null. Raises InvalidRequest when there is such a file.
+    """
+    leaves = {field.id: _leaf_ids(field) for _, field in _every(before.fields, ())}
+    is_bound = False
+    for path, field in _every(after.fields, ()):
+        had, kept = leaves.get(field.id, frozenset()), _leaf_ids(field)
+        if isinstance(field.type, Scalar) or had <= kept:
+            continue
+        is_bound = is_bound or had.isdisjoint(kept)
+        layouts = {
+            layout.id
+            for layout in snapshot.root.layouts
+            if had.intersection(layout.fields) and kept.isdisjoint(layout.fields)
+        }
+        count = sum(file.layout in layouts for file in snapshot.files()) if layouts else 0
+        if count:
+            raise InvalidRequest(
+                "the last fields of a nested column that a file has cannot be dropped",
+                place=format_column(path),
+                found=f"{count} {'file has' if count == 1 else 'files have'} no other field of it",
+                hint="All of it would read as null there. Add the fields that shall stay, write the rows anew with "
+                "table.overwrite(table.scan()), and drop the others then.",
+            )
+    return is_bound
+
+
+def _leaf_ids(field: Field) -> frozenset[int]:
+    return frozenset(part.id for _, part in _every((field,), ()) if isinstance(part.type, Scalar))
 
 
 def _check_condition(check: DataCheck, preview: Snapshot, name: str, text: str, *, is_new: bool) -> None:
