@@ -197,7 +197,6 @@ def history(
     Examples:
       underlay history taxi.trips
       underlay history taxi.trips --limit 5 --json
-      underlay history taxi.trips --limit 0
     """
     from underlay.cli.common.table_choice import chosen_table
     from underlay.cli.tables.description import version_json
