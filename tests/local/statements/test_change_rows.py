@@ -69,6 +69,31 @@ def test_parameters_are_bound_in_every_clause(lake):
     assert fares(lake)[1] == 3.0
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("update taxi.trips set fare = s.f from (values (1, 2.0), (7, 3.0)) s(k, f) where taxi.trips.id = s.k", 2.0),
+        ("delete from taxi.trips t using (values (1)) as S (k) where t.id = s.k", None),
+        (
+            "merge into taxi.trips t using taxi.trips s (k, z, f) on id = k when matched then update set fare = f + 1",
+            11,
+        ),
+        ("merge into taxi.trips t using df as s (k, f) on t.id = s.k when matched then update set fare = s.f", 4.0),
+        (
+            """merge into taxi.trips t using (values ($one, $five), (99, 1)) as s (k, "the fare") on t.id = s.k
+               when matched then update set fare = s."the fare"
+               when not matched then insert (id, fare) values (s.k, s."the fare")""",
+            5.0,
+        ),
+    ],
+)
+def test_a_source_may_name_its_columns(lake, text, found):
+    given = {"df": pa.table({"a": [1], "b": [4.0]})} if " df " in text else None
+    lake.sql(text, {"one": 1, "five": 5} if "$one" in text else None, tables=given)
+    assert fares(lake).get(1) == found
+    assert fares(lake).get(99) == (1.0 if "99" in text else None)
+
+
 def test_update_from_is_a_merge(lake):
     done = change(lake, "update taxi.trips t set fare = t.fare + z.fee from taxi.zones z where t.zone = z.zone")
     assert (done["updated"], done["inserted"]) == (3, 0)

@@ -211,6 +211,9 @@ def _source(reader: StatementReader, stops: Collection[str]) -> JoinedSource:
     alias = reader.alias(stops) or default
     if alias is None:
         raise reader.refuse("AS and a name for the query")
+    if reader.next_word() == "(":  # AS s (a, b) is part of what is read: it names the columns
+        reader.names()
+        piece = reader.piece_from(begin)
     if not reader.is_done and reader.next_word() not in stops:
         raise reader.unsupported("a change reads one source", _ONE_SOURCE)
     return JoinedSource(piece=piece, alias=alias)
