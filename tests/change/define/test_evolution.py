@@ -466,3 +466,9 @@ def test_files_that_came_since_a_change_began_count_when_a_nested_column_loses_i
     with pytest.raises(InvalidRequest, match="1 file has no other field of it"), change:
         pass
     assert table.to_arrow().column("p").to_pylist() == [{"x": 1}]
+
+
+@pytest.mark.parametrize("path", ["tip", "pos.z"])
+def test_a_type_that_is_none_is_refused_with_the_column_that_was_to_have_it(table: ul.Table, path: str):
+    with pytest.raises(InvalidRequest, match=f"^{path}: no such type .found frob."):
+        table.evolve().add_column(path, "frob")

@@ -173,7 +173,15 @@ def test_nothing_changed_between_a_version_and_itself(table: ul.Table):
 
 
 @pytest.mark.parametrize(
-    ("versions", "error"), [((2,), InvalidRequest), ((-1,), InvalidRequest), ((0, 9), VersionNotFound)]
+    ("versions", "error"),
+    [
+        ((2,), InvalidRequest),
+        ((-1,), InvalidRequest),
+        ((0, 9), VersionNotFound),
+        (("audit",), InvalidRequest),
+        ((None,), InvalidRequest),
+        ((True,), InvalidRequest),
+    ],
 )
 def test_versions_that_are_not_there_are_refused(table: ul.Table, versions: tuple[int, ...], error: type[Exception]):
     with pytest.raises(error):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from underlay.change.define.define import key_of, order_of, partitions_of
 from underlay.change.files.row_checks import checked_columns
 from underlay.change.files.settings import BLOOM, KNOWN, bloom_leaves, check_settings
-from underlay.errors import InvalidRequest, Unsupported
+from underlay.errors import InvalidRequest, UnderlayError, Unsupported
 from underlay.index.partition_specs import with_source_type, with_spec
 from underlay.index.root import Definition
 from underlay.prune.predicates.operand import format_column
@@ -35,7 +35,7 @@ def add_column(
     schema = from_record(definition.schema)
     path = edit.read_path(schema, name)
     _refuse_owned(path)
-    field = _typed(type_)
+    field = _typed(type_, path)
     if default is not None:
         if not isinstance(field.type, Scalar):
             raise InvalidRequest("a nested column has no default", place=name, hint="Leave the default out.")
@@ -82,7 +82,7 @@ def widen_column(definition: Definition, name: str, type_: object) -> Definition
     schema = from_record(definition.schema)
     path = edit.read_path(schema, name)
     _refuse_owned(path)
-    field, wanted = edit.field_at(schema, path), _typed(type_).type
+    field, wanted = edit.field_at(schema, path), _typed(type_, path).type
     before = field.type
     if not isinstance(before, Scalar) or not isinstance(wanted, Scalar) or not is_widening_column(before, wanted):
         raise InvalidRequest(
@@ -183,12 +183,16 @@ def _still_there(leaves: Iterable[LeafColumn], schema: TableSchema) -> list[Leaf
     return [schema.leaf_by_id[leaf.id] for leaf in leaves if leaf.id in schema.leaf_by_id]
 
 
-def _typed(type_: object) -> Field:
+def _typed(type_: object, path: edit.Path) -> Field:
     """A column of the type that a user writes: as SQL does, an Arrow type or one of ours. Raises InvalidRequest."""
     if isinstance(type_, str):
         from underlay.schema.convert.ddl import parse_ddl  # loads a parser of SQL, which takes long
 
-        fields = parse_ddl(f"c {type_}").fields
+        try:
+            fields = parse_ddl(f"c {type_}").fields
+        except UnderlayError as error:
+            error.place = format_column(path)
+            raise
         if len(fields) != 1:
             raise InvalidRequest("not a type", found=type_, hint="Write int, decimal(10, 2) or list<string>.")
         return fields[0]

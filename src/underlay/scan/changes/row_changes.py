@@ -59,6 +59,8 @@ class RowChanges:
             raise InvalidRequest(
                 "the table has a column that changes have too", found=", ".join(twice), hint="Choose other columns."
             )
+        if isinstance(self.begin, bool) or not isinstance(self.begin, int):
+            raise InvalidRequest("a version must be an integer", found=repr(self.begin))
         if not 0 <= self.begin <= self.end.version:
             raise InvalidRequest(
                 "the first version must not be after the last", expected=f"0 to {self.end.version}", found=self.begin
