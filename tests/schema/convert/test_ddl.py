@@ -55,6 +55,8 @@ def test_a_schema_comes_back_from_its_ddl(schema: TableSchema):
         ("timestamp_ntz", "timestamp(us)"),
         ("timestamptz", "timestamp(us, UTC)"),
         ("timestamp with time zone", "timestamp(us, UTC)"),
+        ("timestamp(ms, 'Europe/Berlin')", "timestamp(ms, Europe/Berlin)"),
+        ('timestamp(us, "UTC")', "timestamp(us, UTC)"),
         ("timestamp without time zone", "timestamp(us)"),
         ("timestamp(3)", "timestamp(ms)"),
         ("timestamp(ns, Europe/Warsaw)", "timestamp(ns, Europe/Warsaw)"),

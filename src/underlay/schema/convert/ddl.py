@@ -9,6 +9,8 @@ given depth first from 1.
 
 from __future__ import annotations
 
+import re
+
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -65,6 +67,9 @@ _HINTS = {
 }
 
 
+_QUOTED = re.compile(r"(['\"])(.*)\1")
+
+
 def read_type_name(name: str, inside: str | None) -> Scalar:
     """The type of a name and the text of its parameters, if it has any. Raises InvalidRequest or Unsupported."""
     lower = name.lower()
@@ -72,7 +77,10 @@ def read_type_name(name: str, inside: str | None) -> Scalar:
         raise Unsupported("tables have no columns of this type", found=name, hint=_HINTS[lower])
     if inside is None:
         return parse_scalar(_NAMES.get(lower, lower))
-    return _with_parameters(lower, [part.strip() for part in inside.split(",")], f"{name}({inside})")
+    given = [part.strip() for part in inside.split(",")]
+    if lower == "timestamp" and len(given) == 2:  # a zone is a name, which may stand in quotes, as in 'UTC'
+        given[1] = _QUOTED.sub(r"\2", given[1])
+    return _with_parameters(lower, given, f"{name}({inside})")
 
 
 def _with_parameters(name: str, given: list[str], written: str) -> Scalar:
