@@ -103,6 +103,9 @@ def test_an_unknown_form_keeps_every_block_and_leaves_rows_to_arrow(reduced, mon
         def __str__(self):
             return "of the future"
 
+        def equals(self, other):
+            return self is other
+
     expression = Future()
     assert from_arrow(expression, schema) == Opaque("of the future", (("a",), ("z",)))
     assert columns_of(from_arrow(expression, schema)) == {("a",), ("z",)}
