@@ -155,6 +155,20 @@ def test_history_says_what_each_version_did(taxi: Table):
     assert len(underlay("history", "taxi.trips", "--limit", 1, "--json").objects) == 1
 
 
+def test_history_says_which_rows_changed_before_the_files_that_this_took(lake: Lake):
+    table = lake.create_table("a.words", data=pa.table({"id": [0, 1, 2, 3]}), key=["id"])
+    table.upsert(pa.table({"id": [3, 4]}))
+    table.upsert(pa.table({"id": [5]}))
+    table.delete("id in (1, 2)")
+    lines = underlay("history", "a.words").text.splitlines()
+    deeds = [" ".join(line.split()[4:-2]) for line in lines[1:4]]
+    assert deeds == [
+        "2 rows deleted, 1 row rewritten, 1 file added, 1 file removed",
+        "1 row inserted, 1 file added",
+        "1 row inserted, 1 row updated, 1 file added",
+    ]
+
+
 def test_a_tag_is_given_moved_and_taken_away(taxi: Table):
     assert underlay("tag", "taxi.trips", "audit", "--version", 0).words == "taxi.trips: audit is version 0\n"
     assert underlay("tag", "taxi.trips", "audit").words == "taxi.trips: audit is version 1 (it was version 0)\n"

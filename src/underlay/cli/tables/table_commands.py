@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _EPOCH = "epoch"
 _RESTORED = "version_restored"
 _SHOWN_ZEROS = (_EPOCH, _RESTORED)
+_OF_CHANGES = frozenset(("rows_matched", "rows_inserted", "rows_updated"))
+_SAID_OTHERWISE = frozenset(("rows_matched", "rows_added"))
+"""Of a change: rows that were updated or deleted, and rows that were inserted, updated or rewritten."""
 """Of a stream: a number, not a count."""
 
 
@@ -323,7 +326,11 @@ def _tagged(table: Table, tag: str | None) -> int:
 
 
 def _deeds(version: Version) -> str:
-    return ", ".join(_deed(name, count) for name, count in version.counts.items() if count or name in _SHOWN_ZEROS)
+    counts = {name: count for name, count in version.counts.items() if count or name in _SHOWN_ZEROS}
+    if not _OF_CHANGES.isdisjoint(counts):  # the rows that changed, then the files that this took
+        names = [name for name in counts if name not in _SAID_OTHERWISE]
+        counts = {name: counts[name] for name in sorted(names, key=lambda name: name.startswith("files_"))}
+    return ", ".join(_deed(name, count) for name, count in counts.items())
 
 
 def _deed(name: str, count: int) -> str:
