@@ -96,7 +96,10 @@ def test_all_rows_are_changed_only_when_that_is_confirmed(trips: Table, argument
 
 def test_alter(trips: Table):
     run = underlay("alter", "a.trips", "add column tip double default 0.5", "rename column zone to area")
-    assert (run.code, run.words) == (0, "a.trips: version 2\n")
+    assert (run.code, run.words) == (
+        0,
+        "a.trips: version 2; add column tip double default 0.5; rename column zone to area\n",
+    )
     assert trips.schema.names == ["id", "area", "fare", "tip"]
     (found,) = underlay("alter", "a.trips", "drop column tip", "--dry-run", "--json").objects
     assert found == {
@@ -124,7 +127,10 @@ def test_changes_between_versions(trips: Table):
         (3, "delete", 2, 20.0),
     ]
     assert len(underlay("changes", "a.trips", "1", "2", "--json").objects) == 2
-    assert underlay("changes", "a.trips", "1", "--dry-run").text == "3\n"
+    assert (
+        underlay("changes", "a.trips", "1", "--dry-run").text
+        == "3 rows inserted or deleted after version 1, up to version 3\n"
+    )
     assert underlay("changes", "a.trips", "1", "2", "--dry-run", "--json").objects == [
         {"table": "a.trips", "from": 1, "to": 2, "rows": 2}
     ]
@@ -144,7 +150,10 @@ def test_changes_between_versions(trips: Table):
         (("upsert", "a.trips", "-"), 2, "from a file here, not from stdin"),
         (("upsert", "a.trips", "nope.csv"), 3, "nope.csv"),
         (("alter", "a.trips", "drop column nope", "--yes"), 2, "there is no column nope"),
-        (("alter", "a.trips", "nonsense"), 2, "not SQL that is understood"),
+        (("alter", "a.trips", "shrink it"), 2, "not SQL that is understood"),
+        (("alter", "a.trips", "add", "column", "tip", "double"), 2, "Put each in quotes"),
+        (("alter", "a.trips", "add column tip foo"), 2, "tip: no such type (found foo)"),
+        (("alter", "a.trips", "drop column id", "--yes"), 2, "in SQL DROP PRIMARY KEY"),
         (("changes", "a.trips", "7"), 2, ""),
     ],
 )

@@ -62,9 +62,9 @@ def drop_column(definition: Definition, name: str) -> Definition:
     _refuse_owned(path)
     gone = edit.ids_in(edit.field_at(schema, path))
     uses: tuple[tuple[str, str, Iterable[int]], ...] = (
-        ("key", "set_key", definition.key),
-        ("order", "set_sort_by", (one.field for one in definition.sort_by)),
-        ("partitioning", "set_partition_by", (one.field for one in definition.partition_by)),
+        ("key", "set_key, in SQL DROP PRIMARY KEY", definition.key),
+        ("order", "set_sort_by, in SQL SET SORTED BY", (one.field for one in definition.sort_by)),
+        ("partitioning", "set_partition_by, in SQL SET PARTITIONED BY", (one.field for one in definition.partition_by)),
     )
     for use, setter, fields in uses:
         if not gone.isdisjoint(fields):

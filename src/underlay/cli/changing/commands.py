@@ -158,7 +158,7 @@ def alter(
 ) -> None:
     """Change the columns, layout or checks of a table.
 
-    CHANGE is what follows ALTER TABLE in SQL; several are one version. No data file is written anew.
+    CHANGE is what follows ALTER TABLE in SQL, in quotes; several are one version. No data file is written anew.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.change.update.result import Changed
 from underlay.cli.common.formats import RowsAs, choose_format
-from underlay.cli.common.output import need_yes, print_json, say
+from underlay.cli.common.output import need_yes, print_json, say, show_count
 from underlay.cli.common.table_choice import open_newest
 from underlay.cli.pm.choice import split_names
 from underlay.cli.rows.data_file import FileReading, find_data, infer_columns, read_data
@@ -94,6 +94,11 @@ def alter_table(lake: Lake, name: str, changes: Sequence[str], *, dry_run: bool,
     """Change what a table is, as ALTER TABLE says it."""
     table = open_newest(lake, name)
     dataset, _, short = table.name.partition(".")
+    for change in changes:
+        if not any(map(str.isspace, change.strip())):
+            raise InvalidRequest(
+                "not a change of a table", found=change, hint='Put each in quotes: "add column tip double".'
+            )
     text = ", ".join(changes)
     statement = f"ALTER TABLE {quoted(dataset)}.{quoted(short)} {text}"
     explained = str(lake.sql(f"EXPLAIN {statement}"))
@@ -109,7 +114,7 @@ def alter_table(lake: Lake, name: str, changes: Sequence[str], *, dry_run: bool,
     if json:
         print_json({"table": table.name, "is_done": True, "version": version})
     else:
-        say(f"{table.name}: version {version}")
+        say(f"{table.name}: version {version}; {'; '.join(changes)}")
 
 
 def print_changes(
@@ -130,7 +135,7 @@ def print_changes(
     if dry_run:
         last = table.version if end is None else end
         if chosen is RowsAs.TABLE:
-            print(found.count())
+            print(f"{show_count(found.count(), 'row')} inserted or deleted after version {begin}, up to version {last}")
         else:
             print_json({"table": table.name, "from": begin, "to": last, "rows": found.count()})
         return

@@ -23,7 +23,10 @@ CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE"
 """First words of statements that change tables."""
 _INNER_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY"))
 _CHANGE_HINT = "A query only reads. Statements that change tables begin with what they do, such as INSERT INTO."
-_READ_HINT = "Write SELECT, WITH, FROM, VALUES, EXPLAIN, DESCRIBE, SHOW or SUMMARIZE."
+_READ_HINT = (
+    "Write SELECT, WITH, FROM, VALUES, EXPLAIN, DESCRIBE, SHOW or SUMMARIZE, or a change alone: INSERT, UPDATE, DELETE,"
+    " MERGE, TRUNCATE, CREATE, ALTER, DROP or COMMENT."
+)
 
 HARMLESS_FUNCTIONS = frozenset((
     "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "icu_calendar_names",

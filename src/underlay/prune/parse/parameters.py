@@ -18,7 +18,10 @@ Given = Sequence[object] | Mapping[str, object]
 """Values in the order of the `?`, or by name."""
 
 _Type = exp.DType
-_HINT = "Give values by name, params={'zone': 'JFK'} for $zone, or as a list, params=['JFK'] for ?."
+_HINT = (
+    "Give values by name, params={'zone': 'JFK'} for $zone, or as a list, params=['JFK'] for ?;"
+    " on the command line, --param zone=JFK or --param JFK."
+)
 _LONGEST_INTEGER_BITS = 127
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta, UUID))
 """Types whose values never change, and print alike only when they are equal. Arrays of numpy leave out digits."""
