@@ -186,7 +186,10 @@ def show(
 def history(
     name: TableName,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="The newest N versions only; 0 for all. Default: 100.")
+        int,
+        typer.Option(
+            metavar="N", min=0, show_default=False, help="The newest N versions only; 0 for all. Default: 100."
+        ),
     ] = 100,
     lake: LakeUrl = None,
     option: StoreOptions = None,
