@@ -276,7 +276,7 @@ def test_what_cannot_be_is_refused_and_nothing_changed(steady: ul.Table, name: s
 
 def test_an_error_in_the_block_commits_nothing(table: ul.Table):
     version = table.version
-    change = table.evolve()
+    change = table.evolve().begin()
 
     def fail_inside() -> None:
         with change:
@@ -439,7 +439,7 @@ def test_the_last_field_that_files_have_of_a_nested_column_stays_until_rows_are_
     arrow = table.to_arrow().schema
     table.append(pa.table([pa.array([1, 2], pa.int32()), pa.array([value, None], arrow.field(column).type)], arrow))
     version = table.version
-    refused = table.evolve()
+    refused = table.evolve().begin()
     refused.add_column(new, "int", default=5)
     refused.drop_column(old)
     with pytest.raises(InvalidRequest, match="1 file has no other field of it"), refused:
@@ -459,7 +459,7 @@ def test_the_last_field_that_files_have_of_a_nested_column_stays_until_rows_are_
 def test_files_that_came_since_a_change_began_count_when_a_nested_column_loses_its_fields(lake: ul.Lake):
     table = lake.create_table("evolve.raced", "id int, p struct<x: int>")
     rows = pa.table({"id": pa.array([1], pa.int32()), "p": pa.array([{"x": 1}], pa.struct([("x", pa.int32())]))})
-    change = table.evolve()
+    change = table.evolve().begin()
     change.add_column("p.w", "int", default=5)
     change.drop_column("p.x")
     table.append(rows)
@@ -471,4 +471,9 @@ def test_files_that_came_since_a_change_began_count_when_a_nested_column_loses_i
 @pytest.mark.parametrize("path", ["tip", "pos.z"])
 def test_a_type_that_is_none_is_refused_with_the_column_that_was_to_have_it(table: ul.Table, path: str):
     with pytest.raises(InvalidRequest, match=f"^{path}: no such type .found frob."):
-        table.evolve().add_column(path, "frob")
+        table.evolve().begin().add_column(path, "frob")
+
+
+def test_a_change_outside_a_block_is_refused_since_nothing_would_commit_it(table: ul.Table):
+    with pytest.raises(InvalidRequest, match=r"made in a block.*with table\.evolve"):
+        table.evolve().add_column("x", "int")

@@ -37,6 +37,7 @@ class Evolution:
         self._check = check
         self._steps: list[Step] = []
         self._draft: Definition = table.head().root.definition
+        self._is_begun = False
         self._is_over = False
         self.result: Changed | None = None
         """What was committed, once the block has ended; the version is the old one when nothing changed."""
@@ -114,8 +115,13 @@ class Evolution:
         else:
             self._do(partial(edits.set_column_comment, name=column, text=text))
 
-    def __enter__(self) -> Self:
+    def begin(self) -> Self:
+        """Take changes from now on, also without a block: they are checked, and committed only by one that ends."""
+        self._is_begun = True
         return self
+
+    def __enter__(self) -> Self:
+        return self.begin()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -126,6 +132,11 @@ class Evolution:
             self.result = Changed(version=done.version)
 
     def _do(self, step: Step) -> None:
+        if not self._is_begun:
+            raise InvalidRequest(
+                "changes of a table are made in a block, and committed when it ends",
+                hint="Write: with table.evolve() as change: change.add_column(…).",
+            )
         if self._is_over:
             raise InvalidRequest("this change of the table is over", hint="Begin another one with table.evolve().")
         self._draft = step(self._draft)

@@ -57,7 +57,7 @@ def _alter(statement: AlterTable, lake: StatementLake) -> pa.Table:
     if statement.new_name is not None:
         return _explanation(f"{_now(lake, name)}: would be called {statement.new_name.name}; {_NO_FILES}")
     table = lake.table(name)
-    apply_steps(statement.steps, table, table.evolve())
+    apply_steps(statement.steps, table, table.evolve().begin())
     words = "; ".join(dict.fromkeys(step.piece.text for step in statement.steps))
     return _explanation(f"{_now(lake, name)}: one commit would {words}; no data file is written anew")
 

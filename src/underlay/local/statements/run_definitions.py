@@ -73,7 +73,7 @@ def alter(statement: AlterTable, lake: StatementLake) -> StatementCounts:
             lake.rename_table(name, statement.new_name.name)
         return StatementCounts(version=lake.table(statement.new_name.name).version)
     table = lake.table(name)
-    change = table.evolve()
+    change = table.evolve().begin()
     apply_steps(statement.steps, table, change)
     with Located({str(at): step.piece for at, step in enumerate(statement.steps)}), change:
         pass  # committed at the end of the block, where rows are checked too
