@@ -76,6 +76,15 @@ def test_delete_by_the_keys_of_a_file(trips: Table, place: Path):
     assert list(fares(trips)) == [2, 3]
 
 
+def test_other_columns_of_a_file_with_keys_are_ignored(trips: Table, place: Path):
+    (place / "gone.csv").write_text("ID,fare,why\n1,not a number,late\n")
+    assert underlay("delete", "a.trips", "--rows", "gone.csv").code == 0
+    assert list(fares(trips)) == [2, 3, 4]
+    (place / "fixes.csv").write_text("ID,Fare\n2,7\n")
+    assert underlay("upsert", "a.trips", "fixes.csv").code == 0
+    assert fares(trips)[2] == 7
+
+
 def test_update_with_expressions(trips: Table):
     run = underlay("update", "a.trips", "--set", "fare = fare * 2", "--set", "zone='x=y'", "--where", "id <= 2")
     assert run.words.startswith("a.trips: version 2, 2 rows updated; ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 
 import pyarrow as pa
@@ -19,11 +19,13 @@ from underlay.cli.rows.data_file import FileReading, find_data, infer_columns, r
 from underlay.cli.rows.query import read_parameters
 from underlay.cli.rows.row_output import check_output, write_rows
 from underlay.errors import InvalidRequest
+from underlay.ingest.rows.reading import NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.source.find import STDIN, source_options
 from underlay.local.show.change import show_change
 from underlay.local.text.time_travel import quoted
 from underlay.local.text.words import words_of
+from underlay.schema.names import parse_path
 
 
 def upsert_file(
@@ -52,11 +54,12 @@ def delete_rows(
         raise InvalidRequest("--key and --format are for --rows", hint="Give the file whose keys are to go.")
     if where is None and rows is None and not dry_run:
         _confirm(f"{table.name}: all {len(table):,} rows would be deleted", yes=yes)
-    given = None if rows is None else _rows_of(table, rows, format)
+    named = split_names(key)
+    given = None if rows is None else _rows_of(table, rows, format, only=named or _key_of(table))
     done = table.delete(
         where,
         rows=given,
-        key=split_names(key),
+        key=named,
         params=read_parameters(param or ()),
         token=token,
         dry_run=dry_run,
@@ -143,16 +146,25 @@ def print_changes(
     write_rows(found.schema, found.to_batches(), format=chosen, limit=limit, output=output)
 
 
-def _rows_of(table: Table, file: str, format: FileFormat | None) -> pa.Table:
-    """The rows of the files that a name or pattern stands for, with the columns that they have."""
+def _key_of(table: Table) -> list[str]:
+    """The top-level columns of the table's key."""
+    leaves = table.snapshot().schema.leaf_by_id
+    return [leaves[field].path[0] for field in table.definition.key if field in leaves]
+
+
+def _rows_of(table: Table, file: str, format: FileFormat | None, *, only: Collection[str] | None = None) -> pa.Table:
+    """The rows of the files that a name or pattern stands for, with the columns that they have; or `only` these."""
     if file == STDIN:
         raise InvalidRequest("the rows come from a file here, not from stdin", hint="Write them to a file first.")
     reading = FileReading(kind=format)
     options = source_options([file], {}, table.stores.lake.url, table.stores.options)
-    known = set(infer_columns(file, reading, options).names)
+    known = {name.lower() for name in infer_columns(file, reading, options).names}
     schema = table.snapshot().schema
-    read = replace(schema, fields=tuple(field for field in schema.fields if field.name in known))
-    parts = [rows for data in find_data([file], reading, options) for rows, _ in read_data(data, read)]
+    wanted = known if only is None else known.intersection(parse_path(name)[0].lower() for name in only)
+    read = replace(schema, fields=tuple(field for field in schema.fields if field.name.lower() in wanted))
+    others: NewColumnsPolicy = "error" if only is None else "ignore"
+    found = find_data([file], reading, options)
+    parts = [rows for data in found for rows, _ in read_data(data, read, new_columns=others)]
     if not parts:
         return table.schema.empty_table().select(list(read.names))
     return pa.concat_tables(parts)

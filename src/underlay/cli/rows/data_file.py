@@ -20,7 +20,7 @@ import pyarrow as pa
 from underlay.errors import InvalidRequest, NewColumn, SchemaMismatch
 from underlay.ingest.rows.columnar import FILE_MAGIC
 from underlay.ingest.rows.path_columns import PathColumns, infer_path_columns
-from underlay.ingest.rows.reading import RECORD_BYTES, Dialect, Rejected, RowRules
+from underlay.ingest.rows.reading import RECORD_BYTES, Dialect, NewColumnsPolicy, Rejected, RowRules
 from underlay.ingest.source.file_format import MAGIC_BYTES, FileFormat, codec_of, kind_of
 from underlay.ingest.source.find import STDIN, find_sources
 from underlay.ingest.source.pinned import open_pinned
@@ -97,13 +97,15 @@ def infer_columns(name: str, reading: FileReading, options: Mapping[str, Option]
     return infer_path_columns((data.source.uri for data in files if data.source is not None), combine(seen))
 
 
-def read_data(data: DataFile, schema: TableSchema) -> Iterator[tuple[pa.Table, int]]:
-    """The rows of a file, and how many of its bytes are read by then.
+def read_data(
+    data: DataFile, schema: TableSchema, *, new_columns: NewColumnsPolicy = "error"
+) -> Iterator[tuple[pa.Table, int]]:
+    """The rows of a file, and how many of its bytes are read by then. `new_columns`: those that the schema lacks.
 
     Raises SchemaMismatch for a row that does not fit, with its line, and what `read_source` raises.
     """
     reading = data.reading
-    rules = RowRules(schema=schema, dialect=reading.dialect, record_bytes=reading.record_bytes)
+    rules = RowRules(schema=schema, dialect=reading.dialect, record_bytes=reading.record_bytes, new_columns=new_columns)
     # A folder may be called so for other reasons: what the table lacks is left out.
     uri = "" if data.source is None or not reading.hive else data.source.uri
     given = PathColumns.of(uri, replace(rules, new_columns="ignore"))
