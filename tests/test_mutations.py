@@ -7,7 +7,7 @@ import pytest
 from tests.gate import some
 from tests.mutations import FAILED, MUTATIONS, PASSED, apply, copy_source, run_tests
 
-CHOSEN = some(list(MUTATIONS), 2)
+CHOSEN = some(list(MUTATIONS), 5)
 """Each runs tests in a process of its own."""
 
 
