@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.registry.servers import registry_url as registry_url
 from tests.store.servers import moto as moto
 from tests.store.servers import seaweedfs as seaweedfs
 
+# Compiled once: else every process of a run, and every process that a test starts, compiles all modules again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
