@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ CONNECTS = sized(80, 5_000)
 APPENDS = 50_000
 SPARE = 40
 """Connections and threads of some registries, which are closed when they had nothing to do for a while."""
+SLACK_MEGABYTES = 200
+"""What the allocators keep, and the index of 50,000 files, which a table has in memory."""
 
 
 def descriptors() -> int:
@@ -26,6 +29,31 @@ def descriptors() -> int:
 
 def threads() -> int:
     return len(os.listdir("/proc/self/task"))
+
+
+def megabytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+@dataclass
+class Held:
+    """What the process held of the machine after every hundredth of its work. The first tenth fills its caches."""
+
+    rounds: int
+    samples: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def after(self, number: int) -> None:
+        if number % max(1, self.rounds // 100) == 0:
+            self.samples.append((descriptors(), threads(), megabytes()))
+
+    def check(self, **slack: int) -> None:
+        early = len(self.samples) // 10 + 1
+        print(f"{self.rounds} rounds, of ten parts each the most (descriptors, threads, megabytes):")
+        print([tuple(map(max, *self.samples[at : at + early], (0, 0, 0))) for at in range(0, len(self.samples), early)])
+        for at, name in enumerate(("descriptors", "threads", "megabytes")):
+            first = max(sample[at] for sample in self.samples[:early])
+            last = max(sample[at] for sample in self.samples[early:])
+            assert last <= first + slack[name], f"{name}: {first} in the first tenth, {last} later"
 
 
 @pytest.fixture(scope="module")
@@ -38,27 +66,35 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.timeout(sized(900, 7200))
 @pytest.mark.parametrize("registry", ["none", "sqlite"])
 def test_lakes_that_are_opened_and_forgotten_leave_no_descriptor(root: Path, registry: str):
     url = None if registry == "none" else f"sqlite:///{root / '_registry' / 'registry.sqlite'}"
     before, before_threads, most = descriptors(), threads(), 0
+    held = Held(CONNECTS)
     for number in range(CONNECTS):
         table = underlay.connect(root, registry=url or "none").table(NAME)
         table.append(rows([-1 - number]))
         assert table.scan(where=f"id = {number % 300}").to_arrow().num_rows == 1
         most = max(most, descriptors())
+        held.after(number)
     assert most <= before + (SPARE if url else 5)
     assert threads() <= before_threads + SPARE
+    held.check(descriptors=SPARE, threads=SPARE, megabytes=SLACK_MEGABYTES)
 
 
 @pytest.mark.storm
+@pytest.mark.timeout(7200)
 def test_appends_of_one_lake_leave_no_descriptor(tmp_path: Path):
     with underlay.connect(tmp_path / "lake", registry="none") as lake:
         table = lake.create_table(NAME, SCHEMA)
         table.append(rows([0]))
         before = descriptors()
+        held = Held(APPENDS)
         for number in range(1, APPENDS):
             table.append(rows([number]))
+            held.after(number)
+        held.check(descriptors=maps.MOST_MAPS // 4, threads=4, megabytes=SLACK_MEGABYTES)
         assert table.count("id >= 0") == APPENDS
         assert descriptors() <= before + maps.MOST_MAPS // 4
 
@@ -85,11 +121,11 @@ def test_nothing_stays_in_memory_of_a_lake_that_is_closed_or_forgotten(root: Pat
 def test_large_segments_are_mapped_by_few_and_read_by_the_others(root: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(maps, "MAP_FROM", 1)
     monkeypatch.setattr(maps, "MOST_MAPS", len(maps._living) + 3)
-    before = descriptors()
+    before = len(maps._living)  # not all descriptors: idle registries of other tests close theirs meanwhile
     lakes = [underlay.connect(root, registry="none") for _ in range(10)]
     found = [lake.table(NAME).scan(where="id >= 250 and id < 260") for lake in lakes]
     assert [ids_of(one) for one in found] == [list(range(250, 260))] * 10
-    assert before < descriptors() <= before + 3
+    assert before < len(maps._living) <= before + 3
 
 
 def ids_of(scan: underlay.Scan) -> list[int]:

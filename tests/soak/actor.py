@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 import underlay as ul
-from underlay.errors import InvalidRequest, SchemaMismatch, UnderlayError
+from underlay.errors import InvalidRequest, SchemaMismatch, Unavailable, UnderlayError
 from underlay.registry.registry import open_registry
 from underlay.store.open import open_store
 from underlay.table.versions.environment import Surroundings, now_us
@@ -199,9 +199,18 @@ def open_lake(role: Role) -> ul.Lake:
     return ul.Lake(store, options=role.options, surroundings=clock, registry=registry)
 
 
+def open_table(lake: ul.Lake) -> ul.Table:
+    """The table, however often the store or the disk is away."""
+    while True:
+        try:
+            return lake.table(NAME)
+        except (Unavailable, OSError):
+            time.sleep(0.2)
+
+
 def work(lake: ul.Lake, owner: Owner, chance: random.Random, stop: Path) -> None:
     """Steps until the file is there."""
-    table = lake.table(NAME)
+    table = open_table(lake)
     if owner.pending is not None:
         owner.do(table, owner.pending)
     owner.check(table)
@@ -210,7 +219,7 @@ def work(lake: ul.Lake, owner: Owner, chance: random.Random, stop: Path) -> None
         if chance.random() < 0.2:
             owner.check(table)
         if chance.random() < 0.05:
-            table = lake.table(NAME)
+            table = open_table(lake)
         time.sleep(PAUSE_SECONDS * chance.random())
     owner.check(table)
 
@@ -233,7 +242,7 @@ def fork_one(lake: ul.Lake, owner: Owner, chance: random.Random) -> None:
         return
     code = 1
     try:
-        table = lake.table(NAME)
+        table = open_table(lake)
         owner.do(table, owner.pending or choose(owner, chance))
         owner.check(table)
         code = 0

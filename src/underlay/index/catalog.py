@@ -9,13 +9,14 @@ first one of a lake and all of older lakes, hold the whole mapping. Everything h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from underlay.errors import Inconsistent, InvalidRequest, Malformed, NotFound, TableExists, TableNotFound, Unsupported
 from underlay.index.sealed_json import UNDECODED, seal, unseal
+from underlay.values.layers import GONE, Gone, Layers
 
 T = TypeVar("T")
 
@@ -111,13 +112,13 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     parent_id: str | None
     committed_us: int
     operation: str
-    tables: dict[str, TableRecord]
-    dropped: dict[str, DroppedRecord]
+    tables: Layers[TableRecord]
+    dropped: Layers[DroppedRecord]
     base: int | None
     base_id: str
     steps: tuple[CatalogStep, ...]
-    names: dict[str, str]
-    folders: dict[str, str | None]
+    names: Layers[str]
+    folders: Layers[str | None]
 
     def id_of(self, number: int) -> str | None:
         """The commit id of an entry that the mapping was put together from; None of others."""
@@ -187,16 +188,18 @@ def whole_catalog(entry: CatalogEntry) -> Catalog:
         parent_id=entry.parent_id,
         committed_us=entry.committed_us,
         operation=entry.operation,
-        tables=entry.tables,
-        dropped=entry.dropped,
+        tables=Layers(entry.tables),
+        dropped=Layers(entry.dropped),
         base=entry.number if entry.number or entry.tables or entry.dropped else None,
         base_id=entry.commit_id,
         steps=(),
-        names={name.casefold(): name for name in entry.tables},
-        folders={
-            **{folder.casefold(): None for folder in entry.dropped},
-            **{table.folder.casefold(): name for name, table in entry.tables.items()},
-        },
+        names=Layers({name.casefold(): name for name in entry.tables}),
+        folders=Layers(
+            {
+                **{folder.casefold(): None for folder in entry.dropped},
+                **{table.folder.casefold(): name for name, table in entry.tables.items()},
+            }
+        ),
     )
 
 
@@ -228,17 +231,15 @@ def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
             hint='The lake was replaced, or an older copy of it was put back. "underlay verify" names the entries.',
         )
     changes = entry.changes
-    names, folders = before.names.copy(), before.folders.copy()
+    names: dict[str, str | Gone] = {}
+    folders: dict[str, str | Gone | None] = {}
     for name, record in changes.tables.items():
         if record is not None:
             names[name.casefold()] = folders[record.folder.casefold()] = name
-        elif names.get(name.casefold()) == name:
-            del names[name.casefold()]
-    for folder, gone in changes.dropped.items():
-        if gone is not None:
-            folders[folder.casefold()] = None
         else:
-            folders.pop(folder.casefold(), None)
+            names.setdefault(name.casefold(), GONE)  # unless another way to write it came in its place
+    for folder, gone in changes.dropped.items():
+        folders[folder.casefold()] = None if gone is not None else GONE
     step = CatalogStep(entry.number, entry.commit_id, changes)
     return Catalog(
         lake_id=entry.lake_id,
@@ -247,13 +248,13 @@ def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
         parent_id=entry.parent_id,
         committed_us=entry.committed_us,
         operation=entry.operation,
-        tables=_applied(before.tables, changes.tables),
-        dropped=_applied(before.dropped, changes.dropped),
+        tables=before.tables.after(_edits(changes.tables)),
+        dropped=before.dropped.after(_edits(changes.dropped)),
         base=before.base,
         base_id=before.base_id,
         steps=(step, *(known for known in before.steps if known.number <= since)),
-        names=names,
-        folders=folders,
+        names=before.names.after(names),
+        folders=before.folders.after(folders),
     )
 
 
@@ -289,14 +290,8 @@ def _merged(deltas: Iterable[CatalogDelta]) -> CatalogDelta:
     return CatalogDelta(tables=tables, dropped=dropped)
 
 
-def _applied(known: dict[str, T], changes: dict[str, T | None]) -> dict[str, T]:
-    after = known.copy()
-    for name, record in changes.items():
-        if record is None:
-            after.pop(name, None)
-        else:
-            after[name] = record
-    return after
+def _edits(changes: Mapping[str, T | None]) -> dict[str, T | Gone]:
+    return {name: GONE if record is None else record for name, record in changes.items()}
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -328,13 +323,13 @@ def names_revision(catalog: Catalog, folder: str, revision: str) -> bool:
     """Whether a table that lies in this folder, or did before it was dropped, has this revision."""
     if (dropped := catalog.dropped.get(folder)) is not None:
         return revision in dropped.revisions
+    return owner_of(catalog, folder, revision) is not None
+
+
+def owner_of(catalog: Catalog, folder: str, revision: str) -> str | None:
+    """The name of the table that lies in this folder and has this revision, or None."""
     name = catalog.folders.get(folder.casefold())
-    return name is not None and revision in catalog.tables[name].revisions
-
-
-def owner_of(catalog: Catalog, revision: str) -> str | None:
-    """The name of the table that has this revision, or None."""
-    return next((name for name, record in catalog.tables.items() if revision in record.revisions), None)
+    return name if name is not None and revision in catalog.tables[name].revisions else None
 
 
 def check_free(catalog: Catalog, name: str, *, other_than: str | None = None) -> None:

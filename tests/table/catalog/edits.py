@@ -16,15 +16,15 @@ def edit_at_random(lake: LakeCatalog, chance: Random) -> None:
         lake.change(create_table(f"d.T{number}", f"d/T{number}", f"r{number}", number))
         return
     name = chance.choice(sorted(catalog.tables))
-    active = catalog.tables[name].active
+    folder, active = catalog.tables[name].folder, catalog.tables[name].active
     match chance.randrange(5):
         case 0:
             lake.change(rename_table(name, f"e.t{number}"))
         case 1:
             lake.change(rename_table(name, name.swapcase()))
         case 2:
-            lake.change(drop_table(active, number))
+            lake.change(drop_table(folder, active, number))
         case 3:
-            lake.change(activate_revision(active, f"r{number}", number))
+            lake.change(activate_revision(folder, active, f"r{number}", number))
         case _:
             lake.change(tag_version(name, f"tag{number % 3}", active, number))

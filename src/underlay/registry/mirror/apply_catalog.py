@@ -96,7 +96,7 @@ def _changed_folders(catalog: Catalog, since: int) -> frozenset[str] | None:
     return folders if len(folders) <= _MOST_FOLDERS else None
 
 
-def _tables_in(catalog: Catalog, folders: frozenset[str] | None) -> dict[str, TableRecord]:
+def _tables_in(catalog: Catalog, folders: frozenset[str] | None) -> Mapping[str, TableRecord]:
     if folders is None:
         return catalog.tables
     named = (catalog.folders.get(folder.casefold()) for folder in folders)

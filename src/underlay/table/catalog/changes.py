@@ -71,11 +71,12 @@ def rename_table(old: str, new: str) -> CatalogChange:
     return change
 
 
-def activate_revision(closed: str, successor: str, created_us: int) -> CatalogChange:
-    """`successor` takes over from the revision `closed`. Nothing changes when that one is no longer active."""
+def activate_revision(folder: str, closed: str, successor: str, created_us: int) -> CatalogChange:
+    """`successor` takes over from the revision `closed` of the table in `folder`. Nothing changes when that one is no
+    longer active."""
 
     def change(catalog: Catalog) -> CatalogEdit | None:
-        name = owner_of(catalog, closed)
+        name = owner_of(catalog, folder, closed)
         if name is None or catalog.tables[name].active != closed:
             return None
         record = catalog.tables[name]
@@ -89,11 +90,11 @@ def activate_revision(closed: str, successor: str, created_us: int) -> CatalogCh
     return change
 
 
-def drop_table(closed: str, dropped_us: int) -> CatalogChange:
-    """Drop the table whose active revision is `closed`. Nothing changes when there is no such table."""
+def drop_table(folder: str, closed: str, dropped_us: int) -> CatalogChange:
+    """Drop the table in `folder` whose active revision is `closed`. Nothing changes when there is no such table."""
 
     def change(catalog: Catalog) -> CatalogEdit | None:
-        name = owner_of(catalog, closed)
+        name = owner_of(catalog, folder, closed)
         if name is None or catalog.tables[name].active != closed:
             return None
         record = catalog.tables[name]

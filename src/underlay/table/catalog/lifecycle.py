@@ -94,9 +94,9 @@ def finish(lake: LakeCatalog, revision: Revision, closed: Root) -> None:
     if terminal is None:
         raise InvalidRequest("the revision is not closed", place=revision.place)
     if terminal.successor is not None:
-        change = activate_revision(revision.id, terminal.successor, closed.committed_us)
+        change = activate_revision(revision.table_folder, revision.id, terminal.successor, closed.committed_us)
     else:
-        change = drop_table(revision.id, closed.committed_us)
+        change = drop_table(revision.table_folder, revision.id, closed.committed_us)
     # The id is in the terminal root: all processes that finish this revision write the same entry, and one lands.
     lake.change(change, commit_id=terminal.commit_id)
 
