@@ -108,6 +108,7 @@ FOLDERS = [
     "spark/relation",
     "spark/catalog",
     "spark/native",
+    "spark/change",
     "spark/stream",
     "spark/api",
     "spark",

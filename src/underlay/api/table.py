@@ -217,7 +217,11 @@ class Table(ChangingTable):
             except VersionNotFound as error:
                 error.place = self.name
                 raise
-        return Table(self._opened, self._context, Head(revision, root))
+        return self.at_head(Head(revision, root))
+
+    def at_head(self, head: Head) -> Table:
+        """The same table, at a version that the layers below know, for good."""
+        return Table(self._opened, self._context, head)
 
     def __len__(self) -> int:
         """The rows of the version that is read, from metadata."""

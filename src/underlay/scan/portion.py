@@ -7,7 +7,7 @@ ones by their etags.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import msgspec
@@ -17,6 +17,7 @@ from underlay.errors import InvalidRequest
 from underlay.index.entry import FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.prune import Predicate
+from underlay.scan.positions import Positions, live_positions
 from underlay.scan.query import SPREAD, Query, RestFilter, answer, answer_schema, row_filter_of
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import FileStores
@@ -46,10 +47,11 @@ class Portion(msgspec.Struct, frozen=True, kw_only=True):
     has_rest: bool = False
 
 
-def portions(query: Query, *, target_bytes: int, least: int = 1) -> list[Portion]:
-    """The query's work in its order, cut into portions of about `target_bytes` to fetch, and about `least` of them
-    while they stay above a thirty-second of that. Plans the query. Its conditions go along apart from it."""
-    slabs = list(query.slabs())
+def portions(query: Query, chosen: Iterable[Slab] | None = None, *, target_bytes: int, least: int = 1) -> list[Portion]:
+    """The query's work in its order, or these slabs of it, cut into portions of about `target_bytes` to fetch, and
+    about `least` of them while they stay above a thirty-second of that. Plans the query. Its conditions go along apart
+    from it."""
+    slabs = list(query.slabs() if chosen is None else chosen)
     total = sum(slab.fetch_bytes for slab in slabs)
     most = min(target_bytes, max(total // least + 1, target_bytes // 32))
     groups: list[list[Slab]] = []
@@ -81,6 +83,23 @@ def read_portion(
     found = answer_schema(schema, portion.columns)
     for table in run_in_order(tasks, workers=WORKERS, budget_bytes=_BUDGET_BYTES):
         yield from answer(table if rest is None else rest(table), found).to_batches()
+
+
+def numbered_batches(portion: Portion, stores: FileStores) -> Iterator[tuple[str, Positions, pa.RecordBatch]]:
+    """All rows of a portion that are not deleted: their file, their positions in it, and their columns."""
+    keys = RevisionKeys(portion.folder)
+    schema = from_record(portion.schema)
+    wanted = tuple(schema.column(name) for name in portion.read_columns)
+    shapes = {layout.id: FileShape.of(layout, schema, wanted) for layout in portion.layouts}
+    files = SlabFiles(shapes.__getitem__, partial(stores.locate, keys))
+    found = answer_schema(schema, portion.columns)
+    for slab in portion.slabs:
+        positions, is_live = live_positions(slab)
+        first = 0
+        positions = positions[is_live]
+        for batch in answer(slab.rows(files, None), found).to_batches():
+            yield slab.location, positions[first : first + batch.num_rows], batch
+            first += batch.num_rows
 
 
 def _portion(query: Query, slabs: tuple[Slab, ...]) -> Portion:

@@ -13,7 +13,8 @@ from underlay.api.table import Table
 from underlay.index.deletion_vectors import pack
 from underlay.index.operation import Operation
 from underlay.spark.api.session import refresh
-from underlay.spark.relation.relation import deleted_keys, read_table
+from underlay.spark.relation.relation import read_table
+from underlay.spark.relation.row_numbers import deleted_numbers
 from underlay.table.commit.commit import commit
 
 
@@ -83,5 +84,5 @@ def test_column_of_the_name_that_positions_have_is_read_as_it_is(spark: SparkSes
 
 
 def test_keys_tell_files_apart():
-    assert deleted_keys([pack([1, 5]), pack([]), pack([2**32 - 1])]).tolist() == [1, 5, 3 * 2**32 - 1]
-    assert deleted_keys([]).tolist() == []
+    assert deleted_numbers([pack([1, 5]), pack([]), pack([2**32 - 1])]).tolist() == [1, 5, 3 * 2**32 - 1]
+    assert deleted_numbers([]).tolist() == []

@@ -53,7 +53,7 @@ class ChangingTable(VersionedTable):
         The key is the table's unless columns are named. Columns that `rows` lacks stay as they are in rows that are
         replaced. `dry_run` only counts. With a token, this is done once however often it is called with it.
         """
-        return upserting.upsert(self.writable(), self._files, rows, key=key, token=token, dry_run=dry_run)
+        return upserting.upsert(self.writable(), self.file_access, rows, key=key, token=token, dry_run=dry_run)
 
     def delete(
         self,
@@ -70,7 +70,7 @@ class ChangingTable(VersionedTable):
         The key is the table's unless columns are named. `dry_run` only counts. With a token, this is done once however
         often it is called with it.
         """
-        table, files = self.writable(), self._files
+        table, files = self.writable(), self.file_access
         if rows is not None:
             if where is not None:
                 raise InvalidRequest("give a condition or rows, not both")
@@ -86,11 +86,13 @@ class ChangingTable(VersionedTable):
 
         Raises CommitConflict when another commit added or changed such rows meanwhile.
         """
-        return overwriting.overwrite(self.writable(), self._files, rows, self._condition(where, params), token=token)
+        return overwriting.overwrite(
+            self.writable(), self.file_access, rows, self._condition(where, params), token=token
+        )
 
     def truncate(self, *, token: str | None = None) -> Changed:
         """Delete all rows. Older versions keep theirs."""
-        return deleting.truncate(self.writable(), self._files, token=token)
+        return deleting.truncate(self.writable(), self.file_access, token=token)
 
     def update(
         self,
@@ -112,7 +114,7 @@ class ChangingTable(VersionedTable):
         statement = UpdateStatement(values, where, params)
         return updating.update(
             self.writable(),
-            self._files,
+            self.file_access,
             statement.change,
             lambda snapshot: read_where(*statement.where(snapshot), snapshot),
             token=token,
@@ -145,7 +147,7 @@ class ChangingTable(VersionedTable):
             target_alias="target" if target_alias is None else target_alias,
             given=params,
         )
-        return TableMerger(self.writable(), self._files, source, statement, token=token, dry_run=dry_run)
+        return TableMerger(self.writable(), self.file_access, source, statement, token=token, dry_run=dry_run)
 
     def register(
         self,
@@ -186,14 +188,15 @@ class ChangingTable(VersionedTable):
         def read_condition(text: str, snapshot: Snapshot) -> ReadWhere:
             return read_where(text, None, snapshot)
 
-        return Evolution(self.writable(), DataCheck(files=self._files, read_condition=read_condition))
+        return Evolution(self.writable(), DataCheck(files=self.file_access, read_condition=read_condition))
 
     def comment(self, text: str | None, column: str | None = None) -> Version:
         """Set the comment of the table or of a column."""
         return describe(set_comment(self.writable(), text, column))
 
     @property
-    def _files(self) -> FileAccess:
+    def file_access(self) -> FileAccess:
+        """What verbs read its files with."""
         return FileAccess(stores=self._context.stores, cache=self._context.cache)
 
     def _condition(self, where: Where, params: Params | None) -> Condition:

@@ -14,7 +14,7 @@ from underlay.change.update.result import Changed
 from underlay.change.update.source import RowsOfVersion, TableRows
 from underlay.errors import InvalidRequest
 from underlay.local.expressions.merge_rules import DuckDbRules
-from underlay.local.expressions.merge_statement import ClauseKind, MergeClause, MergeStatement, bind_merge
+from underlay.local.expressions.merge_statement import ClauseKind, MergeStatement, TextClause, bind_merge
 from underlay.local.expressions.row_names import key_columns
 from underlay.runtime.locks import cached_property
 from underlay.schema.arrow_aliases import AnyChunks
@@ -112,7 +112,7 @@ class TableMerger:
         if isinstance(except_cols, str):
             raise InvalidRequest("except_cols must be a list of names", found=repr(except_cols))
         values = None if updates is None else dict(updates) if isinstance(updates, Mapping) else updates
-        clause = MergeClause(kind=kind, predicate=predicate, values=values, except_columns=tuple(except_cols or ()))
+        clause = TextClause(kind=kind, predicate=predicate, values=values, except_columns=tuple(except_cols or ()))
         self._statement = replace(self._statement, clauses=(*self._statement.clauses, clause))
         return self
 

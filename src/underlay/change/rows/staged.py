@@ -68,7 +68,7 @@ def commit_staged(
     """
 
     def prepare(transaction: Transaction) -> None:
-        _add(transaction, staged)
+        add_staged(transaction, staged)
         if is_overwrite:
             replace_all(transaction)
 
@@ -87,7 +87,8 @@ def discard(staging: Staging, store: Store, staged: Iterable[Staged]) -> None:
     store.delete([key for name in names for key in (keys.file(name), keys.sidecar(name)) if key is not None])
 
 
-def _add(transaction: Transaction, staged: Iterable[Staged]) -> None:
+def add_staged(transaction: Transaction, staged: Iterable[Staged]) -> None:
+    """Add staged files to a transaction."""
     every = list(staged)
     layouts = {layout.id: layout for one in every for layout in one.layouts}
     add_files(transaction, [entry for one in every for entry in one.entries], layouts.values())

@@ -7,7 +7,7 @@ stream from files to files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -19,10 +19,12 @@ from underlay.cache.objects import DecodedCache
 from underlay.change.files.rows import runs_of
 from underlay.change.rows.append import add_rows
 from underlay.change.rows.replace_all import replace_all
+from underlay.change.rows.staged import Staged, add_staged
 from underlay.change.update.result import Changed
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.entry import FileEntry
 from underlay.index.operation import Operation
+from underlay.index.state import count_rows
 from underlay.plan.by_part import PartChoice
 from underlay.plan.part import BoolArray, Numbers
 from underlay.scan.positions import MatchedRows, Positions
@@ -44,6 +46,10 @@ class FileAccess:
 
     stores: FileStores
     cache: DecodedCache | None = None
+
+
+WriteAgain = Callable[[Query, Iterator[Slab], int], Sequence[Staged] | None]
+"""Writes the rows of slabs of a query, about so many, as files elsewhere; None when it leaves them to this process."""
 
 
 class RowEdit:
@@ -72,11 +78,12 @@ class RowEdit:
         done = self.done
         self.done = replace(done, blocks_read=done.blocks_read + blocks, bytes_read=done.bytes_read + fetched)
 
-    def remove(self, location: str, positions: Positions) -> None:
-        """Rows that go: positions in a file, of rows that are not deleted."""
+    def remove(self, location: str, positions: Positions | bytes) -> None:
+        """Rows that go: positions in a file, or a packed bitmap of them, of rows that are not deleted."""
         if not len(positions):
             return
-        bits, known = bitmaps.pack(positions), self._gone.get(location)
+        bits = positions if isinstance(positions, bytes) else bitmaps.pack(positions)
+        known = self._gone.get(location)
         self._gone[location] = bits if known is None else bitmaps.union(known, bits)
 
     def remove_all(self) -> int:
@@ -85,9 +92,19 @@ class RowEdit:
         return self.transaction.base.row_count
 
     def finish(
-        self, rows: Iterable[pa.Table] = (), *, reads: ReadSet, matched: int | None = None, updated: int = 0
+        self,
+        rows: Iterable[pa.Table] = (),
+        *,
+        reads: ReadSet,
+        matched: int | None = None,
+        updated: int = 0,
+        staged: Sequence[Staged] = (),
+        write_again: WriteAgain | None = None,
     ) -> None:
         """Put it all into the transaction: what was collected, and rows that come.
+
+        `staged` has further rows that come, in files. `write_again` may write rows of rewritten blocks that stay, else
+        this process does.
 
         `matched` are the rows that go, unless it is given. `updated` of the rows that come take the place of one that
         goes; the others are inserted, and what else goes is deleted. `reads` is what the choice of rows depends on.
@@ -101,7 +118,7 @@ class RowEdit:
         else:
             gone = sum(map(bitmaps.count, self._gone.values()))
             kept = self._take_out()
-        written = self._write(rows, kept)
+        written = self._write_files(rows, kept, staged, write_again)
         transaction.rely_on(reads)
         self.done = replace(
             self.done,
@@ -146,6 +163,25 @@ class RowEdit:
                 self.transaction.delete_rows(location, gone)
         return kept
 
+    def _write_files(
+        self,
+        rows: Iterable[pa.Table],
+        kept: dict[str, tuple[Numbers, int]],
+        staged: Sequence[Staged],
+        write_again: WriteAgain | None,
+    ) -> int:
+        """Write rows that come and rows that stay, and add those of staged files; bytes of new files."""
+        self._came += sum(count_rows(entry) for one in staged for entry in one.entries)
+        again: Sequence[Staged] | None = None
+        if kept and write_again is not None:
+            query, slabs = self._kept_slabs(kept)
+            again = write_again(query, slabs, sum(count for _, count in kept.values()))
+        every = [*staged, *(again or ())]
+        if every:
+            add_staged(self.transaction, every)
+        written = self._write(rows, kept if again is None else {})
+        return written + sum(entry.size_bytes + entry.sidecar_bytes for one in every for entry in one.entries)
+
     def _write(self, rows: Iterable[pa.Table], kept: dict[str, tuple[Numbers, int]]) -> int:
         """Write the new rows and those that stay of rewritten blocks; bytes of new files."""
         schema = to_arrow(self.snapshot.schema)
@@ -164,12 +200,17 @@ class RowEdit:
             yield from fitting.to_batches()
 
     def _staying(self, kept: dict[str, tuple[Numbers, int]]) -> Iterator[pa.RecordBatch]:
+        query, slabs = self._kept_slabs(kept)
+        return query.batches(slabs)
+
+    def _kept_slabs(self, kept: dict[str, tuple[Numbers, int]]) -> tuple[Query, Iterator[Slab]]:
+        """The blocks to rewrite, with all their columns and without the rows that go."""
         snapshot = self.snapshot
         query = Query(
             snapshot=snapshot, columns=snapshot.schema.names, stores=self.files.stores, cache=self.files.cache
         )
         chosen = choose_blocks(snapshot, {location: blocks for location, (blocks, _) in kept.items()})
-        return query.batches(map(self._without_gone, query.slabs(query.plan.narrowed(chosen))))
+        return query, map(self._without_gone, query.slabs(query.plan.narrowed(chosen)))
 
     def _without_gone(self, slab: Slab) -> Slab:
         self.count_read(fetched=slab.fetch_bytes)

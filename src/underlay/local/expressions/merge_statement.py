@@ -44,7 +44,7 @@ NOT_MATCHED_BY_SOURCE = (ClauseKind.NOT_MATCHED_BY_SOURCE_UPDATE, ClauseKind.NOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeClause:
+class TextClause:
     """What happens to rows for which `predicate` holds and no clause before it did.
 
     `values` are those of columns; None for all columns of the source but `except_columns`, and for a deletion.
@@ -63,7 +63,7 @@ class MergeStatement:
     condition: str
     source_alias: str | None
     target_alias: str | None
-    clauses: tuple[MergeClause, ...] = ()
+    clauses: tuple[TextClause, ...] = ()
     given: Given | None = None
 
 
@@ -139,7 +139,7 @@ def _check_aliases(statement: MergeStatement) -> None:
         raise InvalidRequest("the table and the source have the same alias", found=names[0], hint="Choose another one.")
 
 
-def _texts_of(number: int, clause: MergeClause) -> Iterator[SqlText]:
+def _texts_of(number: int, clause: TextClause) -> Iterator[SqlText]:
     place = f"clause {number} ({clause.kind.value})"
     if clause.predicate is not None:
         yield SqlText(place=f"{place}, predicate", text=clause.predicate, is_condition=True)
@@ -149,7 +149,7 @@ def _texts_of(number: int, clause: MergeClause) -> Iterator[SqlText]:
 
 
 def _bound(
-    clause: MergeClause, texts: Iterator[SqlText], bound: BoundMerge, schema: TableSchema, alias: str | None
+    clause: TextClause, texts: Iterator[SqlText], bound: BoundMerge, schema: TableSchema, alias: str | None
 ) -> BoundClause:
     scope = scope_of(bound, clause.kind)
     predicate = None if clause.predicate is None else next(texts)
@@ -162,7 +162,7 @@ def _bound(
     return BoundClause(kind=clause.kind, predicate=predicate, assignments=assignments)
 
 
-def _with_all(clause: MergeClause, target: Side, source: Side) -> MergeClause:
+def _with_all(clause: TextClause, target: Side, source: Side) -> TextClause:
     """The clause with the columns that "all" stands for: those of the source, by name."""
     if clause.kind.is_delete:
         return clause
@@ -182,4 +182,4 @@ def _with_all(clause: MergeClause, target: Side, source: Side) -> MergeClause:
         values[quoted(column)] = quoted(name) if source.alias is None else f"{quoted(source.alias)}.{quoted(name)}"
     if not values:
         raise InvalidRequest("no column is left", place=clause.kind.value)
-    return MergeClause(kind=clause.kind, predicate=clause.predicate, values=values)
+    return TextClause(kind=clause.kind, predicate=clause.predicate, values=values)

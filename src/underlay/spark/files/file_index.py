@@ -44,13 +44,24 @@ _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory$"
 
 class TableFileIndex(VersionGuard):
     """The files of one group of a version. `names` are the table's columns by what its files call them, None when that
-    is the same."""
+    is the same. With `first_number`, files are numbered from it; else from 0, where rows are deleted."""
 
-    def __init__(self, spark: SparkSession, version: VersionFiles, group: Group, *, is_asked_for: bool) -> None:
-        identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}"
+    def __init__(
+        self,
+        spark: SparkSession,
+        version: VersionFiles,
+        group: Group,
+        *,
+        is_asked_for: bool,
+        first_number: int | None = None,
+    ) -> None:
+        numbered = "" if first_number is None else f" from {first_number}"
+        identity = f"Underlay {version.identity} {crc32(repr(group).encode()):08x}{numbered}"
         super().__init__(spark, version.table, identity, is_asked_for=is_asked_for)
         self.version = version
         self.group = group
+        self.is_numbered = first_number is not None
+        self._first_number = first_number
         reading = group.reading
         self.names = None if reading is None or reading.is_by_name else reading.names(version.snapshot.schema)
         self._everything: tuple[Hosts, JavaObject] | None = None
@@ -62,8 +73,8 @@ class TableFileIndex(VersionGuard):
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        """The number of each file among all: where rows are deleted, it tells them apart."""
-        return {path: number for number, path in enumerate(self.all_files.paths)}
+        """The number of each file among all: it tells rows of files apart."""
+        return {path: number for number, path in enumerate(self.all_files.paths, self._first_number or 0)}
 
     def rootPaths(self) -> JavaObject:  # noqa: N802  # Spark's name
         """None: Spark would take them for folders that it may overwrite, and delete every file in them."""
@@ -92,7 +103,8 @@ class TableFileIndex(VersionGuard):
 
     def _hand_over(self, files: Files, hosts: Hosts) -> JavaObject:
         gateway = self.gateway
-        numbers = [self._numbers[path] for path in files.paths] if self.group.has_deletes else None
+        is_numbered = self.group.has_deletes or self.is_numbered
+        numbers = [self._numbers[path] for path in files.paths] if is_numbered else None
         if len(hosts) > 1:
             array = hand_over_located(gateway, files.paths, files.sizes, numbers, hosts)
         else:

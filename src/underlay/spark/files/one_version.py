@@ -78,7 +78,7 @@ class VersionGuard(JavaIdentity):
         plan = call(execution, "analyzed")
         query.overwritten = _overwritten_by(plan, call(execution, "sparkSession"))
         if not call(self._cache, "isEmpty"):
-            for reader in _readers_in(plan):
+            for reader in readers_in(plan):
                 reader._add_to(query)
 
     def _add_to(self, query: QueryVersions) -> None:
@@ -117,13 +117,17 @@ def _overtaken(name: str, newest: int, read: int) -> str:
 
 def version_read(frame: DataFrame, head: Head) -> Head:
     """The version of a table that a frame reads by its name, if it does and `head` is the newest; else `head`."""
-    if not hasattr(frame, "_jdf"):
-        return head
-    readers = _readers_in(call(java_plan(frame), "analyzed"))
-    read = [reader.table.read_head() for reader in readers if not reader.is_asked_for]
-    versions = [one.root.version for one in read if _is_same(one.revision, head.revision)]
-    oldest = min(versions, default=head.root.version)
+    oldest = min(versions_read(frame, head), default=head.root.version)
     return head if oldest >= head.root.version else Head(head.revision, head.revision.root(oldest))
+
+
+def versions_read(frame: DataFrame, head: Head) -> list[int]:
+    """The versions of a table that a frame reads by its name."""
+    if not hasattr(frame, "_jdf"):
+        return []
+    readers = readers_in(call(java_plan(frame), "analyzed"))
+    read = [reader.table.read_head() for reader in readers if not reader.is_asked_for]
+    return [one.root.version for one in read if _is_same(one.revision, head.revision)]
 
 
 def _is_same(revision: Revision, other: Revision) -> bool:
@@ -211,7 +215,7 @@ def _overwritten_by(plan: JavaObject, session: JavaObject) -> Overwritten | None
     )
 
 
-def _readers_in(plan: JavaObject) -> Iterator[VersionGuard]:
+def readers_in(plan: JavaObject) -> Iterator[VersionGuard]:
     """The readers in a logical plan and its subqueries, as it was before cached frames were put in place of parts."""
     for part in (plan, *items_of(call(plan, "subqueriesAll"))):
         for leaf in items_of(call(part, "collectLeaves")):

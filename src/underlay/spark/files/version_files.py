@@ -43,6 +43,8 @@ class Files:
 
     paths: list[str]
     """As Hadoop reads them: nothing is quoted."""
+    locations: list[str]
+    """As the index names them."""
     sizes: list[int]
     deletes: list[bytes]
     registered: list[RegisteredFile]
@@ -71,6 +73,7 @@ class VersionFiles:
     def choose(self, group: Group, predicate: Predicate = TRUE) -> Files:
         """The files of a group that may hold a matching row."""
         paths: list[str] = []
+        named: list[str] = []
         sizes: list[int] = []
         deletes: list[bytes] = []
         registered: list[RegisteredFile] = []
@@ -80,12 +83,13 @@ class VersionFiles:
             files = choice.part.segment.files
             locations = list(map(str, files.locations.take(chosen).to_pylist()))
             paths += self._paths(locations, group)
+            named += locations
             sizes += files.size_bytes[chosen].tolist()
             if group.has_deletes:
                 deletes += (choice.part.deletes_of(row) or pack(()) for row in chosen.tolist())
             if group.is_registered:
                 registered += map(self._as_registered, locations, _known_files(files, chosen))
-        return Files(paths=paths, sizes=sizes, deletes=deletes, registered=registered)
+        return Files(paths=paths, locations=named, sizes=sizes, deletes=deletes, registered=registered)
 
     def _as_registered(self, location: str, known: KnownFile) -> RegisteredFile:
         place = self.table.stores.locate(self.snapshot.keys, location)

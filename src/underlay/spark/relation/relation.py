@@ -6,29 +6,21 @@ itself comes through the ranged reader.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import date, datetime
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.change.files.settings import write_options
 from underlay.errors import Unsupported
-from underlay.index.constants import constant_scalar
-from underlay.index.deletion_vectors import MAX_ROWS, unpack
-from underlay.index.entry import FileConstant
-from underlay.schema.convert.default import UNIT_NS, default_scalar, format_default
-from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
+from underlay.plan.part import BoolArray, Part
 from underlay.spark.files.file_groups import FileGroups, Group
 from underlay.spark.files.file_index import TableFileIndex
-from underlay.spark.files.read_schema import BY_NAME, ReadColumn, ReadColumns
+from underlay.spark.files.read_schema import BY_NAME
 from underlay.spark.files.row_group_skipping import may_skip_row_groups
 from underlay.spark.files.version_files import VersionFiles
 from underlay.spark.jvm.gateway import (
@@ -43,113 +35,10 @@ from underlay.spark.jvm.gateway import (
 )
 from underlay.spark.jvm.hadoop import configure, has_codec, why_not_native
 from underlay.spark.ranged.frame import ranged_frame
-from underlay.spark.types.spark_types import quoted, spark_schema, spark_type
-
-# Projects the columns of files of another layout to the table's: renamed, widened, filled with defaults.
-#
-# A projection over the files' own columns, through which Catalyst pushes filters and prunes columns.
-
-_NS_PER_US = 1000
-
-
-def adapted_columns(reading: ReadColumns, schema: TableSchema, constants: Sequence[FileConstant] = ()) -> list[Column]:
-    """The columns of the table over a frame of the reading's columns, of files with these constants."""
-    given = {constant.field: constant for constant in constants}
-    return [
-        _column(
-            f.col(quoted(taken.name)) if taken is not None else None, taken, _with_constant(field, given.get(field.id))
-        ).alias(field.name)
-        for taken, field in zip(reading.columns, schema.fields, strict=True)
-    ]
-
-
-def _with_constant(field: Field, constant: FileConstant | None) -> Field:
-    """The field as it is where files do not have it: with their constant as its default."""
-    if constant is None or not isinstance(field.type, Scalar):
-        return field
-    value = constant_scalar(constant, field.type)
-    return replace(field, default=None if value is None else format_default(value, field.type))
-
-
-def _column(found: Column | None, taken: ReadColumn | None, field: Field) -> Column:
-    if found is None or taken is None:
-        return _missing(field)
-    wanted = spark_type(field.type)
-    if taken.type == wanted:
-        return found
-    if taken.is_whole:
-        return found.cast(wanted)  # structs are cast field by field in their order, whatever their names
-    match field.type:
-        case StructOf(fields):
-            return _struct(found, taken, fields)
-        case ListOf(element):
-            return f.transform(found, lambda item: _column(item, taken.parts[0], element))
-        case MapOf(_, value):
-            values = f.transform_values(found, lambda _, item: _column(item, taken.parts[1], value))
-            return values.cast(wanted)
-    raise Unsupported("a single value has no parts", place=field.name, found=field.type)
-
-
-def _struct(found: Column, taken: ReadColumn, fields: tuple[Field, ...]) -> Column:
-    """A struct field by field; null where it is null in the file, whatever its fields default to."""
-    parts = [
-        _column(found.getField(part.name) if part is not None else None, part, field).alias(field.name)
-        for part, field in zip(taken.parts, fields, strict=True)
-    ]
-    return f.when(found.isNotNull(), f.struct(*parts))
-
-
-def _missing(field: Field) -> Column:
-    """What rows of files without a field have."""
-    wanted = spark_type(field.type)
-    default = default_scalar(field)
-    if default is None or field.default is None or not isinstance(field.type, Scalar):
-        return f.lit(None).cast(wanted)
-    match field.type.kind:
-        case TypeKind.BINARY | TypeKind.FIXED:
-            return f.lit(bytearray(default.as_py()))
-        case TypeKind.DATE:
-            return f.date_from_unix_date(f.lit(default.cast(pa.int32()).as_py()))
-        case TypeKind.TIMESTAMP:
-            us = default.cast(pa.int64()).as_py() * UNIT_NS[field.type.unit or "us"] // _NS_PER_US
-            if field.type.zone is not None:
-                return f.timestamp_micros(f.lit(us))
-            return f.lit(str(np.datetime64(us, "us"))).cast(wanted)
-    return f.lit(field.default).cast(wanted)
-
-
-# Removes deleted rows by an anti-join on the number of the file and the row's position in it.
-#
-# Spark knows only what its FileStatus says about a file, so the number travels as the modification time, in ms.
-
-_KEY = "__underlay_row"
-"""How the name of the column begins that tells rows apart."""
-
-
-def without_deleted(
-    spark: SparkSession,
-    frame: DataFrame,
-    columns: Sequence[Column | str],
-    names: Sequence[str],
-    deletes: Sequence[bytes],
-) -> DataFrame:
-    """Columns of a frame over files that are numbered from 0, without the rows at the positions deleted in each.
-
-    `names` are those that the columns get.
-    """
-    hidden = frame.metadataColumn("_metadata")
-    number = f.unix_millis(hidden["file_modification_time"])
-    key = _KEY + "_" * max(map(len, names))  # longer than any of them
-    keyed = frame.select(*columns, (number * MAX_ROWS + hidden["row_index"]).alias(key))
-    gone = spark.createDataFrame(pa.table({key: deleted_keys(deletes)}))
-    return keyed.join(f.broadcast(gone), key, "left_anti").drop(key)
-
-
-def deleted_keys(deletes: Sequence[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """One number for each deleted row: the file's times 2^32, and the position in it."""
-    keys = [number * MAX_ROWS + unpack(positions) for number, positions in enumerate(deletes)]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *keys])
-
+from underlay.spark.ranged.numbered import ranged_numbered
+from underlay.spark.relation.adapted import adapted_columns
+from underlay.spark.relation.row_numbers import number_column, numbered, without_deleted
+from underlay.spark.types.spark_types import quoted, spark_schema
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 _OPTIONS = {
@@ -249,22 +138,73 @@ def _can_reach(spark: SparkSession, table: Table, store: str) -> bool:
 
 
 def _group_frame(
-    spark: SparkSession, version: VersionFiles, group: Group, entry: JavaObject | None, *, is_asked_for: bool
+    spark: SparkSession,
+    version: VersionFiles,
+    group: Group,
+    entry: JavaObject | None,
+    *,
+    is_asked_for: bool,
 ) -> DataFrame:
     if group.reading is None:
         return ranged_frame(
-            spark,
-            version.table,
-            lambda part: version.groups.is_in(group, part, np.arange(part.segment.file_count)),
-            why=_NOT_BY_SPARK,
-            is_asked_for=is_asked_for,
+            spark, version.table, partial(_is_in, version, group), why=_NOT_BY_SPARK, is_asked_for=is_asked_for
         )
     index = TableFileIndex(spark, version, group, is_asked_for=is_asked_for)
-    frame, schema = frame_of_plan(_plan(spark, index, entry), spark), version.snapshot.schema
-    columns = ["*"] if group.reading.is_by_name else adapted_columns(group.reading, schema, group.constants)
+    frame = frame_of_plan(_plan(spark, index, entry), spark)
+    columns = _columns(version, group)
     if group.has_deletes:
-        return without_deleted(spark, frame, columns, schema.names, index.all_files.deletes)
+        number = number_column(version.snapshot.schema.names)
+        rows = numbered(frame, columns, number)
+        return without_deleted(spark, rows, number, index.all_files.deletes).drop(number)
     return frame if group.reading.is_by_name else frame.select(*columns)
+
+
+def _is_in(version: VersionFiles, group: Group, part: Part) -> BoolArray:
+    return version.groups.is_in(group, part, np.arange(part.segment.file_count))
+
+
+def _columns(version: VersionFiles, group: Group) -> list[Column | str]:
+    """The table's columns over a frame of the group's files."""
+    if group.reading is None or group.reading.is_by_name:
+        return ["*"]
+    return [*adapted_columns(group.reading, version.snapshot.schema, group.constants)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberedRows:
+    """The rows of a version with a column `number`: the place of the row's file among `locations` times 2^32, and its
+    position in the file."""
+
+    frame: DataFrame
+    number: str
+    locations: tuple[str, ...]
+
+
+def numbered_rows(spark: SparkSession, table: Table) -> NumberedRows:
+    """The rows of a table that is opened at one version, numbered. Raises Unsupported for types that Spark does not
+    have, and for a lake that only this process can read."""
+    snapshot = table.snapshot()
+    number = number_column(snapshot.schema.names)
+    if _why_not_native(spark, table) is not None:
+        frame, found = ranged_numbered(spark, table, None, number, 0)
+        return NumberedRows(frame=frame, number=number, locations=found)
+    version = VersionFiles(table, FileGroups(snapshot, lambda store: _can_reach(spark, table, store)))
+    frames: list[DataFrame] = []
+    locations: tuple[str, ...] = ()
+    for group in list(version.groups.size_bytes) or [Group(reading=BY_NAME)]:
+        if group.reading is None:
+            frame, found = ranged_numbered(spark, table, partial(_is_in, version, group), number, len(locations))
+        else:
+            index = TableFileIndex(spark, version, group, is_asked_for=False, first_number=len(locations))
+            relation = frame_of_plan(_plan(spark, index, None), spark)
+            frame, found = numbered(relation, _columns(version, group), number), tuple(index.all_files.locations)
+            if group.has_deletes:
+                names = frame.columns
+                frame = without_deleted(spark, frame, number, index.all_files.deletes, len(locations))
+                frame = frame.select(*map(quoted, names))
+        frames.append(frame)
+        locations += found
+    return NumberedRows(frame=reduce(DataFrame.union, frames), number=number, locations=locations)
 
 
 def _plan(spark: SparkSession, index: TableFileIndex, entry: JavaObject | None) -> JavaObject:

@@ -126,8 +126,12 @@ def _limited(frame: DataFrame, most: int) -> DataFrame:
     """At least `most` rows, if there are that many. A limit for all tasks costs a shuffle; one for each task does not,
     and few tasks collect few rows."""
     logical = call(java_plan(frame), "logical")
-    if _task_count(logical) > _FEW_TASKS:
-        return frame.limit(most)
+    return frame.limit(most) if _task_count(logical) > _FEW_TASKS else limited_by_task(frame, most)
+
+
+def limited_by_task(frame: DataFrame, most: int) -> DataFrame:
+    """At most `most` rows of each task."""
+    logical = call(java_plan(frame), "logical")
     gateway = gateway_of(frame.sparkSession)
     number = call(gateway.module(_LITERALS), "apply", most)
     return frame_of_plan(gateway.new(_LOCAL_LIMIT, number, logical), frame.sparkSession)
