@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from underlay.api.changing.changing_table import ChangingTable
+from underlay.api.changing.caring_table import CaringTable
 from underlay.api.opened.changes import Changes
 from underlay.api.opened.condition import Params, Where
 from underlay.api.opened.info import Version, describe
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from underlay.local.dataset.source import SnapshotSource
 
 
-class Table(ChangingTable):
+class Table(CaringTable):
     """A table of a lake: its newest version at every call, or one version for good.
 
     Made by `Lake.table` and `Lake.create_table`. Safe for many threads.
@@ -196,7 +196,8 @@ class Table(ChangingTable):
     def lease(self, name: str | None = None, *, ttl_seconds: float = LEASE_TTL_SECONDS) -> Lease[Table]:
         """Keep this version from expiring: `with trips.lease() as held: held.table.to_arrow()`."""
         head = self.read_head()
-        return take_lease(head, Table(self._opened, self._context, head), name=name, ttl_seconds=ttl_seconds)
+        table = Table(self._opened, self._context, head)
+        return take_lease(head, table, name=name, ttl_seconds=ttl_seconds, is_old=self._pinned is not None)
 
     def at(
         self, *, version: int | None = None, as_of: str | date | datetime | None = None, tag: str | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.operation import Operation
-from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
+from underlay.index.root import Definition, Retention, Root, SegmentRef, SourceRecord, Terminal
 
 TOKEN = "token:"
 """The prefix of a source's URI that is not an object but a user's token for one append."""
@@ -45,6 +45,12 @@ class Change:
     restored: Root | None = None
     """The version to have again; goes with nothing else."""
     terminal: Terminal | None = None
+    retention: Retention | None = None
+    """Which versions are left; the others are expired."""
+    horizon_us: int = 0
+    """Of a sweep: what is older may be deleted unless a version names it."""
+    ended_jobs: Mapping[str, int] = field(default_factory=dict)
+    """Jobs whose epochs are to be forgotten, while they are these."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """What the operation says it did, beside what is counted here."""
 

@@ -15,7 +15,16 @@ import msgspec
 from underlay.errors import Malformed, Unsupported
 from underlay.index.entry import FileEntry
 from underlay.index.operation import Operation
-from underlay.index.root import FORMATS, Root, SourceRecord, Terminal, decode_root
+from underlay.index.root import (
+    FORMATS,
+    Retention,
+    Root,
+    SourceRecord,
+    Terminal,
+    Tombstone,
+    decode_root,
+    decode_tombstone,
+)
 from underlay.index.sealed_json import UNDECODED, unseal
 
 T = TypeVar("T")
@@ -68,6 +77,10 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     is_terminal: bool
     whole: Root | None
     """The root, when it added segments or went back to an older version."""
+    retention: Retention | None = None
+    """Which versions are left, when this one expired some."""
+    is_tombstone: bool = False
+    """Whether only its place in the chain is known: it expired."""
 
 
 class _Delta(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +89,7 @@ class _Delta(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     sources: tuple[SourceRecord, ...] = ()
     restored: int | None = None
+    retention: Retention | None = None
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,13 +135,16 @@ _FORMAT_DECODER = msgspec.json.Decoder(_Format)
 
 
 def decode_outline(data: bytes | memoryview) -> Outline:
-    """The outline of the root in `data`. Raises what `decode_root` raises."""
+    """The outline of the root, or of the tombstone, in `data`. Raises what `decode_root` raises."""
     json = unseal(data)
     try:
         found = _decode(json)
         delta = found.delta
         added = tuple([facts_of(_FILE_DECODER.decode(raw)) for raw in _last(found.tail, delta.added_in_tail)])
     except UNDECODED as error:
+        tombstone = decode_tombstone(data)
+        if tombstone is not None:
+            return _outline_of_tombstone(tombstone)
         raise Malformed(f"not a root: {error}") from error
     return Outline(
         version=found.version,
@@ -149,6 +166,23 @@ def decode_outline(data: bytes | memoryview) -> Outline:
         fences=found.fences,
         is_terminal=found.terminal is not None,
         whole=decode_root(data) if delta.added_segments or delta.restored is not None else None,
+        retention=delta.retention,
+    )
+
+
+def _outline_of_tombstone(found: Tombstone) -> Outline:
+    shared = {name: getattr(found, name) for name in Tombstone.__struct_fields__ if name != "format"}
+    return Outline(
+        **shared,
+        segments=(),
+        added=(),
+        added_segments=(),
+        removed=(),
+        changed_sources=(),
+        restored=None,
+        fences={},
+        is_terminal=False,
+        whole=None,
     )
 
 
@@ -229,6 +263,7 @@ def outline_of(root: Root) -> Outline:
         fences=root.fences,
         is_terminal=root.terminal is not None,
         whole=root if delta.added_segments or delta.restored is not None else None,
+        retention=delta.retention,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from underlay.errors import Malformed, Unsupported
+from underlay.errors import Malformed, SnapshotExpired, Unsupported
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.operation import Operation
 from underlay.index.sealed_json import UNDECODED, seal, unseal
@@ -22,7 +22,10 @@ out. Such a root is in all else as those of format 1 are."""
 WITH_SPECS = 3
 """The format of roots of a table that has checks, had another partition spec before, or has buckets by Iceberg's hash:
 a reader that does not know these would prune wrongly, and a writer would not check rows."""
-FORMATS = (FORMAT, WITH_CONSTANTS, WITH_SPECS)
+WITH_RETENTION = 4
+"""The format of tombstones, and of roots of a table that versions expired of, or that was swept: a writer that does not
+know these would commit what may have been deleted."""
+FORMATS = (FORMAT, WITH_CONSTANTS, WITH_SPECS, WITH_RETENTION)
 
 
 class PartitionFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -151,6 +154,20 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     """Of the catalog entry to come."""
 
 
+class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which versions are left: those from `begin` on, and some older ones."""
+
+    begin: int = 0
+    also: tuple[int, ...] = ()
+    """Older versions that something keeps: tags, leases. Ascending."""
+    buried: int = 0
+    """All expired versions before this one are tombstones; of those after it, any may be."""
+
+    def has(self, version: int) -> bool:
+        """Whether this version is left."""
+        return version >= self.begin or version in self.also
+
+
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a commit changed, in terms that do not depend on how its parent was stored.
 
@@ -172,6 +189,12 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restored: int | None = None
     """The version whose files, definition and sources this one has again."""
     terminal: Terminal | None = None
+    retention: Retention | None = None
+    """Which versions are left, when some expired."""
+    horizon_us: int = 0
+    """Not 0 for a sweep: what it made the horizon, unless that was later already."""
+    ended_jobs: tuple[str, ...] = ()
+    """Jobs whose epochs are forgotten."""
 
 
 class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -205,14 +228,67 @@ class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     may_return: bool = False
     """Whether registered files were removed before: one that is registered from now on may be one of them, and gets a
     location of its own (`keys.again`), so that a location means the same bytes in all versions."""
+    retention: Retention = Retention()
+    horizon_us: int = 0
+    """By the store's clock: of what is older, a sweep may have deleted what no version named (R5)."""
+    epoch_floor: int = 0
+    """No job whose epoch was forgotten had a higher one."""
+
+    def next_epoch(self, job: str) -> int:
+        """The epoch of whoever takes the job now; nobody had it before."""
+        return self.fences.get(job, self.epoch_floor) + 1
+
+
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in place of an expired root, so that the chain stays whole: the fields mean what they mean there.
+
+    The same root always gives the same bytes, so that it does not matter how often, or how late, it is put.
+    """
+
+    format: int = WITH_RETENTION
+    version: int
+    commit_id: str
+    parent_id: str | None
+    committed_us: int
+    operation: Operation
+    counts: dict[str, int]
+    writer: str
+    row_count: int
+    file_count: int
+    data_bytes: int
+    is_tombstone: bool = True
 
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Root)
 
 
-class _Format(msgspec.Struct):
+_TOMBSTONE_DECODER = msgspec.json.Decoder(Tombstone)
+
+
+class _Kind(msgspec.Struct):
     format: int
+    is_tombstone: bool = False
+
+
+def encode_tombstone(root: Root) -> bytes:
+    """The bytes of the tombstone of a root."""
+    fields = {name: getattr(root, name) for name in Tombstone.__struct_fields__ if name in Root.__struct_fields__}
+    return seal(_ENCODER.encode(Tombstone(**fields | {"format": WITH_RETENTION})))
+
+
+def decode_tombstone(data: bytes | memoryview) -> Tombstone | None:
+    """The tombstone in `data`, None when it holds something else. Raises Malformed."""
+    json = unseal(data)
+    kind = _kind_of(json)
+    if kind is None or not kind.is_tombstone:
+        return None
+    if kind.format not in FORMATS:
+        raise _other_format(kind.format)
+    try:
+        return _TOMBSTONE_DECODER.decode(json)
+    except UNDECODED as error:
+        raise Malformed(f"not a tombstone: {error}") from error
 
 
 def encode_root(root: Root) -> bytes:
@@ -221,24 +297,27 @@ def encode_root(root: Root) -> bytes:
 
 
 def decode_root(data: bytes | memoryview) -> Root:
-    """The root in `data`. Raises Malformed, or Unsupported when a newer Underlay wrote it."""
+    """The root in `data`. Raises Malformed, SnapshotExpired for a tombstone, or Unsupported when a newer Underlay wrote
+    it."""
     json = unseal(data)
     try:
         root = _DECODER.decode(json)
     except UNDECODED as error:
-        found = _format_of(json)
-        if found is None or found in FORMATS:
-            raise Malformed(f"not a root: {error}") from error
-        raise _other_format(found) from error
+        kind = _kind_of(json)
+        if kind is not None and kind.format not in FORMATS:
+            raise _other_format(kind.format) from error
+        if kind is not None and kind.is_tombstone:
+            raise SnapshotExpired("the version has expired") from None
+        raise Malformed(f"not a root: {error}") from error
     if root.format not in FORMATS:
         raise _other_format(root.format)
     return root
 
 
-def _format_of(json: bytes) -> int | None:
-    """The format of what may be a root of a newer Underlay."""
+def _kind_of(json: bytes) -> _Kind | None:
+    """What an object may be that is no root of this Underlay."""
     try:
-        return msgspec.json.decode(json, type=_Format).format
+        return msgspec.json.decode(json, type=_Kind)
     except UNDECODED:
         return None
 

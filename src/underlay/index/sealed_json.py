@@ -36,6 +36,10 @@ class _StoredIds(msgspec.Struct):
     parent_id: str | None = None
 
 
+class _StoredTime(msgspec.Struct):
+    committed_us: int
+
+
 def seal(json: bytes) -> bytes:
     """The JSON object with its checksum in front."""
     rest = json[1:]
@@ -73,3 +77,11 @@ def decode_ids(data: bytes | memoryview) -> CommitIds:
     except UNDECODED as error:
         raise Malformed(f"not an object of a chain: {error}") from error
     return CommitIds(found.commit_id, found.parent_id)
+
+
+def decode_committed_us(data: bytes | memoryview) -> int:
+    """When a whole object was committed, whatever else is in it. Raises Malformed, ChecksumMismatch."""
+    try:
+        return msgspec.json.decode(unseal(data), type=_StoredTime).committed_us
+    except UNDECODED as error:
+        raise Malformed(f"not an object of a chain: {error}") from error

@@ -18,7 +18,7 @@ from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import is_own
 from underlay.index.operation import Operation
 from underlay.index.partition_specs import needed_format, with_specs_of
-from underlay.index.root import FORMAT, WITH_CONSTANTS, Definition, Delta, Root, Sources
+from underlay.index.root import FORMAT, WITH_CONSTANTS, WITH_RETENTION, Definition, Delta, Root, Sources
 from underlay.schema.record import SchemaRecord
 
 
@@ -72,9 +72,16 @@ def advance(
     old = {layout.id for layout in parent.layouts}
     layouts = tuple({layout.id: layout for layout in change.layouts if layout.id not in old}.values())
     definition = change.definition or state.definition
+    ended = tuple(job for job, epoch in change.ended_jobs.items() if parent.fences.get(job) == epoch)
+    is_care = change.retention is not None or change.horizon_us or ended
     return replace(
         state,
-        format=max(parent.format, WITH_CONSTANTS if change.has_constants else FORMAT, needed_format(definition)),
+        format=max(
+            parent.format,
+            WITH_CONSTANTS if change.has_constants else FORMAT,
+            WITH_RETENTION if is_care else FORMAT,
+            needed_format(definition),
+        ),
         version=parent.version + 1,
         commit_id=commit_id,
         parent_id=parent.commit_id,
@@ -83,11 +90,14 @@ def advance(
         counts=_counts(parent, change, state),
         writer=writer,
         definition=definition,
-        delta=_delta(parent, change, definition, layouts),
+        delta=_delta(parent, change, definition, layouts, ended),
         layouts=_with_layouts(state, layouts),
         sources=sources if sources is not None else state.sources,
-        fences=parent.fences | dict(change.fences),
+        fences={job: epoch for job, epoch in parent.fences.items() if job not in ended} | dict(change.fences),
         terminal=change.terminal,
+        retention=change.retention or parent.retention,
+        horizon_us=max(parent.horizon_us, change.horizon_us),
+        epoch_floor=max([parent.epoch_floor, *(parent.fences[job] for job in ended)]),
     )
 
 
@@ -242,7 +252,9 @@ def _with_layouts(state: Root, new: tuple[FileLayout, ...]) -> tuple[FileLayout,
     return tuple({layout.id: layout for layout in (*state.layouts, *new)}.values())
 
 
-def _delta(parent: Root, change: Change, definition: Definition, layouts: tuple[FileLayout, ...]) -> Delta:
+def _delta(
+    parent: Root, change: Change, definition: Definition, layouts: tuple[FileLayout, ...], ended: tuple[str, ...]
+) -> Delta:
     return Delta(
         added_in_tail=len(change.files),
         added_segments=tuple(ref.id for ref in change.segments),
@@ -254,6 +266,9 @@ def _delta(parent: Root, change: Change, definition: Definition, layouts: tuple[
         fences=dict(change.fences),
         restored=change.restored.version if change.restored is not None else None,
         terminal=change.terminal,
+        retention=change.retention,
+        horizon_us=change.horizon_us,
+        ended_jobs=ended,
     )
 
 

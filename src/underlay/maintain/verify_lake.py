@@ -172,6 +172,8 @@ def _end_problems(history: History, record: TableRecord, revision: str) -> Itera
     for tag, named in record.tags.items():
         if named.revision == revision and (newest is None or named.version > newest):
             yield _missing(history, named.version, f"tag {tag} names a version that does not exist")
+        elif named.revision == revision and named.version in history.expired:
+            yield _missing(history, named.version, f"tag {tag} names a version that expired")
 
 
 def _missing(history: History, version: int, problem: str) -> VerifyFinding:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from underlay.cache.objects import DecodedCache
-from underlay.errors import BadPredicate
+from underlay.errors import BadPredicate, NotFound
 from underlay.plan import answers
 from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, Predicate, columns_of, matches
@@ -84,7 +84,11 @@ class Query:
     def plan(self) -> BlockPlan:
         """What is read, and why the rest is not."""
         leaves = [leaf.id for column in self.read_columns for leaf in leaves_in(column)]
-        plan = plan_snapshot(self.snapshot, self.predicate, leaves)
+        try:
+            plan = plan_snapshot(self.snapshot, self.predicate, leaves)
+        except NotFound:
+            self.snapshot.check_left()
+            raise
         if self.cache is None:
             return plan
         sidecars = Sidecars(cache=self.cache, keys=self.snapshot.keys)
@@ -121,7 +125,11 @@ class Query:
             yield Task(weight, partial(self._rows, together, row_filter))
 
     def _rows(self, slabs: tuple[Slab, ...], row_filter: RowFilter | None) -> pa.Table:
-        return self.apply_rest(rows_together(slabs, self.files, row_filter))
+        try:
+            return self.apply_rest(rows_together(slabs, self.files, row_filter))
+        except NotFound:
+            self.snapshot.check_left()
+            raise
 
     def apply_rest(self, rows: pa.Table) -> pa.Table:
         """The rows that `rest` keeps, with all their columns. Raises BadPredicate."""

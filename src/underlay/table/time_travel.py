@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import inf
 
-from underlay.errors import Damaged, InvalidRequest, Unsupported, VersionNotFound
-from underlay.index.catalog import find_table, find_tag
+from underlay.errors import Damaged, InvalidRequest, SnapshotExpired, Unsupported, VersionNotFound
+from underlay.index.catalog import TagRecord, find_table, find_tag
 from underlay.index.operation import Operation
 from underlay.index.outline import VersionSummary
-from underlay.index.root import Root
+from underlay.index.root import Retention, Root
 from underlay.runtime.threads import side_by_side
-from underlay.table.catalog.changes import tag_version
+from underlay.table.catalog.changes import tag_version, untag_version
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.links import missing_object
-from underlay.table.versions.revision import Revision
+from underlay.table.versions.revision import Revision, versions_left
 
 _FIRST_BATCH, _MOST_BATCH = 16, 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,17 +31,35 @@ def at_version(revision: Revision, version: int) -> Root:
     if isinstance(version, bool) or not isinstance(version, int):
         raise InvalidRequest("a version must be an integer", found=repr(version))
     if version >= 0:
-        with suppress(VersionNotFound):
+        try:
             return revision.checked_root(version)
-    newest = revision.newest_version()
+        except SnapshotExpired:
+            raise
+        except VersionNotFound:
+            pass  # below it says which there are
+    head = _readable_head(revision)
+    newest = revision.newest_version(inf)
     if 0 <= version <= newest:
         raise missing_object(revision.keys.root(version))
-    raise VersionNotFound(f"there is no version {version}", place=revision.place, hint=f"Versions are 0 to {newest}.")
+    left = versions_left(Retention() if head is None else head.retention, newest)
+    raise VersionNotFound(f"there is no version {version}", place=revision.place, hint=f"{left}.")
+
+
+def _place(tagged: TagRecord) -> tuple[str, int]:
+    return tagged.revision, tagged.version
+
+
+def _readable_head(revision: Revision) -> Root | None:
+    """The newest root, None when it cannot be read."""
+    try:
+        return revision.head()
+    except (Damaged, Unsupported):
+        return None
 
 
 def at_time(revision: Revision, moment_us: int) -> Root:
-    """The newest root committed at or before this time. O(log versions) requests. Raises VersionNotFound, and Damaged
-    when it may be the newest one of all and that cannot be read."""
+    """The newest root committed at or before this time. O(log versions) requests. Raises VersionNotFound,
+    SnapshotExpired when that version expired, and Damaged when it may be the newest one of all and that cannot be read."""
     try:
         found = revision.head()
     except (Damaged, Unsupported):
@@ -54,24 +72,21 @@ def at_time(revision: Revision, moment_us: int) -> Root:
     if found.committed_us <= moment_us:
         return found
     begin, end = 0, found.version
-    best: Root | None = None
     while begin < end:
         middle = (begin + end) // 2
-        root = revision.root(middle)
-        if root.committed_us <= moment_us:
-            best, begin = root, middle + 1
+        if revision.committed_us(middle) <= moment_us:
+            begin = middle + 1
         else:
             end = middle
-    if best is None:
-        oldest = revision.root(0).committed_us
+    if begin == 0:
+        oldest = revision.committed_us(0)
         raise VersionNotFound(
             "the table has no version from that time",
             place=revision.place,
             expected=f"{_shown(oldest)} or later",
             found=_shown(moment_us),
         )
-    revision.check_root(best)
-    return best
+    return revision.checked_root(begin - 1)
 
 
 def at_tag(lake: LakeCatalog, name: str, tag: str) -> tuple[Revision, Root]:
@@ -89,28 +104,50 @@ def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version
             "a tag cannot be a number", found=tag_name, hint=f"DATASET.TABLE@{tag_name} is version {tag_name}."
         )
     at_version(revision, version)
+    before = find_table(lake.catalog(), name).tags.get(tag_name)
     lake.change(tag_version(name, tag_name, revision.id, version))
+    # An expiry that did not see the tag committed before it, or looks at tags again before it takes anything away.
+    head = _readable_head(revision)
+    if head is not None and not head.retention.has(version):
+        undo = untag_version(name, tag_name) if before is None else tag_version(name, tag_name, *_place(before))
+        lake.change(undo)
+        raise revision.expired(version, head)
 
 
 def history(revision: Revision, limit: int | None = None, newest: int | None = None) -> Iterator[VersionSummary]:
-    """Versions from `newest` on, or the head, back in time; some are fetched side by side, and of each root only what a
-    history shows is decoded. Raises Inconsistent after the first one that does not follow the one before it."""
+    """Versions from `newest` on, or the head, back in time, without those that expired; some are fetched side by side,
+    and of each root only what a history shows is decoded. Raises Inconsistent after the first one that does not follow
+    the one before it."""
     if limit is not None and limit < 0:
         raise InvalidRequest("a limit must not be negative", found=limit)
-    newest = revision.head().version if newest is None else newest
-    oldest = 0 if limit is None else max(newest - limit + 1, 0)
-    versions = range(newest, oldest - 1, -1) if limit != 0 else range(0)
+    head = revision.head() if newest is None else _readable_head(revision)
+    kept = Retention() if head is None else head.retention
+    newest = revision.newest_version(inf) if newest is None else newest
+    older = [version for version in reversed(kept.also) if version <= newest]
+    left = range(newest, kept.begin - 1, -1)
+    wanted: Sequence[int] = left if not older else [*left, *older]
+    versions = wanted if limit is None else wanted[:limit]
     newer: VersionSummary | None = None
     begin, count = 0, _FIRST_BATCH
     while begin < len(versions):
         batch = versions[begin : begin + count]
-        for found in side_by_side(revision.summary, batch, revision.store.parallel_requests):
-            if newer is not None:
+        for found in side_by_side(partial(_summary, revision), batch, revision.store.parallel_requests):
+            if found is None:
+                continue
+            if newer is not None and newer.version == found.version + 1:
                 revision.check_parent(newer, found)
             newer = found
             yield found
         # Who reads on reads more: each batch starts threads of its own.
         begin, count = begin + count, min(2 * count, _MOST_BATCH)
+
+
+def _summary(revision: Revision, version: int) -> VersionSummary | None:
+    """None for a version that expired since the head was read."""
+    try:
+        return revision.summary(version)
+    except SnapshotExpired:
+        return None
 
 
 def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:

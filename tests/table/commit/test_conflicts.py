@@ -9,7 +9,7 @@ from tests.table.entries import DEFINITION, entry, source
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.change import Change
 from underlay.index.operation import Operation
-from underlay.index.root import Definition, Delta, Root, SortFieldRecord
+from underlay.index.root import Definition, Delta, Retention, Root, SortFieldRecord
 from underlay.index.state import advance, first_root
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.table.commit.conflict_rules import RULES, Act, ConflictVerdict, Rule, When, markdown
@@ -57,6 +57,7 @@ TOKEN = Change(operation=Operation.APPEND, sources=(source("token:t"),), files=(
 FENCE = Change(operation=Operation.JOB, fences={"job": 1})
 NOTHING = Change(operation=Operation.COMMENT)
 
+EXPIRE = Change(operation=Operation.EXPIRE, retention=Retention(begin=99))
 WHOLE = ReadSet(is_whole=True)
 MATCHING = ReadSet(may_match=lambda file: True)
 READ_A = ReadSet(locations=frozenset({"a"}))
@@ -87,6 +88,8 @@ EXAMPLES: dict[Rule, tuple[Change, ReadSet, Change]] = {
     Rule(Act.RESTORE, Act.DEFINE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), COMMENT),
     Rule(Act.RESTORE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), ROLLBACK),
     Rule(Act.RESTORE, Act.INGEST, When.ALWAYS, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), CLAIM),
+    Rule(Act.RESTORE, Act.EXPIRE, When.RESTORED_VERSION, ConflictVerdict.REFUSE): (ROLLBACK, ReadSet(), EXPIRE),
+    Rule(Act.EXPIRE, Act.EXPIRE, When.ALWAYS, ConflictVerdict.REDO): (EXPIRE, ReadSet(), EXPIRE),
 }
 """For each rule two commits to which it applies."""
 

@@ -7,6 +7,11 @@
 | `file_bytes` | bytes after which a file is finished | 536870912 |
 | `codec` | zstd, snappy, lz4, gzip, brotli or none | zstd |
 | `bloom` | columns with bloom filters, separated by commas; empty for none | the key |
+| `care.keep_for` | span after which a version may expire | 7d |
+| `care.keep_versions` | versions that are left, however old | 10 |
+| `care.reader_age` | span for which a version can be read to its end after the next one came | 1h |
+| `care.compact_after_files` | files after which the table is compacted by itself | none |
+| `care.target_file_bytes` | bytes of the files that a compaction makes | 134217728, or `file_bytes` if that is less |
 """
 
 from __future__ import annotations
@@ -21,18 +26,20 @@ from underlay.schema.names import find_leaf, parse_path
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import TypeKind
+from underlay.table.care_settings import CARE_PROPERTIES, read_settings
 
 NUMBERS = ("block_rows", "block_bytes", "file_bytes")
 CODEC = "codec"
 BLOOM = "bloom"
 CODECS: tuple[CodecName, ...] = get_args(CodecName)
-KNOWN = (*NUMBERS, CODEC, BLOOM)
+KNOWN = (*NUMBERS, CODEC, BLOOM, *CARE_PROPERTIES)
 FALSE_POSITIVES = 0.01
 _UNHASHED = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64, TypeKind.BOOLEAN)
 
 
 def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:
     """Refuse a property that does not exist, or a value that it does not take."""
+    read_settings(properties)
     for name, value in properties.items():
         if name not in KNOWN:
             raise InvalidRequest("unknown property", found=name, hint=f"Properties: {', '.join(KNOWN)}.")

@@ -71,6 +71,8 @@ class History:
     files: dict[str, RecordedFile] = field(default_factory=dict)
     contents: dict[str, SegmentContent] = field(default_factory=dict)
     """Of the segments that are whole."""
+    expired: set[int] = field(default_factory=set)
+    """Versions that are tombstones."""
     newest: Root | None = None
     newest_version: int | None = None
     findings: list[VerifyFinding] = field(default_factory=list)

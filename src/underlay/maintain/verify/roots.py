@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TypeVar
 
-from underlay.errors import Damaged, Inconsistent, NotFound, UnderlayError, Unsupported
+from underlay.errors import Damaged, Inconsistent, NotFound, SnapshotExpired, UnderlayError, Unsupported
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.entry import FileEntry
 from underlay.index.keys import RevisionKeys
 from underlay.index.partition_specs import needed_format, specs_of
-from underlay.index.root import Root, Sources, decode_root
+from underlay.index.root import Root, Sources, Tombstone, decode_root, decode_tombstone
 from underlay.maintain.verify.finding import FindingKind, Severity, VerifyFinding, VersionRange
 from underlay.maintain.verify.history import History, LiveFile, VersionFacts, facts_of
 from underlay.maintain.verify.links import Link, find_backward, find_numbers, find_strangers
@@ -34,16 +34,23 @@ def verify_roots(work: VerifyContext, keys: RevisionKeys, listed: Collection[str
             history.findings.append(_lost(keys, number, "the root is missing", FindingKind.MISSING))
         elif isinstance(found, UnderlayError):
             history.findings.append(_lost(keys, number, str(found), FindingKind.DAMAGED))
+        elif isinstance(found, Tombstone):
+            walk.pass_over(found)
         else:
             walk.take(found)
     walk.end()
     return history
 
 
-def _read(store: Store, keys: RevisionKeys, version: int) -> Root | UnderlayError:
+def _read(store: Store, keys: RevisionKeys, version: int) -> Root | Tombstone | UnderlayError:
+    root: Root | Tombstone
     try:
-        root = decode_root(store.get(keys.root(version))[0])
-        from_record(root.definition.schema)
+        data = store.get(keys.root(version))[0]
+        try:
+            root = decode_root(data)
+            from_record(root.definition.schema)
+        except SnapshotExpired:
+            root = decode_tombstone(data) or decode_root(data)
     except (Damaged, NotFound, Unsupported) as error:
         return error
     if root.version != version:
@@ -97,11 +104,22 @@ class _Walk:
         history.versions[root.version] = self._facts(root)
         self._parent = history.newest = root
 
+    def pass_over(self, tombstone: Tombstone) -> None:
+        """One more version, which expired."""
+        self._links[tombstone.version] = Link(
+            commit_id=tombstone.commit_id, parent_id=tombstone.parent_id, committed_us=tombstone.committed_us
+        )
+        self._history.expired.add(tombstone.version)
+
     def end(self) -> None:
-        """After the last root: which of them are of another chain."""
+        """After the last root: which of them are of another chain, and which are tombstones that should be there."""
         history = self._history
+        for version in sorted(history.expired):
+            if history.newest is not None and history.newest.retention.has(version):
+                problem = "the version is a tombstone, and the newest root says that it did not expire"
+                history.findings.append(_lost(history.keys, version, problem, FindingKind.INCONSISTENT))
         for version in sorted(find_strangers(self._links)):
-            history.versions.pop(version)
+            history.versions.pop(version, None)
             problem = "the root does not follow the one before, or the one after does not follow it"
             history.findings.append(_lost(history.keys, version, problem, FindingKind.INCONSISTENT, _MOVE))
         for version in find_backward(self._links):
@@ -196,10 +214,13 @@ def _after(before: Root, root: Root) -> Iterator[str]:
     delta = root.delta
     if before.terminal is not None:
         yield "it follows a version that nothing may follow"
-    if root.fences != before.fences | delta.fences or any(
-        root.fences[job] < epoch for job, epoch in before.fences.items()
-    ):
+    kept = {job: epoch for job, epoch in before.fences.items() if job not in delta.ended_jobs}
+    if root.fences != kept | delta.fences or any(root.fences[job] < epoch for job, epoch in kept.items()):
         yield "the epochs of jobs are not those before with those of the delta"
+    if any(root.epoch_floor < before.fences.get(job, 0) for job in delta.ended_jobs):
+        yield "an epoch was forgotten that may be given again"
+    if root.horizon_us < before.horizon_us or root.retention != (delta.retention or before.retention):
+        yield "what expired, and the horizon of sweeps, are not those before with those of the delta"
     if delta.restored is not None:
         return
     if root.definition != (delta.definition or before.definition):

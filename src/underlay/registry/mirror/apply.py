@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, Update, and_, bindparam, delete, inser
 
 from underlay.errors import RegistryRefused
 from underlay.index.outline import FileFacts
+from underlay.index.root import Retention
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import FILE_METADATA, NONE, REVISIONS, SEGMENTS, SOURCES, VERSIONS
 from underlay.registry.mirror.fold import Mirrored, RegistryDelta, Row, VersionStep, fold, no_files
@@ -108,6 +109,20 @@ def _write(connection: Connection, batch: RegistryDelta) -> None:
     insert_rows(connection, SEGMENTS, batch.segments)
     insert_rows(connection, FILE_METADATA, batch.files)
     upsert_rows(connection, SOURCES, batch.sources)
+    if batch.retention is not None:
+        _forget(connection, batch.revision, batch.retention)
+
+
+def _forget(connection: Connection, revision: str, left: Retention) -> None:
+    """Rows of expired versions go, and what is left is true from the first version on of which all later ones are left:
+    so it does not matter whether versions were applied before they expired, or never."""
+    columns = VERSIONS.c
+    is_expired = and_(columns.revision == revision, columns.version < left.begin, columns.version.not_in(left.also))
+    connection.execute(delete(VERSIONS).where(is_expired))
+    for table in (SEGMENTS, FILE_METADATA):
+        connection.execute(delete(table).where(table.c.revision == revision, table.c.removed <= left.begin))
+        older = update(table).where(table.c.revision == revision, table.c.added < left.begin)
+        connection.execute(older.values(added=left.begin))
 
 
 def _head_values(batch: RegistryDelta) -> Row:

@@ -24,7 +24,7 @@ from underlay.registry.mirror.apply_catalog import apply_catalog
 from underlay.registry.mirror.check_history import find_problem
 from underlay.registry.mirror.fold import VersionStep
 from underlay.registry.mirror.holders import follow_runs
-from underlay.registry.mirror.read_versions import ahead, read_step, readers
+from underlay.registry.mirror.read_versions import ahead, read_step, read_whole_step, readers
 from underlay.runtime.threads import side_by_side
 from underlay.store.store import Store
 from underlay.table.catalog.lake import LakeCatalog
@@ -58,7 +58,7 @@ def catch_up(pool: Executor, transact: Transact, store: Store, gaps: Iterable[Ga
 
     Raises Inconsistent for a version that the store lacks, RegistryRefused when the registry holds another history.
     """
-    for gap, steps in _gathered(_read(pool, store, gaps)):
+    for gap, steps in _gathered(_after_tombstones(store, _read(pool, store, gaps))):
         _apply(transact, gap, steps)
         yield gap, steps[-1].outline.version
 
@@ -173,11 +173,29 @@ def _read_some(store: Store, gap: Gap, begin: int) -> tuple[Gap, list[VersionSte
     return gap, steps
 
 
+def _after_tombstones(
+    store: Store, read: Iterable[tuple[Gap, list[VersionStep]]]
+) -> Iterator[tuple[Gap, list[VersionStep]]]:
+    """The same; of a version that follows an expired one, all that it consists of is read."""
+    is_expired = False
+    for gap, steps in read:
+        for place, step in enumerate(steps):
+            if is_expired and not step.outline.is_tombstone and step.everything is None:
+                keys = RevisionKeys.of(gap.folder, gap.revision)
+                steps[place] = read_whole_step(store, keys, step.outline.version)
+            is_expired = step.outline.is_tombstone and step.outline.version < gap.newest
+        yield gap, steps
+
+
 def _gathered(read: Iterable[tuple[Gap, list[VersionStep]]]) -> Iterator[tuple[Gap, list[VersionStep]]]:
-    """The same in larger parts."""
+    """The same in larger parts, none of which ends with a version that expired: its files are those of the next."""
     gathered: list[VersionStep] = []
     for gap, steps in read:
         gathered += steps
-        if len(gathered) >= _APPLIED_AT_ONCE or gathered[-1].outline.version == gap.newest:
-            yield gap, gathered
+        is_last = gathered[-1].outline.version == gap.newest
+        while is_last and gathered and gathered[-1].outline.is_tombstone:
+            gathered.pop()  # the newest version when it was looked for; who comes next finds a newer one
+        if is_last or (len(gathered) >= _APPLIED_AT_ONCE and not gathered[-1].outline.is_tombstone):
+            if gathered:
+                yield gap, gathered
             gathered = []

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from underlay.errors import Damaged, NotFound, RegistryRefused
 from underlay.index.catalog import decode_entry
 from underlay.index.keys import RevisionKeys, catalog_key
-from underlay.index.outline import decode_outline
+from underlay.index.sealed_json import decode_ids
 from underlay.registry.database.database import Database
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import LAKE, NONE, REVISIONS
@@ -40,7 +40,7 @@ def check_head(store: Store, folder: str, revision: str, head: int, head_id: str
     """
     key = RevisionKeys.of(folder, revision).root(head)
     try:
-        found = decode_outline(store.get(key)[0]).commit_id
+        found = decode_ids(store.get(key)[0]).commit_id
     except NotFound:
         found = None
     except Damaged as error:

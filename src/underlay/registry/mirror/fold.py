@@ -9,7 +9,7 @@ import msgspec
 
 from underlay.errors import Inconsistent, RegistryRefused
 from underlay.index.outline import FileFacts, Outline, SegmentFacts
-from underlay.index.root import SourceRecord
+from underlay.index.root import Retention, SourceRecord
 from underlay.registry.database.column_types import key_text, plain_text
 from underlay.registry.database.database_errors import RESTORE_HINT
 from underlay.registry.database.schema import NONE
@@ -83,6 +83,8 @@ class RegistryDelta:
     sources: list[Row] = field(default_factory=list)
     replaces_sources: bool = False
     """Whether all sources that were there go first."""
+    retention: Retention | None = None
+    """Which versions are left, when some expired: rows of the others go."""
 
 
 def fold(revision: str, before: Mirrored, steps: Sequence[VersionStep]) -> RegistryDelta:
@@ -128,15 +130,23 @@ class _Folding:
         self._ended_files: dict[str, int] = {}
         self._sources: dict[str, Row] = {}
         self._replaces_sources = False
+        self._retention: Retention | None = None
+        self._is_unknown = False
+        """Whether what the version before changed is not known: it expired."""
 
     def take(self, step: VersionStep) -> None:
         """One version more."""
         outline = step.outline
         if (outline.version, outline.parent_id) != (self._head + 1, self._head_id):
             raise self._wrong(outline, "it does not follow the version before", self._head_id, outline.parent_id)
+        self._is_unknown, is_after_expired = outline.is_tombstone, self._is_unknown
+        self._head, self._head_id = outline.version, outline.commit_id
+        if outline.is_tombstone:
+            return
+        self._retention = outline.retention or self._retention
         self._versions.append(_version_row(self._revision, outline))
         self._take_segments(outline)
-        if outline.restored is not None:
+        if outline.restored is not None or is_after_expired:
             self._take_everything(outline, step.everything)
         else:
             self._remove(outline, outline.removed)
@@ -146,7 +156,6 @@ class _Folding:
             raise self._wrong(
                 outline, "its changes add up to a different number of files", outline.file_count, self._file_count
             )
-        self._head, self._head_id = outline.version, outline.commit_id
 
     def batch(self, steps: Sequence[VersionStep]) -> RegistryDelta:
         """What was taken."""
@@ -163,6 +172,7 @@ class _Folding:
             ended_files=self._ended_files,
             sources=list(self._sources.values()),
             replaces_sources=self._replaces_sources,
+            retention=self._retention,
         )
 
     def _take_segments(self, outline: Outline) -> None:
@@ -183,7 +193,7 @@ class _Folding:
 
     def _take_everything(self, outline: Outline, everything: Everything | None) -> None:
         if everything is None:
-            raise self._wrong(outline, "it is a rollback whose content was not read", outline.restored, None)
+            raise self._wrong(outline, "its content was not read", outline.restored, None)
         wanted = {file.location: file for file in map(_as_stored, everything.files)}
         live = self._live
         self._remove(outline, [location for location, file in live.items() if wanted.get(location) != file])

@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from underlay.errors import Inconsistent, NotFound, UnderlayError
 from underlay.index.keys import RevisionKeys
-from underlay.index.outline import FileFacts, Outline, decode_outline, facts_of
+from underlay.index.outline import FileFacts, Outline, decode_outline, facts_of, outline_of
+from underlay.index.root import decode_root
 from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import scan_all
 from underlay.registry.mirror.fold import Everything, VersionStep
@@ -76,6 +77,16 @@ def read_step(store: Store, keys: RevisionKeys, version: int) -> VersionStep | N
     if outline.version != version:
         raise Inconsistent("a root has another version than its key", place=key)
     return complete(store, keys, outline)
+
+
+def read_whole_step(store: Store, keys: RevisionKeys, version: int) -> VersionStep:
+    """One version with all that it consists of: what the one before it changed is no longer known."""
+    key = keys.root(version)
+    try:
+        root = decode_root(store.get(key)[0])
+    except UnderlayError as error:
+        raise error.at(key) from None
+    return VersionStep(outline=outline_of(root), added=(), everything=_everything(Snapshot(store, keys, root)))
 
 
 def complete(store: Store, keys: RevisionKeys, outline: Outline) -> VersionStep:

@@ -17,19 +17,19 @@ from concurrent.futures import wait
 
 import msgspec
 
-from underlay.errors import Busy, CommitConflict, JobTakenOver, RevisionClosed
+from underlay.errors import Busy, CommitConflict, JobTakenOver, RevisionClosed, SnapshotExpired
 from underlay.index.change import Attachments, Change
 from underlay.index.keys import is_own
 from underlay.index.root import Root, Sources
 from underlay.index.sources.tree import insert
 from underlay.index.state import advance, follow
-from underlay.runtime.threads import REQUESTS
+from underlay.runtime.threads import REQUESTS, side_by_side
 from underlay.schema.record import from_record
 from underlay.store.store import Data, Store
 from underlay.table.commit.conflicts import AlreadyCommitted, Mine, Redo, Refuse, Winner, conflicts, is_fenced_off
 from underlay.table.commit.tidy import tidy
 from underlay.table.commit.transaction import Transaction
-from underlay.table.versions.environment import uuid7
+from underlay.table.versions.environment import to_us, uuid7
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
 
@@ -90,6 +90,8 @@ class _Attempt:
         self._change: Change = transaction.enter_commit()
         self._pending: dict[str, Data] = dict(transaction.objects)
         self._attachments: Attachments | None = None
+        self._uploaded: list[str] = []
+        self._horizon_us = transaction.base.horizon_us
 
     def run(self) -> Root | Redo | None:
         """Try once. Returns the committed root; why the work must be redone; or None after a lost race, when the change
@@ -112,11 +114,15 @@ class _Attempt:
         # earlier attempt has names of its own and is there still, so a rebase puts only what it makes anew.
         check_base = self.revision.start_base_check(self.head)
         put_all(self.revision.store, self._pending)
+        self._uploaded += self._pending
         self._pending = {}
         # Nothing is published over a gap: an older copy of the lake may have been put back since the base was read.
         check_base()
-        winner = self.revision.publish(root)
-        return root if winner is None else self._lose_to(winner)
+        try:
+            winner = self.revision.publish(root)
+            return root if winner is None else self._lose_to(winner)
+        except SnapshotExpired:
+            return self._lose_to_expired()
 
     def conflict(self, decision: Redo | Refuse) -> CommitConflict:
         """The error that names both commits."""
@@ -204,7 +210,37 @@ class _Attempt:
         # the new root would bring those rows back.
         for root in roots:
             self._change = follow(self._change, root)
+        return self._swept()
+
+    def _lose_to_expired(self) -> Root | Redo:
+        """A commit that came first expired already, so that nobody can say what it did."""
+        self.head = self.revision.head()
+        self._check_head()
+        token = self._change.token
+        if token is not None and self._snapshot_of_head().find_sources([token]):
+            return self.head
+        return Redo("this commit is based on a version whose successor has expired", self.head)
+
+    def _swept(self) -> Redo | None:
+        """Why the work must be redone after a sweep came first: R5. It may delete, or have deleted, what was
+        uploaded before its horizon, since no version names that yet. No request when there was no sweep."""
+        horizon_us = self.head.horizon_us
+        if horizon_us <= self._horizon_us:
+            return None
+        self._horizon_us = horizon_us
+        store, keys = self.revision.store, self.revision.keys
+        locations = [file.location for file in self._change.files]
+        for ref in self._change.segments:
+            locations += map(str, self.transaction.load_segment(store, keys, ref).locations.to_pylist())
+        files = [keys.file(location) for location in locations if is_own(location)]
+        uploaded = list(dict.fromkeys([*self._uploaded, *(key for key in files if key is not None)]))
+        for found in side_by_side(store.head, uploaded, store.parallel_requests):
+            if found is None or to_us(found.modified) < horizon_us:
+                return Redo("what this commit uploaded is older than the horizon of a sweep that came first", self.head)
         return None
+
+    def _snapshot_of_head(self) -> Snapshot:
+        return Snapshot(self.revision.store, self.revision.keys, self.head)
 
     def _token_brought_back(self, winners: list[Root]) -> Root | None:
         """The version with our token if a winner's rollback brought it back. No rule can see that: the delta of a
@@ -212,7 +248,7 @@ class _Attempt:
         token = self._change.token
         if token is None or all(root.delta.restored is None for root in winners):
             return None
-        found = Snapshot(self.revision.store, self.revision.keys, self.head).find_sources([token]).get(token)
+        found = self._snapshot_of_head().find_sources([token]).get(token)
         return None if found is None else self.revision.root(found.version)
 
     def _must_know_files(self) -> bool:

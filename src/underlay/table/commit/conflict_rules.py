@@ -22,6 +22,7 @@ class Act(Enum):
     INGEST = "records sources"
     TOKEN = "carries a token"
     FENCE = "takes over a job"
+    EXPIRE = "expires versions"
 
 
 class When(Enum):
@@ -38,6 +39,7 @@ class When(Enum):
     SAME_SOURCE = "the same source"
     SAME_TOKEN = "the same token"
     SAME_JOB = "the same job"
+    RESTORED_VERSION = "the version that it goes back to"
 
 
 class ConflictVerdict(Enum):
@@ -82,6 +84,8 @@ RULES = (
         Rule(Act.RESTORE, theirs, When.ALWAYS, ConflictVerdict.REFUSE)
         for theirs in (Act.ADD, Act.DELETE, Act.REPLACE, Act.DEFINE, Act.RESTORE, Act.INGEST)
     ),
+    Rule(Act.RESTORE, Act.EXPIRE, When.RESTORED_VERSION, ConflictVerdict.REFUSE),
+    Rule(Act.EXPIRE, Act.EXPIRE, When.ALWAYS, ConflictVerdict.REDO),
 )
 
 

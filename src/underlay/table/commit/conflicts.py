@@ -142,6 +142,7 @@ def _acts_of(mine: Mine) -> set[Act]:
         Act.INGEST: bool(_uris(change.sources)),
         Act.TOKEN: change.token is not None,
         Act.FENCE: bool(change.fences),
+        Act.EXPIRE: change.retention is not None,
     }
     return {act for act, is_done in acts.items() if is_done}
 
@@ -158,6 +159,7 @@ def _acts_of_winner(winner: Winner, before: Definition) -> set[Act]:
         Act.INGEST: bool(_uris(delta.sources)),
         Act.TOKEN: len(_uris(delta.sources)) < len(delta.sources),
         Act.FENCE: bool(delta.fences),
+        Act.EXPIRE: delta.retention is not None,
     }
     return {act for act, is_done in acts.items() if is_done}
 
@@ -190,6 +192,8 @@ def _holds(when: When, mine: Mine, winner: Winner) -> bool:
             return any(source.uri == change.token for source in delta.sources)
         case When.SAME_JOB:
             return not change.fences.keys().isdisjoint(delta.fences)
+        case When.RESTORED_VERSION:
+            return change.restored is not None and not winner.root.retention.has(change.restored.version)
 
 
 def _uris(sources: Sequence[SourceRecord]) -> set[str]:

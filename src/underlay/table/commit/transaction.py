@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import is_own
 from underlay.index.operation import Operation
 from underlay.index.partition_specs import specs_of
-from underlay.index.root import Definition, Root, SegmentRef, SourceRecord, Terminal
+from underlay.index.root import Definition, Retention, Root, SegmentRef, SourceRecord, Terminal
 from underlay.index.state import check_positions
 from underlay.store.store import Data
 from underlay.table.commit.conflicts import ReadSet
@@ -50,6 +50,9 @@ class Transaction:
         self._fences: dict[str, int] = {}
         self._restored: Root | None = None
         self._terminal: Terminal | None = None
+        self._retention: Retention | None = None
+        self._horizon_us = 0
+        self._ended_jobs: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._is_entered = False
 
@@ -103,7 +106,7 @@ class Transaction:
 
     def take_over(self, job: str) -> int:
         """Shut out the holder of the job. Returns its new epoch, which counts from the commit on."""
-        self._fences[job] = epoch = self.base.fences.get(job, 0) + 1
+        self._fences[job] = epoch = self.base.next_epoch(job)
         return epoch
 
     def hold(self, job: str, epoch: int) -> None:
@@ -117,6 +120,15 @@ class Transaction:
     def close(self, terminal: Terminal) -> None:
         """Nothing may follow in this revision."""
         self._terminal = terminal
+
+    def expire(self, retention: Retention, ended_jobs: Mapping[str, int]) -> None:
+        """Versions that are not among these are expired, and the epochs of these jobs are forgotten (R2, R6)."""
+        self._retention = retention
+        self._ended_jobs = dict(ended_jobs)
+
+    def sweep(self, horizon_us: int) -> None:
+        """What is older and unreferenced may be deleted once this is committed (R5)."""
+        self._horizon_us = horizon_us
 
     def count(self, name: str, number: int) -> None:
         """A number for the history, such as `rows_updated`."""
@@ -132,7 +144,8 @@ class Transaction:
         """Whether its commit would change anything. A token alone changes nothing."""
         is_row_change = self.adds_files or self._removed or self._deletes or self._restored
         sources = any(not uri.startswith(TOKEN) for uri in self._sources)
-        return bool(is_row_change or sources or self._definition or self._fences or self._terminal)
+        is_care = self._retention is not None or self._horizon_us or self._ended_jobs
+        return bool(is_row_change or sources or self._definition or self._fences or self._terminal or is_care)
 
     def enter_commit(self) -> Change:
         """What was collected, to be committed: once only, since after a commit of unknown fate its files may be there.
@@ -167,6 +180,9 @@ class Transaction:
             fences=self._fences,
             restored=self._restored,
             terminal=self._terminal,
+            retention=self._retention,
+            horizon_us=self._horizon_us,
+            ended_jobs=self._ended_jobs,
             counts=self._counts,
         )
 

@@ -47,9 +47,9 @@ from underlay.table.commit.conflicts import is_fenced_off
 from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
 from underlay.table.coordination.held import HeldObject
 from underlay.table.coordination.intent import Intent, check_job, decode_intent, encode_intent
-from underlay.table.coordination.liveness import Beacon, SeenBeacon, find_kept, read_ttl, to_us
+from underlay.table.coordination.liveness import Beacon, SeenBeacon, find_kept, read_ttl
 from underlay.table.open_table import Head, OpenTable
-from underlay.table.versions.environment import Surroundings
+from underlay.table.versions.environment import Surroundings, to_us
 from underlay.table.versions.publish import Published, publish
 from underlay.table.versions.revision import Revision
 
@@ -169,7 +169,7 @@ def _try_once(table: OpenTable, wanted: Intent, take_over: bool) -> tuple[Revisi
     # The order matters: the head first, then the intent. See the module's docstring.
     head = table.head()
     store, key = head.revision.store, head.revision.keys.intent(wanted.lock)
-    intent = replace(wanted, epoch=head.root.fences.get(wanted.lock, 0) + 1)
+    intent = replace(wanted, epoch=head.root.next_epoch(wanted.lock))
     is_free = not take_over and _is_free(store, key, intent)
     try:
         if not is_free:

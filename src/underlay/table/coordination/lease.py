@@ -112,11 +112,18 @@ class Lease(HeldObject, Generic[T]):
 
 
 def take_lease(
-    head: Head, table: T, *, name: str | None = None, ttl_seconds: float = TTL_SECONDS, heartbeat: Heartbeat = HEARTBEAT
+    head: Head,
+    table: T,
+    *,
+    name: str | None = None,
+    ttl_seconds: float = TTL_SECONDS,
+    is_old: bool = False,
+    heartbeat: Heartbeat = HEARTBEAT,
 ) -> Lease[T]:
-    """Keep the version from being expired. One request.
+    """Keep the version from being expired. One request; one more if it `is_old`: it was not found to be the newest just
+    now, so that the minimum reader age does not keep it.
 
-    `table` is what `Lease.table` is. The reader's name begins with `name`, or with the writer's.
+    `table` is what `Lease.table` is. The reader's name begins with `name`, or the writer's. Raises SnapshotExpired.
     """
     surroundings = head.revision.surroundings
     chance = surroundings.new_commit_id()[:_CHANCE_DIGITS]
@@ -130,7 +137,13 @@ def take_lease(
         renewed_us=now_us,
         ttl_us=read_ttl(ttl_seconds),
     )
-    return Lease(head, table, lease, heartbeat)
+    taken = Lease(head, table, lease, heartbeat)
+    # After the lease was put: an expiry that did not see it has committed before.
+    newest = head.revision.head() if is_old else head.root
+    if not newest.retention.has(head.root.version):
+        taken.release()
+        raise head.revision.expired(head.root.version, newest)
+    return taken
 
 
 def list_leases(store: Store, keys: RevisionKeys) -> list[SeenBeacon[LeaseRecord]]:

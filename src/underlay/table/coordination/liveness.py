@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from underlay.errors import Damaged, Inconsistent, InvalidRequest, NotFound, UnderlayError, Unsupported
@@ -28,7 +28,6 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _LEAST_TTL_SECONDS = 1
 _MOST_TTL_SECONDS = 7 * 86_400
 _CLOCK_GRAIN = timedelta(seconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class KeptAlive(Protocol):
@@ -152,8 +151,3 @@ def read_ttl(seconds: float) -> int:
             found=seconds,
         )
     return round(seconds * 1_000_000)
-
-
-def to_us(moment: datetime) -> int:
-    """Microseconds since 1970."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)

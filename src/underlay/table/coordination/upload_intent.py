@@ -12,8 +12,8 @@ from underlay.runtime.process import own_process
 from underlay.table.coordination.heartbeat import HEARTBEAT, Heartbeat
 from underlay.table.coordination.held import HeldObject
 from underlay.table.coordination.intent import Intent, decode_intent, encode_intent
-from underlay.table.coordination.liveness import find_kept, read_ttl, to_us
-from underlay.table.versions.environment import uuid7
+from underlay.table.coordination.liveness import find_kept, read_ttl
+from underlay.table.versions.environment import to_us, uuid7
 from underlay.table.versions.revision import Revision
 
 TTL_SECONDS = 60.0

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -18,12 +19,18 @@ if TYPE_CHECKING:
     from underlay.table.versions.registry_protocol import RegistryPort
 
 _EXIT_WAIT_SECONDS = 0.5
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _running: WeakSet[Thread] = WeakSet()
 
 
 def now_us() -> int:
     """Microseconds since 1970 by the machine's clock."""
     return time.time_ns() // 1000
+
+
+def to_us(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def uuid7(now_ms: int | None = None) -> str:

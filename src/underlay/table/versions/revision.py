@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 
-from underlay.errors import Inconsistent, NotFound, UnderlayError
+from underlay.errors import Inconsistent, NotFound, SnapshotExpired, UnderlayError
 from underlay.index.keys import RevisionKeys
 from underlay.index.outline import VersionSummary, decode_summary
-from underlay.index.root import Definition, Root, decode_root, encode_root
-from underlay.index.sealed_json import CommitIds
+from underlay.index.root import Definition, Retention, Root, decode_root, encode_root
+from underlay.index.sealed_json import CommitIds, decode_committed_us, decode_ids
 from underlay.index.state import first_root
 from underlay.runtime.locks import ProcessLock
 from underlay.schema.record import from_record
@@ -69,18 +70,43 @@ class Revision:
             data = finish_chain()
             if data is None:
                 return None
-            self._keep(self.decode(data, bound.number))
+            with suppress(SnapshotExpired):  # a registry may know nothing newer
+                self._keep(self.decode(data, bound.number))
             return self.head(inf)
 
         return finish
 
     def root(self, version: int) -> Root:
-        """The root of this version. One request. Raises VersionNotFound."""
+        """The root of this version. One request. Raises VersionNotFound; SnapshotExpired with what is left."""
         with self._lock:
             known = self._newest
-        if known is not None and known.version == version:
-            return known
-        return self.decode(self.chain.get(version), version)
+        if known is not None:
+            if known.version == version:
+                return known
+            if not known.retention.has(version):
+                raise self.expired(version, known)
+        try:
+            return self.decode(self.chain.get(version), version)
+        except SnapshotExpired:
+            raise self.expired(version, self.head()) from None
+
+    def expired(self, version: int, head: Root) -> SnapshotExpired:
+        """The error of a version that expired, with what is left."""
+        return SnapshotExpired(
+            f"version {version} has expired", place=self.place, hint=f"{versions_left(head.retention, head.version)}."
+        )
+
+    def committed_us(self, version: int) -> int:
+        """When this version was committed, whether it expired or not. One request. Raises VersionNotFound."""
+        with self._lock:
+            known = self._newest
+        return known.committed_us if known is not None and known.version == version else self._stamp(version)
+
+    def _stamp(self, version: int) -> int:
+        try:
+            return decode_committed_us(self.chain.get(version))
+        except UnderlayError as error:
+            raise error.at(self.keys.root(version)) from None
 
     def summary(self, version: int) -> VersionSummary:
         """What a history shows of this version. One request. Raises VersionNotFound."""
@@ -177,8 +203,14 @@ def create_revision(store: Store, table_folder: str, definition: Definition, sur
     return revision
 
 
+def versions_left(retention: Retention, newest: int) -> str:
+    """Which versions there are, in words."""
+    also = f"{', '.join(map(str, retention.also))} and " if retention.also else ""
+    return f"Versions are {also}{retention.begin} to {newest}"
+
+
 def _read_id(data: memoryview) -> str:
-    return decode_root(data).commit_id
+    return decode_ids(data).commit_id
 
 
 def _known(root: Root | VersionSummary) -> Known:

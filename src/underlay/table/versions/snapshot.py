@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from underlay.errors import Inconsistent, NotFound
+from underlay.errors import Inconsistent, NotFound, SnapshotExpired
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.keys import COMES_AGAIN, RevisionKeys, plain_location
-from underlay.index.root import Definition, PageRef, Root, SegmentRef, SourceRecord
+from underlay.index.root import Definition, PageRef, Root, SegmentRef, SourceRecord, decode_tombstone
 from underlay.index.segment.segment import Segment
 from underlay.index.sources.tree import lookup
 from underlay.plan.part import Part
@@ -59,6 +59,21 @@ class Snapshot:
     def definition(self) -> Definition:
         """What the table is, apart from its rows."""
         return self.root.definition
+
+    def check_left(self) -> None:
+        """Raise SnapshotExpired when the version expired since it was opened: then its objects may be gone (R6). One
+        request; to be asked when one of them is missing."""
+        key = self.keys.root(self.root.version)
+        try:
+            expired = decode_tombstone(self.store.get(key)[0]) is not None
+        except NotFound:
+            expired = True  # of a table that was dropped and swept
+        if expired:
+            raise SnapshotExpired(
+                f"version {self.version} expired while it was read",
+                place=self.keys.folder,
+                hint="Read a newer version. A lease keeps one for as long as it is read: table.lease().",
+            )
 
     @cached_property
     def schema(self) -> TableSchema:

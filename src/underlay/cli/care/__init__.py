@@ -1,0 +1,1 @@
+"""Commands that look after tables: `compact`, `expire`, `sweep`, `vacuum`, `health` and `care`."""

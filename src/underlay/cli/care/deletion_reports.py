@@ -1,0 +1,50 @@
+"""`underlay expire`, `sweep` and `vacuum`: what they deleted, or would delete."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from underlay.api.table import Table
+from underlay.cli.common.output import print_json, progress_bar, say, show_bytes, show_count
+from underlay.maintain.expire.expire import Expired
+
+_DO_IT = "Nothing was changed. Repeat the command with --yes to do it."
+
+
+def expire_versions(table: Table, older_than: str | None, keep: int | None, *, yes: bool, json: bool) -> None:
+    """Expire versions, and say which."""
+    with progress_bar("replacing roots") as tell:
+        found = table.expire(older_than, keep, dry_run=not yes, progress=tell)
+    if json:
+        print_json(asdict(found))
+        return
+    print(show_expired(found))
+    if not yes:
+        say(_DO_IT)
+
+
+def show_expired(found: Expired) -> str:
+    """What an expiry did, in words."""
+    verb = "would expire" if found.is_dry_run else "expired"
+    lines = [f"{found.table}: {show_count(found.version_count, 'version')} {verb}; {_left(found)}"]
+    if found.examples:
+        more = "" if found.version_count <= len(found.examples) else " …"
+        lines.append(f"  {', '.join(map(str, found.examples))}{more}")
+    lines += [f"  tag {tag} keeps version {version}" for tag, version in found.tags.items()]
+    for reader, version in found.leases.items():
+        kept = "all versions, since it cannot be read" if version is None else f"version {version}"
+        lines.append(f"  lease {reader} keeps {kept}")
+    if found.tombstone_count:
+        lines.append(f"  {show_count(found.tombstone_count, 'root')} replaced, {show_bytes(found.size_bytes)}")
+    if found.waiting_count:
+        lines.append(f"  {show_count(found.waiting_count, 'root')} wait until their readers must have ended")
+    if found.record_count:
+        lines.append(f"  {show_count(found.record_count, 'record')} of runs")
+    if found.jobs:
+        lines.append(f"  jobs that ended: {', '.join(found.jobs)}")
+    return "\n".join(lines)
+
+
+def _left(found: Expired) -> str:
+    also = f"{', '.join(map(str, found.also_left))} and " if found.also_left else ""
+    return f"{also}{found.oldest_left} and later are left"

@@ -1,0 +1,67 @@
+"""Which versions of a revision are to be left: by age and number, and by what holds them. Bisects what it must read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from underlay.errors import SnapshotExpired
+from underlay.index.root import Retention, Root
+from underlay.maintain.expire.holders import Holders
+from underlay.table.versions.environment import to_us
+from underlay.table.versions.revision import Revision
+
+_CLOCK_GRAIN_US = 1_000_000
+"""A store may stamp whole seconds."""
+
+
+def choose(
+    revision: Revision, head: Root, holders: Holders, *, older_than: timedelta, keep: int, buried: int
+) -> Retention:
+    """What is left of the versions that `head` says are left. O(log versions) requests.
+
+    A version goes when its successor is older than `older_than` (R6) and it is not among the newest `keep`.
+    """
+    before = head.retention
+    cutoff_us = to_us(holders.now - older_than)
+    first = before.begin + 1
+    end = head.version + 1
+    young = _first(first, end, lambda version: revision.committed_us(version) > cutoff_us)
+    bounds = [young - 1, head.version + 1 - keep]
+    since_us = holders.jobs_since_us
+    if since_us is not None:
+        bounds.append(_first(first, end, lambda version: _stored_us(revision, version) >= since_us) - 1)
+    if holders.unreadable:
+        bounds.append(before.begin)
+    begin = max(min(bounds), before.begin)
+    also = set(before.also) if holders.unreadable else set[int]()
+    also |= {version for version in holders.versions if version < begin and _is_there(revision, before, version)}
+    return Retention(begin=begin, also=tuple(sorted(also)), buried=buried)
+
+
+def _first(begin: int, end: int, is_late: Callable[[int], bool]) -> int:
+    """The first version from `begin` on for which that holds, `end` when there is none."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if is_late(middle):
+            end = middle
+        else:
+            begin = middle + 1
+    return begin
+
+
+def _stored_us(revision: Revision, version: int) -> int:
+    """When a root was put, by the store's clock; later by what the clock leaves out."""
+    found = revision.store.head(revision.keys.root(version))
+    return 0 if found is None else to_us(found.modified) + _CLOCK_GRAIN_US
+
+
+def _is_there(revision: Revision, before: Retention, version: int) -> bool:
+    """Whether a version that is held can be left: it did not expire, or its root is there still."""
+    if before.has(version):
+        return True
+    try:
+        revision.decode(revision.chain.get(version), version)
+    except SnapshotExpired:
+        return False
+    return True

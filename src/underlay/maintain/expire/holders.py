@@ -1,0 +1,72 @@
+"""What keeps versions of a revision from expiring: tags, leases of readers, and jobs that write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from underlay.errors import NotFound
+from underlay.index.catalog import Catalog, find_table
+from underlay.table.catalog.lake import LakeCatalog
+from underlay.table.coordination.intent import Intent, list_intents
+from underlay.table.coordination.lease import list_leases
+from underlay.table.coordination.liveness import SeenBeacon
+from underlay.table.versions.environment import to_us
+from underlay.table.versions.revision import Revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holders:
+    """What holds versions of a revision, as of `now` by the store's clock."""
+
+    now: datetime
+    tags: dict[str, int]
+    """By name."""
+    leases: dict[str, int | None]
+    """Live ones by reader; None for one that cannot be read, which may be of any version."""
+    jobs_since_us: int | None
+    """When the oldest of the live jobs began: the version that was newest then, and all since, may be read by one."""
+    intents: frozenset[str]
+    """Locks that have an intent, whether its owner lives or not."""
+
+    @property
+    def versions(self) -> frozenset[int]:
+        """Versions that are held one by one."""
+        return frozenset((*self.tags.values(), *(one for one in self.leases.values() if one is not None)))
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Readers whose versions are not known."""
+        return [reader for reader, version in self.leases.items() if version is None]
+
+
+def find_holders(lake: LakeCatalog, name: str, revision: Revision) -> Holders:
+    """Who holds what now. Reads the newest catalog, and lists leases and intents: three requests and the clock's when
+    there are none."""
+    leases = [one for one in list_leases(revision.store, revision.keys) if one.is_alive]
+    intents = list_intents(revision.store, revision.keys)
+    started = [started_us(one) for one in intents if one.is_alive]
+    return Holders(
+        now=revision.store.now(),
+        tags=tagged_versions(lake.catalog(), name, revision.id),
+        leases={one.found.name: None if one.record is None else one.record.version for one in leases},
+        jobs_since_us=min(started, default=None),
+        intents=frozenset(one.found.name for one in intents),
+    )
+
+
+def tagged_versions(catalog: Catalog, name: str, revision: str) -> dict[str, int]:
+    """Tags of a revision, with their versions; none of a table that was dropped."""
+    try:
+        record = find_table(catalog, name)
+    except NotFound:
+        return {}
+    return {tag: one.version for tag, one in record.tags.items() if one.revision == revision}
+
+
+def started_us(seen: SeenBeacon[Intent]) -> int:
+    """When a job began, by the store's clock. One whose intent cannot be read may have begun at any time."""
+    if seen.record is None:
+        return 0
+    began = seen.record.started_us
+    return to_us(seen.modified) if began is None else began

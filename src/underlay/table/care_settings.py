@@ -1,0 +1,68 @@
+"""How a table is looked after: its properties `care.*`, and what holds without them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from underlay.errors import InvalidRequest
+from underlay.values.duration import read_duration
+
+KEEP_FOR = "care.keep_for"
+KEEP_VERSIONS = "care.keep_versions"
+READER_AGE = "care.reader_age"
+COMPACT_AFTER_FILES = "care.compact_after_files"
+TARGET_FILE_BYTES = "care.target_file_bytes"
+CARE_PROPERTIES = (KEEP_FOR, KEEP_VERSIONS, READER_AGE, COMPACT_AFTER_FILES, TARGET_FILE_BYTES)
+DEFAULT_KEEP_FOR = timedelta(days=7)
+DEFAULT_KEEP_VERSIONS = 10
+DEFAULT_READER_AGE = timedelta(hours=1)
+_MOST = 2**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CareSettings:
+    """What the properties of a table say. None for what they do not say."""
+
+    keep_for: timedelta | None
+    keep_versions: int | None
+    reader_age: timedelta
+    """The minimum reader age: for how long a version can be read to its end after another one took its place."""
+    compact_after_files: int | None
+    target_file_bytes: int | None
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the table is to be looked after without being told."""
+        return (self.keep_for, self.keep_versions, self.compact_after_files) != (None, None, None)
+
+
+def read_settings(properties: Mapping[str, str]) -> CareSettings:
+    """The settings of a table. Raises InvalidRequest for a property that does not say what it should."""
+    reader_age = _duration(properties, READER_AGE)
+    return CareSettings(
+        keep_for=_duration(properties, KEEP_FOR),
+        keep_versions=_number(properties, KEEP_VERSIONS),
+        reader_age=DEFAULT_READER_AGE if reader_age is None else reader_age,
+        compact_after_files=_number(properties, COMPACT_AFTER_FILES),
+        target_file_bytes=_number(properties, TARGET_FILE_BYTES),
+    )
+
+
+def check_keep(keep: int, what: str = "keep") -> int:
+    """`keep`, when it is a number of versions. Raises InvalidRequest."""
+    if isinstance(keep, bool) or not isinstance(keep, int) or not 1 <= keep <= _MOST:
+        raise InvalidRequest(f"{what} must be a whole number, at least 1", found=repr(keep))
+    return keep
+
+
+def _duration(properties: Mapping[str, str], name: str) -> timedelta | None:
+    return read_duration(properties[name], f"the property {name}") if name in properties else None
+
+
+def _number(properties: Mapping[str, str], name: str) -> int | None:
+    if name not in properties:
+        return None
+    text = properties[name]
+    return check_keep(int(text) if text.isdecimal() and text.isascii() else 0, f"the property {name}")
