@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -10,7 +10,11 @@ from underlay.api.create import create_table
 from underlay.api.opened.context import LakeContext
 from underlay.api.table import Table
 from underlay.change.rows.append import Appended, append_read
+from underlay.change.update.chosen import Choose, change_chosen
+from underlay.change.update.edit import FileAccess
+from underlay.change.update.result import Changed
 from underlay.errors import NotFound
+from underlay.index.operation import Operation
 from underlay.local.statements.lake import ReadRows
 from underlay.table.catalog.changes import rename_table
 from underlay.table.catalog.lifecycle import drop
@@ -33,9 +37,27 @@ class ChangingLake:
         """A table. Raises TableNotFound."""
         return Table(self._context.open_table(name), self._context)
 
-    def insert(self, name: str, read: ReadRows, *, is_of_table: bool) -> Appended:
-        """Add rows; `is_of_table`: they depend on the rows that the table has, and are read again if these change."""
-        return append_read(self._context.open_table(name), read, is_of_table=is_of_table)
+    def insert(
+        self, name: str, read: ReadRows, *, is_of_table: bool, then: Callable[[pa.Table], object] | None = None
+    ) -> Appended:
+        """Add rows; `is_of_table`: they depend on the rows that the table has, and are read again if these change.
+
+        `then` is given the rows as the table has them, before they are committed.
+        """
+        return append_read(self._context.open_table(name), read, is_of_table=is_of_table, then=then)
+
+    def change_chosen(
+        self,
+        name: str,
+        choose: Choose,
+        operation: Operation,
+        *,
+        then: Callable[[], object] | None = None,
+        dry_run: bool = False,
+    ) -> Changed:
+        """Delete rows that are chosen, or give them other values; `then` is called before the commit."""
+        files = FileAccess(stores=self._context.stores, cache=self._context.cache)
+        return change_chosen(self._context.open_table(name), files, choose, operation, then=then, dry_run=dry_run)
 
     def create_table(
         self,

@@ -9,7 +9,7 @@ import pytest
 
 import underlay as ul
 from tests.local.statements.between import Between
-from tests.local.statements.lakes import TRIPS, change, rows_of, small_lake
+from tests.local.statements.lakes import TRIPS, ZONES, change, rows_of, small_lake
 from underlay.errors import InvalidRequest, TableNotFound, UnknownColumn
 from underlay.store import open_store
 
@@ -134,6 +134,8 @@ def test_merge_with_every_kind_of_clause(lake):
         "merge into taxi.trips t using (select id, fare from taxi.trips) s on t.id = s.id "
         "when matched then update set fare = s.fare + 1",
         "update taxi.trips t set fare = s.fare + 1 from taxi.trips s where t.id = s.id",
+        "update taxi.trips t set fare = (select s.fare + 1 from taxi.trips s where t.id = s.id)",
+        "with s as (select * from taxi.trips) update taxi.trips t set fare = s.fare + 1 from s where t.id = s.id",
     ],
 )
 def test_a_source_that_reads_the_table_sees_the_version_that_is_changed(statement):
@@ -144,6 +146,54 @@ def test_a_source_that_reads_the_table_sees_the_version_that_is_changed(statemen
     store.is_armed = True
     assert change(lake, statement)["updated"] == 6
     assert fares(lake) == {1: 111.0, 2: 121.0, 3: 131.0, 4: 105.0, 5: 106.0, 6: None}
+
+
+@pytest.mark.parametrize(
+    ("act", "versions"),
+    [
+        (lambda table: table.append(pa.table({"id": [7], "zone": ["JFK"], "fare": [1.0]})), 4),
+        (lambda table: table.delete("id = 1"), 4),
+        (lambda table: table.update({"fare": "0"}, "id = 4"), 4),
+    ],
+)
+def test_rows_that_a_query_chooses_are_chosen_again_when_others_change_them(act, versions):
+    inner = open_store(f"memory://{uuid4()}")
+    first = ul.connect(inner, registry="none")
+    table = first.create_table("taxi.trips", data=TRIPS, key=["id"], properties={"block_rows": 2})
+    first.create_table("taxi.zones", data=ZONES)
+    store = Between(inner, lambda: act(table))
+    lake = ul.connect(store, registry="none")
+    store.is_armed = True
+    change(lake, "delete from taxi.trips where zone in (select zone from taxi.zones where fee < 2)")
+    assert sorted(fares(lake)) == [2, 3, 5, 6]
+    assert lake.table("taxi.trips").version == versions - 1
+
+
+def test_other_tables_are_read_in_the_version_they_had_when_the_statement_began():
+    inner = open_store(f"memory://{uuid4()}")
+    first = ul.connect(inner, registry="none")
+    table = first.create_table("taxi.trips", data=TRIPS, key=["id"])
+    zones = first.create_table("taxi.zones", data=ZONES)
+
+    def act():
+        zones.append(pa.table({"zone": ["EWR"], "city": [None], "fee": [0.0]}))
+        table.append(pa.table({"id": [7], "zone": ["JFK"], "fare": [1.0]}))
+
+    store = Between(inner, act)
+    lake = ul.connect(store, registry="none")
+    store.is_armed = True
+    assert change(lake, "delete from taxi.trips where zone in (select zone from taxi.zones)")["deleted"] == 4
+    assert sorted(fares(lake)) == [3, 5, 6]
+
+
+def test_only_blocks_that_a_subquery_leaves_are_read():
+    lake = ul.connect(f"memory://{uuid4()}", registry="none")
+    table = lake.create_table("d.t", pa.schema([("id", pa.int64()), ("v", pa.int64())]), properties={"block_rows": 10})
+    table.append(pa.table({"id": range(1000), "v": range(1000)}))
+    text = repr(lake.sql("explain delete from d.t where id in (select unnest([5, 7]))"))
+    assert "would have 2 rows deleted; 1 of 100 blocks read" in text
+    text = repr(lake.sql("explain update d.t set v = 0 where v < 10 and id = any (select 3)"))
+    assert "would have 1 row updated; 1 of 100 blocks read" in text
 
 
 def test_older_versions_are_sources(lake):
@@ -177,14 +227,21 @@ def test_explain_counts_and_changes_nothing(lake):
         ("update {t} set fare = nope", UnknownColumn, "line 1, column 30: there is no column nope"),
         ("update {t} set fare = 1,\n zone = 'a' where nope = 1", UnknownColumn, "line 2, column 19: there is no"),
         ("update {t} set zone = 1,\n fare = 'abc'", InvalidRequest, "line 2, column 9: Conversion Error"),
-        ("update {t} set fare = (select 1)", InvalidRequest, "line 1, column 31: a subquery is not available"),
+        ("update {t} set fare = (select fee from taxi.zones)", InvalidRequest, "More than one row returned"),
+        ("update {t} set fare = (select 'a')", InvalidRequest, "Conversion Error"),
+        ("update {t} set fare = (select default)", InvalidRequest, "cannot contain DEFAULT"),
         ("update {t} set fare = default", InvalidRequest, "line 1, column 30: DEFAULT is not available"),
         ("update {t} set (fare, zone) = (1, 'a')", InvalidRequest, "line 1, column 23: columns are set one by"),
         ("update {t} set trips.fare = 1", InvalidRequest, "line 1, column 28: a column is set as a whole"),
-        ("update {t} set fare = 1 where id = 1 returning id", InvalidRequest, "column 45: RETURNING is not"),
-        ("update {t} set fare = 1 from taxi.zones, taxi.trips t", InvalidRequest, "column 47: a change reads one"),
-        ("update {t} set fare = 1 from range(3)", InvalidRequest, "line 1, column 42: a function is not a table"),
-        ("update {t} set fare = 1 from (select 1 as a)", InvalidRequest, "expected AS and a name for the query"),
+        ("update {t} set fare = 1 where id = 1 returning nope", InvalidRequest, "column 55: Binder Error"),
+        ("update {t} set fare = 1 from taxi.zones, taxi.trips t", InvalidRequest, "id = 1 matches more than one row"),
+        ("update {t} set fare = 1 from range(3)", InvalidRequest, "id = 1 matches more than one row of the source"),
+        ("update {t} set fare = 1 from read_csv('/etc/passwd')", InvalidRequest, "function read_csv is not available"),
+        ("with z as (select 1) select 1 from z update {t} set fare = 1", InvalidRequest, "syntax error"),
+        ("with z as (select 1 as id) truncate {t}", InvalidRequest, ""),
+        ("merge into {t} t using {zones} and t.id in (select 1) when matched then delete",
+         InvalidRequest, "a subquery is not available in the clauses of MERGE"),
+        ("merge into {t} t using {zones} when matched then delete returning id", InvalidRequest, "RETURNING is not"),
         ("update {t} set fare 1", InvalidRequest, "line 1, column 28: not SQL"),
         ("update {t} version as of 1 set fare = 1", InvalidRequest, "line 1, column 19: a version never changes"),
         ("update {t} t set fare = z.fee from taxi.zones z where zone = 'JFK'", InvalidRequest, "Ambiguous"),

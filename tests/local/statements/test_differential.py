@@ -177,3 +177,78 @@ def judge_of(judge, rows, others):
 
 def table_of(lake):
     return sorted(lake.sql("from d.t").fetchall(), key=repr)
+
+
+QUERIES = (
+    "k in (select {0} from d.u)",
+    "n not in (select {0} from d.u)",
+    "n not in (select {0} from d.u where {0} is not null)",
+    "exists (select 1 from d.u where u.k = t.k and u.n > 0)",
+    "not exists (select 1 from d.u as t2 where t2.s = t.s)",
+    "n = (select max({0}) from d.u where u.k = t.k)",
+    "n >= (select avg(n) from d.t)",
+    "k in (select k from d.t group by k having count(*) > 1)",
+    "s = any (select s from d.u where u.{0} > t.k)",
+    "(k, n) in (select u.k, u.n from d.u)",
+    "k > all (select {0} from d.u where s = 'a')",
+    "k in (select k from w)",
+)
+
+
+@st.composite
+def queried(draw):
+    """Statements with subqueries, WITH and several sources."""
+    where = [draw(st.sampled_from(QUERIES)).format(draw(st.sampled_from(("k", "n")))) for _ in range(2)]
+    condition = draw(st.sampled_from((where[0], f"{where[0]} or {where[1]}", f"not ({where[0]}) and {where[1]}")))
+    before = "with w as (select k, n from d.u where n is distinct from 1) "
+    kind = draw(st.sampled_from(("delete", "update", "sources", "insert", "using")))
+    if kind == "delete":
+        return f"{before}delete from d.t where {condition}"
+    if kind == "using":
+        joined = draw(st.sampled_from(("d.u, w", "d.u join w on u.k = w.k", "d.u left join w on w.n = u.n")))
+        return f"{before}delete from d.t using {joined} where t.k = u.k and coalesce(w.n, 0) <> u.k"
+    value = draw(st.sampled_from(("(select max(n) from d.u where u.k = t.k)", "(select count(*) from d.t)", "k + 1")))
+    if kind == "update":
+        return f"{before}update d.t set n = {value}, s = (select min(s) from d.u) where {condition}"
+    if kind == "sources":
+        grouped = "(select k, max(n) as m from d.u group by k)"
+        return (
+            f"{before}update d.t set n = g.m + x.c from {grouped} as g, (select count(*) as c from w) x where t.k = g.k"
+        )
+    return f"{before}insert into d.t select k, n, 'w' from w where k in (select k from d.t)"
+
+
+@gate.costly
+@given(rows=ROWS, others=ROWS, text=queried(), split=st.integers(0, 8))
+def test_queries_inside_of_statements_mean_what_they_mean_in_duckdb(rows, others, text, split):
+    lake = lake_of(rows[:split], others)
+    lake.table("d.t").append(pa.table(list(zip(*rows[split:], strict=True)) or [[], [], []], schema=SCHEMA))
+    with duckdb.connect() as judge:
+        judge_of(judge, rows, others)
+        judge.execute(text)
+        lake.sql(text)
+        assert table_of(lake) == sorted(judge.execute("from d.t").fetchall(), key=repr), text
+
+
+@gate.costly
+@given(
+    rows=ROWS,
+    others=ROWS,
+    text=st.sampled_from(
+        [
+            "delete from d.t where n > 0 returning k, n + 1 as m",
+            "delete from d.t where k in (select k from d.u) returning *",
+            "delete from d.t using d.u where t.k = u.k and u.n = 1 returning t.k, s",
+            "update d.t set n = k * 2, s = upper(s) where k < 5 returning *",
+            "update d.t set n = (select count(*) from d.u) returning n, k",
+            "insert into d.t select k, n, s from d.u returning k + 1, s",
+        ]
+    ),
+)
+def test_returning_answers_what_duckdb_answers(rows, others, text):
+    lake = lake_of(rows, others)
+    with duckdb.connect() as judge:
+        judge_of(judge, rows, others)
+        expected = sorted(judge.execute(text).fetchall(), key=repr)
+        assert sorted(lake.sql(text).fetchall(), key=repr) == expected, text
+        assert table_of(lake) == sorted(judge.execute("from d.t").fetchall(), key=repr), text

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from underlay.change.files.rows import read_rows
+from underlay.change.files.update_set import RowsOfVersion, TableRows
 from underlay.change.update import merge as merging
 from underlay.change.update.edit import FileAccess
 from underlay.change.update.result import Changed
-from underlay.change.update.source import RowsOfVersion, TableRows
 from underlay.errors import InvalidRequest
 from underlay.local.expressions.merge_rules import DuckDbRules
 from underlay.local.expressions.merge_statement import ClauseKind, MergeStatement, TextClause, bind_merge

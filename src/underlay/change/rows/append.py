@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pyarrow as pa
+
 from underlay.change.files.add_files import add_files
 from underlay.change.files.rows import Rows, read_rows
 from underlay.change.files.writer import FileWriter, NewFile, next_block
 from underlay.index.operation import Operation
+from underlay.schema.cast.conform import conform
 from underlay.table.commit.commit import put_all
 from underlay.table.commit.conflicts import ReadSet
 from underlay.table.commit.transaction import Transaction
@@ -41,17 +44,30 @@ def append(table: OpenTable, data: object, *, token: str | None = None) -> Appen
     return appended(done)
 
 
-def append_read(table: OpenTable, read: Callable[[int], object], *, is_of_table: bool) -> Appended:
+def append_read(
+    table: OpenTable,
+    read: Callable[[int], object],
+    *,
+    is_of_table: bool,
+    then: Callable[[pa.Table], object] | None = None,
+) -> Appended:
     """Add the rows that `read` finds for the version that they are added to, all or none.
 
-    `is_of_table`: the rows depend on those of that version, so that they are read again when others come first. Raises
-    SchemaMismatch, CommitUnknown, CommitConflict, and what `read` raises.
+    `is_of_table`: the rows depend on those of that version, so that they are read again when others come first. `then`
+    is given the rows as the table has them, before the commit. Raises SchemaMismatch, CommitUnknown, CommitConflict,
+    and what `read` and `then` raise.
     """
 
     def prepare(transaction: Transaction) -> None:
         if is_of_table:
             transaction.rely_on(ReadSet(is_whole=True))
-        add_rows(transaction, read_rows(read(transaction.base.version)))
+        rows = read_rows(read(transaction.base.version))
+        if then is not None:
+            whole = pa.concat_tables(conform(run, transaction.snapshot.schema) for run in rows())
+            rows = read_rows(whole)
+        add_rows(transaction, rows)
+        if then is not None:
+            then(whole)
 
     return appended(commit_change(table, Operation.APPEND, prepare))
 

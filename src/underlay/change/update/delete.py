@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from underlay.change.files.update_set import UpdateSet
 from underlay.change.update.condition import Condition, every_row, query_of, reads_of, remove_matching
 from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
 from underlay.change.update.find_keys import find_keys, may_hold_keys
 from underlay.change.update.keys import KeySet, key_leaves
 from underlay.change.update.result import Changed
-from underlay.change.update.source import UpdateSet
 from underlay.change.update.upsert import check_columns
 from underlay.index.operation import Operation
 from underlay.schema.cast.conform import conform

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from underlay.change.files.update_set import UpdateSet
 from underlay.change.update.edit import FileAccess, RowEdit, commit_edit
 from underlay.change.update.find_keys import FoundKeys, find_keys, may_hold_keys
 from underlay.change.update.keys import KeySet, key_leaves
 from underlay.change.update.result import Changed
-from underlay.change.update.source import UpdateSet
 from underlay.errors import SchemaMismatch
 from underlay.index.operation import Operation
 from underlay.prune.predicates.operand import format_column

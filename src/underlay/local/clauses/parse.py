@@ -8,9 +8,16 @@ import duckdb
 
 from underlay.local.clauses.definitions import AlterTable, CommentOn, CreateTable, DropTable
 from underlay.local.clauses.read_alter import read_alter
-from underlay.local.clauses.read_changes import read_delete, read_insert, read_merge, read_truncate, read_update
+from underlay.local.clauses.read_changes import (
+    read_delete,
+    read_insert,
+    read_merge,
+    read_truncate,
+    read_update,
+    read_with,
+)
 from underlay.local.clauses.read_definitions import read_comment, read_create, read_drop
-from underlay.local.clauses.reader import StatementReader
+from underlay.local.clauses.reader import Clause, StatementReader
 from underlay.local.clauses.syntax import Delete, Insert, Truncate, Update, WrittenMerge
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import give_back, take_engine
@@ -34,19 +41,23 @@ _DEFINITIONS: dict[str, Callable[[StatementReader], Statement]] = {
 }
 
 
-def parse_statement(text: str) -> Statement:
-    """What a statement says that changes a table. Raises InvalidRequest with the place of what is not understood.
+def parse_statement(text: str) -> tuple[Clause | None, Statement]:
+    """WITH, if a statement begins with it, and what it says that changes a table.
 
+    Raises InvalidRequest with the place of what is not understood.
     DuckDB's own grammar checks changes of rows; it does not know all that can be said of tables here.
     """
     reader = StatementReader(text)
+    queries = read_with(reader)
     first = reader.next_word()
+    if queries is not None and first not in _ROW_CHANGES:
+        raise reader.refuse("INSERT, UPDATE, DELETE or MERGE")
     reader.take(first)
     if first in _ROW_CHANGES:
         found = _ROW_CHANGES[first](reader)
         _check_grammar(text)
-        return found
-    return _DEFINITIONS[first](reader)
+        return queries, found
+    return None, _DEFINITIONS[first](reader)
 
 
 def _check_grammar(text: str) -> None:

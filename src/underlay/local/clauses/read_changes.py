@@ -20,10 +20,30 @@ from underlay.local.clauses.syntax import (
 )
 
 _MERGE_HINT = "Write MERGE INTO, or call table.upsert in Python."
-_RETURNING_HINT = "Leave it out. What changed is in the counts, and in table.changes() in Python."
+_RETURNING_HINT = "Leave it out. What a merge changed is in the counts, and in table.changes() in Python."
 _ONE_SOURCE = "Write one table or one subquery: FROM (SELECT …) AS s."
 _END = ("WHERE", "RETURNING")
 _WHEN = ("WHEN", "RETURNING")
+
+
+def read_with(reader: StatementReader) -> Clause | None:
+    """WITH and its queries, if they are next, before what changes the table."""
+    begin = reader.mark()
+    if not reader.take("WITH"):
+        return None
+    reader.take("RECURSIVE")
+    while True:
+        reader.name("a name for the query")
+        if reader.next_word() == "(":
+            reader.names()
+        if reader.take("USING", "KEY"):
+            reader.items("a column")
+        reader.expect("AS")
+        reader.take("NOT")
+        reader.take("MATERIALIZED")
+        reader.parenthesised("a query")
+        if not reader.take(","):
+            return reader.piece_from(begin)
 
 
 def read_insert(reader: StatementReader) -> Insert:
@@ -47,25 +67,28 @@ def read_insert(reader: StatementReader) -> Insert:
         )
     if reader.next_word() == "DEFAULT":
         raise reader.unsupported("a row of nothing but defaults cannot be inserted", "Write VALUES with a column.")
-    for words, hint in ((("ON", "CONFLICT"), _MERGE_HINT), (("RETURNING",), _RETURNING_HINT)):
-        _refuse_outside(reader, words, hint)
+    _refuse_outside(reader, ("ON", "CONFLICT"), _MERGE_HINT)
     if not _begins_query(reader.next_word()):
         raise reader.refuse("VALUES or a query")
     begin = reader.mark()
-    values = () if is_by_name else _values(reader)
+    rows = reader.expression("VALUES or a query", ("RETURNING",))
+    end = reader.mark()
     reader.go_back(begin)
-    rows = reader.rest("VALUES or a query")
-    return Insert(target=target, columns=columns, is_by_name=is_by_name, rows=rows, values=values)
+    values = () if is_by_name else _values(reader, end)
+    reader.go_back(end)
+    returning = reader.expression("what to return") if reader.take("RETURNING") else None
+    reader.expect_end()
+    return Insert(target=target, columns=columns, is_by_name=is_by_name, rows=rows, values=values, returning=returning)
 
 
-def _values(reader: StatementReader) -> tuple[tuple[Clause, ...], ...]:
-    """The rows of VALUES; none when the query is more than that."""
+def _values(reader: StatementReader, end: int) -> tuple[tuple[Clause, ...], ...]:
+    """The rows of VALUES up to an end; none when the query is more than that."""
     if not reader.take("VALUES"):
         return ()
     rows = [reader.items("a value")]
     while reader.take(","):
         rows.append(reader.items("a value"))
-    return tuple(rows) if reader.is_done else ()
+    return tuple(rows) if reader.mark() == end else ()
 
 
 def read_update(reader: StatementReader) -> Update:
@@ -74,9 +97,16 @@ def read_update(reader: StatementReader) -> Update:
     alias = reader.alias(("SET",))
     reader.expect("SET")
     assignments = _assignments(reader, ("FROM", *_END))
-    source = _source(reader, _END) if reader.take("FROM") else None
-    where = _where(reader)
-    return Update(target=target, alias=alias or target.table, assignments=assignments, source=source, where=where)
+    source = _sources(reader) if reader.take("FROM") else None
+    where, returning = _where(reader)
+    return Update(
+        target=target,
+        alias=alias or target.table,
+        assignments=assignments,
+        source=source,
+        where=where,
+        returning=returning,
+    )
 
 
 def read_delete(reader: StatementReader) -> Delete:
@@ -84,8 +114,9 @@ def read_delete(reader: StatementReader) -> Delete:
     reader.expect("FROM")
     target = reader.table()
     alias = reader.alias(("USING", *_END))
-    source = _source(reader, _END) if reader.take("USING") else None
-    return Delete(target=target, alias=alias or target.table, source=source, where=_where(reader))
+    source = _sources(reader) if reader.take("USING") else None
+    where, returning = _where(reader)
+    return Delete(target=target, alias=alias or target.table, source=source, where=where, returning=returning)
 
 
 def read_truncate(reader: StatementReader) -> Truncate:
@@ -216,14 +247,31 @@ def _source(reader: StatementReader, stops: Collection[str]) -> JoinedSource:
         piece = reader.piece_from(begin)
     if not reader.is_done and reader.next_word() not in stops:
         raise reader.unsupported("a change reads one source", _ONE_SOURCE)
-    return JoinedSource(piece=piece, alias=alias)
+    return JoinedSource(piece=piece, alias=alias, whole=reader.piece_from(begin))
 
 
-def _where(reader: StatementReader) -> Clause | None:
+def _sources(reader: StatementReader) -> JoinedSource:
+    """One source, or several: tables, queries and functions with commas and joins between them."""
+    begin = reader.mark()
+    piece = reader.expression("a table or a query in parentheses", _END)
+    end = reader.mark()
+    reader.go_back(begin)
+    try:
+        one = _source(reader, _END)
+    except InvalidRequest:  # not one table or query: the engine says what is wrong with it, if anything is
+        one = None
+    if one is not None and reader.mark() == end:
+        return one
+    reader.go_back(end)
+    return JoinedSource(piece=piece, alias=None, whole=piece)
+
+
+def _where(reader: StatementReader) -> tuple[Clause | None, Clause | None]:
+    """WHERE and RETURNING."""
     where = reader.expression("a condition", ("RETURNING",)) if reader.take("WHERE") else None
-    _refuse_returning(reader)
+    returning = reader.expression("what to return") if reader.take("RETURNING") else None
     reader.expect_end()
-    return where
+    return where, returning
 
 
 def _refuse_returning(reader: StatementReader) -> None:

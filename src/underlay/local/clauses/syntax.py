@@ -21,14 +21,20 @@ class Insert:
     rows: Clause
     values: tuple[tuple[Clause, ...], ...] = ()
     """The expressions of each row of VALUES; none for another query."""
+    returning: Clause | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedSource:
-    """What a change joins the table with: a table, a frame, or a query in parentheses."""
+    """What a change joins the table with: a table, a frame, or a query in parentheses.
+
+    Several of them, joins and functions have no alias in common.
+    """
 
     piece: Clause
-    alias: str
+    alias: str | None
+    whole: Clause
+    """With the alias, if one is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,7 @@ class Update:
     assignments: Assignments
     source: JoinedSource | None
     where: Clause | None
+    returning: Clause | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,7 @@ class Delete:
     alias: str
     source: JoinedSource | None
     where: Clause | None
+    returning: Clause | None = None
 
 
 class Match(Enum):

@@ -4,38 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pyarrow as pa
 
 from underlay.change.update.result import Changed
 from underlay.errors import InvalidRequest, UnknownColumn
-from underlay.local.clauses.reader import Clause, NamedTable, WrittenName, place_of
+from underlay.local.clauses.places import Located
+from underlay.local.clauses.reader import Clause, NamedTable, WrittenName
 from underlay.local.clauses.syntax import Action, Delete, JoinedSource, Match, Update, WrittenMerge, WrittenWhen
 from underlay.local.statements.columns import check_count, find_columns
 from underlay.local.statements.lake import StatementLake, StatementMerge, StatementTable, Values
-from underlay.local.statements.places import Located
 from underlay.local.statements.queries import StatementQueries, cast_to
+from underlay.local.statements.row_query import RowQuery, first_subquery
 from underlay.local.statements.target import find_target
-from underlay.local.text.words import WordType, words_of
 from underlay.table.versions.snapshot import Snapshot
 
 _ALL_HINT = "* takes all columns of the source: name those that the table has, or choose them in a subquery."
-_QUERIES = frozenset(("SELECT", "TABLE", "VALUES", "FROM"))
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """What a statement did to rows, and what RETURNING answers, or the plan of the query that chose the rows."""
+
+    done: Changed
+    answer: pa.Table | None = None
 
 
 def change_rows(
     statement: Update | Delete | WrittenMerge, lake: StatementLake, queries: StatementQueries, *, dry_run: bool = False
-) -> Changed:
+) -> RowsChanged:
     """Change rows of a table in one commit, or count what would be changed."""
+    if isinstance(statement, Update | Delete) and _needs_query(statement, queries):
+        query = RowQuery(statement, lake, queries)
+        return RowsChanged(*query.explain() if dry_run else query.run())
     changing = _Changing(statement, lake, queries, dry_run=dry_run)
     match statement:
         case Update():
-            return changing.update(statement)
+            return RowsChanged(changing.update(statement))
         case Delete():
-            return changing.delete(statement)
+            return RowsChanged(changing.delete(statement))
         case WrittenMerge():
-            return changing.merge(statement.source, statement.on, statement.clauses)
+            return RowsChanged(changing.merge(statement.source, statement.on, statement.clauses))
+
+
+def _needs_query(statement: Update | Delete, queries: StatementQueries) -> bool:
+    """Whether rows are chosen by a query rather than by an expression of one row, or of one and a source's."""
+    if statement.returning is not None:
+        return True
+    if statement.source is not None and statement.source.alias is None:
+        return True
+    values = [value for _, value in statement.assignments] if isinstance(statement, Update) else []
+    return any(first_subquery(piece) is not None for piece in (statement.where, *values) if piece is not None)
 
 
 class _Changing:
@@ -88,6 +107,8 @@ class _Changing:
 
     def merge(self, source: JoinedSource, on: Clause | None, clauses: Sequence[WrittenWhen]) -> Changed:
         """Change, delete and insert rows by those of a source."""
+        if source.alias is None:
+            raise InvalidRequest("a merge has one source", place=source.piece.place, hint="Write (SELECT …) AS s.")
         if source.alias.lower() == self._alias.lower():
             raise InvalidRequest(
                 "the table and the source have the same name", place=source.piece.place, found=source.alias,
@@ -125,7 +146,7 @@ class _Changing:
 
     def _rows_of(self, source: JoinedSource) -> object:
         """The rows of a source; those that depend on the table are read for the version that is changed."""
-        if self._queries.names_table(source.piece, self._name):
+        if self._queries.names_table(source.piece.text, self._name):
             return _RowsOfTable(lambda version: self._queries.joined(source, {self._name: version}))
         return self._queries.joined(source)
 
@@ -198,12 +219,13 @@ def _add(merge: StatementMerge, clause: WrittenWhen, values: Values, predicate: 
 
 
 def _refuse_queries(clause: Clause) -> None:
-    """Raise InvalidRequest for a subquery: conditions and values are of one row."""
-    for before, word in pairwise(words_of(clause.text)):
-        if before.text == "(" and word.token_type is WordType.VAR and word.text.upper() in _QUERIES:
-            raise InvalidRequest(
-                "a subquery is not available here",
-                place=place_of(clause.statement, clause.begin + word.start),
-                found=word.text,
-                hint="Join with it: DELETE … USING (SELECT …) AS s, UPDATE … FROM (SELECT …) AS s, or MERGE.",
-            )
+    """Raise InvalidRequest for a subquery: conditions and values of a merge are of one row, or of a pair."""
+    found = first_subquery(clause)
+    if found is not None:
+        place, word = found
+        raise InvalidRequest(
+            "a subquery is not available in the clauses of MERGE",
+            place=place,
+            found=word,
+            hint="Have it in the source: USING (SELECT …) AS s.",
+        )

@@ -31,7 +31,8 @@ def explain(statement: Statement, lake: StatementLake, queries: StatementQueries
             return _insert(statement, lake, queries)
         case Update() | Delete() | WrittenMerge():
             name = find_target(statement.target, lake)
-            return _dry_run(name, change_rows(statement, lake, queries, dry_run=True))
+            changed = change_rows(statement, lake, queries, dry_run=True)
+            return _dry_run(name, changed.done, changed.answer)
         case Truncate():
             name = find_target(statement.target, lake)
             return _dry_run(name, lake.table(name).delete(dry_run=True))
@@ -82,8 +83,8 @@ def _create(statement: CreateTable, lake: StatementLake, queries: StatementQueri
     return _explanation(f"{deed}, with the rows of the query", queries.explained(statement.rows))
 
 
-def _dry_run(name: str, done: Changed) -> pa.Table:
-    return _explanation(show_change(name, done, is_dry_run=True))
+def _dry_run(name: str, done: Changed, plan: pa.Table | None = None) -> pa.Table:
+    return _explanation(show_change(name, done, is_dry_run=True), plan)
 
 
 def _counted(rows: int) -> str:

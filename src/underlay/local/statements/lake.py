@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from underlay.change.define.evolution import Evolution
 from underlay.change.rows.append import Appended
+from underlay.change.update.chosen import Choose
 from underlay.change.update.result import Changed
+from underlay.index.operation import Operation
 from underlay.index.root import Definition
 
 ReadRows = Callable[[int], pa.RecordBatchReader]
@@ -116,8 +118,24 @@ class StatementLake(Protocol):
     def table(self, name: str) -> StatementTable:
         """A table. Raises TableNotFound."""
 
-    def insert(self, name: str, read: ReadRows, *, is_of_table: bool) -> Appended:
-        """Add rows; `is_of_table`: they depend on the rows that the table has, and are read again if these change."""
+    def insert(
+        self, name: str, read: ReadRows, *, is_of_table: bool, then: Callable[[pa.Table], object] | None = None
+    ) -> Appended:
+        """Add rows; `is_of_table`: they depend on the rows that the table has, and are read again if these change.
+
+        `then` is given the rows as the table has them, before they are committed.
+        """
+
+    def change_chosen(
+        self,
+        name: str,
+        choose: Choose,
+        operation: Operation,
+        *,
+        then: Callable[[], object] | None = None,
+        dry_run: bool = False,
+    ) -> Changed:
+        """Delete rows that are chosen, or give them other values; `then` is called before the commit."""
 
     def create_table(
         self,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from underlay.local.clauses.places import Located
 from underlay.local.clauses.reader import Clause
 from underlay.local.clauses.syntax import JoinedSource
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import run_sql
 from underlay.local.sql.tables import Resolve, Views, refuse_alike_names
-from underlay.local.statements.places import Located
 from underlay.local.statements.values import StatementValues
 from underlay.local.text.time_travel import dotted_names, quoted
 from underlay.local.text.words import words_of
@@ -22,41 +22,46 @@ if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset
 
 _ROWS = "underlay rows"
+_CHANGED = "underlay-changed", "rows-with-numbers"
+"""What queries call the rows of the changed table that have numbers."""
 _UUID = "UUID"
 Types = Mapping[str, str]
 """DuckDB's type of each column of a table."""
 
 
 class StatementQueries:
-    """The queries of one statement. `given` are frames by names of one part."""
+    """The queries of one statement. `before` is its WITH, and `given` are frames by names of one part."""
 
     def __init__(
         self,
         values: StatementValues,
+        before: Clause | None,
         resolve: Resolve,
         tables: Callable[[], Iterable[str]],
         given: Mapping[str, object] | None,
         views: Views | None,
     ) -> None:
         self._views = views
+        self._before = before
         self.values = values
         self._resolve = resolve
         self._list_tables = tables
         self._given = given
         self._known: dict[tuple[str, int | str | None, datetime | None], EngineDataset | None] = {}
 
-    def names_table(self, piece: Clause, name: str) -> bool:
-        """Whether the piece may read the newest version of a table."""
-        return any(f"{one}.{other}".lower() == name.lower() for one, other in dotted_names(words_of(piece.text)))
+    def names_table(self, text: str, name: str) -> bool:
+        """Whether a text, or WITH, may read the newest version of a table."""
+        words = words_of(text) if self._before is None else [*words_of(text), *words_of(self._before.text)]
+        return any(f"{one}.{other}".lower() == name.lower() for one, other in dotted_names(words))
 
     def columns(self, piece: Clause) -> list[tuple[str, str]]:
         """Names and DuckDB's types of what a query answers. Raises InvalidRequest with the place in the text."""
-        with self._run(self.values.query(piece, "DESCRIBE "), piece, None) as result:
+        with self._run(self._query(piece, "DESCRIBE "), [piece], None) as result:
             return [(name, kind) for name, kind, *_ in result]
 
     def explained(self, piece: Clause) -> pa.Table:
         """DuckDB's plan of a query, and what each scan of a table reads."""
-        return self._run(self.values.query(piece, "EXPLAIN "), piece, None).to_arrow()
+        return self._run(self._query(piece, "EXPLAIN "), [piece], None).to_arrow()
 
     def types(self, schema: pa.Schema, name: str) -> Types:
         """DuckDB's types of a table's columns. Raises Unsupported for columns that it takes for the same."""
@@ -67,11 +72,33 @@ class StatementQueries:
 
     def rows(self, piece: Clause, at: Mapping[str, int] | None = None) -> pa.RecordBatchReader:
         """The rows of a query, as they come. `at` are versions of tables to read; others are read as at first."""
-        return self._run(self.values.query(piece), piece, at).to_reader()
+        return self._run(self._query(piece), [piece], at).to_reader()
 
     def joined(self, source: JoinedSource, at: Mapping[str, int] | None = None) -> pa.Table:
         """The rows of what a statement joins its table with, all at once."""
-        return self._run(self.values.query(source.piece, "SELECT * FROM "), source.piece, at).to_arrow()
+        if self._before is None:
+            text = self.values.query(source.piece, "SELECT * FROM ")
+        else:
+            text = f"{self._with}SELECT * FROM {self.values.text(source.piece)}"
+        return self._run(text, [source.piece], at).to_arrow()
+
+    def chosen(
+        self, text: str, alias: str, pieces: Sequence[Clause], rows: EngineDataset, at: Mapping[str, int]
+    ) -> pa.Table:
+        """What a query answers of `rows`, known by the alias: `text` has {rows} for them, and is made of the pieces."""
+        return self._run(self._chosen_text(text, alias), pieces, at, rows).to_arrow()
+
+    def explained_choice(
+        self, text: str, alias: str, pieces: Sequence[Clause], rows: EngineDataset, at: Mapping[str, int]
+    ) -> pa.Table:
+        """DuckDB's plan of the same query."""
+        return self._run(f"EXPLAIN {self._chosen_text(text, alias)}", pieces, at, rows).to_arrow()
+
+    def returned(self, returning: Clause, alias: str, rows: pa.Table) -> pa.Table:
+        """What RETURNING answers of rows."""
+        text = f"SELECT {self.values.text(returning)} FROM {quoted(_ROWS)} AS {quoted(alias)}"
+        used, given = self.values.used(returning), {_ROWS: rows}
+        return run_sql(text, self._resolved, self._list_tables, used, given=given, views=self._views).to_arrow()
 
     def rows_for(
         self,
@@ -88,24 +115,29 @@ class StatementQueries:
         aliases = [f'"c{number}"' for number in range(len(names))]
         casted = ", ".join(f"{cast_to(alias, kind)} AS {alias}" for alias, kind in zip(aliases, kinds, strict=True))
         query = self.values.text(piece)
-        text = f"SELECT {casted} FROM (\n{query}\n) AS {quoted(_ROWS)} ({', '.join(aliases)})"
+        text = f"{self._with}SELECT {casted} FROM (\n{query}\n) AS {quoted(_ROWS)} ({', '.join(aliases)})"
         return _renamed(self._rewritten_rows(text, piece, at), names)
 
     def rows_of_values(
-        self, piece: Clause, rows: Sequence[Sequence[Clause]], names: Sequence[str], types: Types
+        self,
+        piece: Clause,
+        rows: Sequence[Sequence[Clause]],
+        names: Sequence[str],
+        types: Types,
+        at: Mapping[str, int] | None,
     ) -> pa.RecordBatchReader:
         """The rows of VALUES, each value cast to the type of its column, as DuckDB does for INSERT."""
         casted = (
             ", ".join(cast_to(self.values.text(value), types[name]) for value, name in zip(row, names, strict=True))
             for row in rows
         )
-        text = f"VALUES {', '.join(f'({row})' for row in casted)}"
-        return _renamed(self._rewritten_rows(text, piece, None), names)
+        text = f"{self._with}VALUES {', '.join(f'({row})' for row in casted)}"
+        return _renamed(self._rewritten_rows(text, piece, at), names)
 
     def _rewritten_rows(self, text: str, piece: Clause, at: Mapping[str, int] | None) -> pa.RecordBatchReader:
         """Rows of a text that nobody wrote: errors do not show it, and have the place of what was written."""
         with Located(piece):
-            reader = self._run(text, piece, at).to_reader()
+            reader = self._run(text, [piece], at).to_reader()
 
         def batches() -> Iterator[pa.RecordBatch]:
             with Located(piece):
@@ -113,13 +145,35 @@ class StatementQueries:
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
-    def _run(self, text: str, piece: Clause, at: Mapping[str, int] | None) -> SqlResult:
+    @property
+    def _with(self) -> str:
+        return "" if self._before is None else f"{self.values.text(self._before)} "
+
+    def _query(self, piece: Clause, verb: str = "") -> str:
+        """A query for the engine, after WITH if there is one: DuckDB knows no WITH before another."""
+        if self._before is None:
+            return self.values.query(piece, verb)
+        return f"{verb}{self._with}SELECT * FROM (\n{self.values.text(piece)}\n)"
+
+    def _chosen_text(self, text: str, alias: str) -> str:
+        return self._with + text.replace("{rows}", f"{'.'.join(map(quoted, _CHANGED))} AS {quoted(alias)}", 1)
+
+    def _run(
+        self, text: str, pieces: Sequence[Clause], at: Mapping[str, int] | None, rows: EngineDataset | None = None
+    ) -> SqlResult:
+        changed = ".".join(_CHANGED)
+
         def resolve(name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset | None:
+            if name == changed and rows is not None:
+                return rows
             pinned = (at or {}).get(name) if version is None and as_of is None else None
             return self._resolved(name, version if pinned is None else pinned, as_of)
 
-        values = self.values.used(piece)
-        return run_sql(text, resolve, self._list_tables, values, given=self._given, views=self._views)
+        def tables() -> Iterable[str]:
+            return self._list_tables() if rows is None else (*self._list_tables(), changed)
+
+        values = self.values.used(*pieces, self._before)
+        return run_sql(text, resolve, tables, values, given=self._given, views=self._views)
 
     def _resolved(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset | None:
         key = name, version, as_of

@@ -30,7 +30,9 @@ def run_statement(
     parameters: Given | None,
     views: Views | None = None,
 ) -> SqlResult:
-    """Run one statement that changes a table, and answer one row of counts; EXPLAIN changes nothing.
+    """Run one statement that changes a table, and answer one row of counts, or the rows of RETURNING.
+
+    EXPLAIN changes nothing.
 
     Raises InvalidRequest with the place in the text for what is not understood or does not match the table,
     TableNotFound, and what the verb raises. Then nothing is changed.
@@ -40,12 +42,12 @@ def run_statement(
     if is_explained:
         text = _without_explain(text, words)
     values = StatementValues(text, parameters)
-    statement = parse_statement(text)
-    queries = StatementQueries(values, resolve, lake.names, given, views)
+    before, statement = parse_statement(text)
+    queries = StatementQueries(values, before, resolve, lake.names, given, views)
     if is_explained:
         return SqlResult.of_table(explain(statement, lake, queries))
     if isinstance(statement, RowChange):
-        return SqlResult.of_table(run_rows(statement, lake, queries).to_arrow())
+        return SqlResult.of_table(run_rows(statement, lake, queries))
     return SqlResult.of_table(run_definition(statement, lake, queries).to_arrow())
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from underlay.change.define.evolution import Evolution
 from underlay.errors import TableExists, TableNotFound
 from underlay.local.clauses.definitions import AlterStep, AlterTable, CommentOn, CreateTable, DropTable
+from underlay.local.clauses.places import Located
 from underlay.local.statements.columns import find_column
 from underlay.local.statements.counts import StatementCounts
 from underlay.local.statements.lake import StatementLake, StatementTable
-from underlay.local.statements.places import Located
 from underlay.local.statements.queries import StatementQueries
 from underlay.local.statements.target import find_target, known_as
 

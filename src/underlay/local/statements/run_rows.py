@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from underlay.errors import InvalidRequest
 from underlay.local.clauses.parse import RowChange
+from underlay.local.clauses.places import Located
 from underlay.local.clauses.reader import Clause
 from underlay.local.clauses.syntax import Insert, Truncate
 from underlay.local.statements.change_rows import change_rows
@@ -20,23 +21,34 @@ from underlay.local.statements.target import find_target
 _DEFAULT = "DEFAULT"
 
 
-def run_rows(statement: RowChange, lake: StatementLake, queries: StatementQueries) -> StatementCounts:
-    """Change rows of a table."""
+def run_rows(statement: RowChange, lake: StatementLake, queries: StatementQueries) -> pa.Table:
+    """Change rows of a table; a row of counts, or what RETURNING answers."""
     match statement:
         case Insert():
             return insert(statement, lake, queries)
         case Truncate():
-            return StatementCounts.of(lake.table(find_target(statement.target, lake)).truncate())
+            return StatementCounts.of(lake.table(find_target(statement.target, lake)).truncate()).to_arrow()
         case _:
-            return StatementCounts.of(change_rows(statement, lake, queries))
+            changed = change_rows(statement, lake, queries)
+            return StatementCounts.of(changed.done).to_arrow() if changed.answer is None else changed.answer
 
 
-def insert(statement: Insert, lake: StatementLake, queries: StatementQueries) -> StatementCounts:
+def insert(statement: Insert, lake: StatementLake, queries: StatementQueries) -> pa.Table:
     """Append the rows. A query that reads the table itself reads the version that they are added to."""
     name = find_target(statement.target, lake)
-    is_of_table = not statement.values and queries.names_table(statement.rows, name)
-    done = lake.insert(name, inserted_rows(statement, name, lake.table(name).schema, queries), is_of_table=is_of_table)
-    return StatementCounts(version=done.version, inserted=done.row_count)
+    is_of_table = queries.names_table(statement.rows.text, name)
+    returning = statement.returning
+    answers: list[pa.Table] = []
+
+    def answer(rows: pa.Table) -> None:
+        if returning is None:
+            return
+        with Located(returning):
+            answers.append(queries.returned(returning, statement.target.table, rows))
+
+    rows = inserted_rows(statement, name, lake.table(name).schema, queries)
+    done = lake.insert(name, rows, is_of_table=is_of_table, then=None if returning is None else answer)
+    return answers[-1] if answers else StatementCounts(version=done.version, inserted=done.row_count).to_arrow()
 
 
 def inserted_rows(statement: Insert, name: str, schema: pa.Schema, queries: StatementQueries) -> ReadRows:
@@ -50,7 +62,7 @@ def inserted_rows(statement: Insert, name: str, schema: pa.Schema, queries: Stat
             check_count(names, len(row), row[0].place, are_chosen=are_chosen)
         given = _given(values)
         chosen = [[row[at] for at in given] for row in values]
-        return lambda version: queries.rows_of_values(rows, chosen, [names[at] for at in given], types)
+        return lambda version: queries.rows_of_values(rows, chosen, [names[at] for at in given], types, {name: version})
     columns = queries.columns(rows)
     if statement.is_by_name:
         names = columns_by_name(columns, schema, rows)

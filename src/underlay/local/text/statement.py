@@ -143,13 +143,28 @@ def explained_from(tokens: Sequence[Word]) -> int:
 
 
 def changing_from(tokens: Sequence[Word]) -> int | None:
-    """Where the statement begins that changes tables: at the first word, or after EXPLAIN. None for one that reads.
+    """Where the verb stands of a statement that changes tables: first, after EXPLAIN, or after the queries of WITH.
 
-    Of WITH … INSERT it says none: that is refused as no statement that reads.
+    None for one that reads.
     """
     at = explained_from(tokens) if tokens and tokens[0].text.upper() == "EXPLAIN" else 0
+    at = _after_queries(tokens, at)
     is_change = at < len(tokens) and tokens[at].token_type is WordType.VAR and tokens[at].text.upper() in CHANGES
     return at if is_change else None
+
+
+def _after_queries(tokens: Sequence[Word], at: int) -> int:
+    """Where the statement goes on after the queries of WITH, if it begins with them here."""
+    if at >= len(tokens) or tokens[at].token_type is not WordType.VAR or tokens[at].text.upper() != "WITH":
+        return at
+    depth = 0
+    for number in range(at + 1, len(tokens)):
+        token = tokens[number]
+        is_after = depth == 0 and tokens[number - 1].token_type is WordType.R_PAREN
+        if is_after and token.text != "," and token.text.upper() not in ("AS", "USING"):
+            return number
+        depth += (token.token_type is WordType.L_PAREN) - (token.token_type is WordType.R_PAREN)
+    return at
 
 
 def reads_one_table(tokens: Sequence[Token]) -> bool:

@@ -10,8 +10,6 @@ from underlay.local.clauses.reader import Clause, place_of
 from underlay.local.text.words import words_of
 
 _QUOTED = re.compile(r"'[^']+'|\"[^\"]+\"")
-_LINES = "\n\nLINE "
-"""Where DuckDB begins to show a text, which is not the one that was written."""
 
 
 class Located:
@@ -32,7 +30,7 @@ class Located:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if not isinstance(error, InvalidRequest) or not self._clauses:
             return
-        error.problem = error.problem.partition(_LINES)[0]
+        error.problem = error.problem.partition("\n")[0]  # then DuckDB shows a text that nobody wrote
         place = error.place or ""
         name = max((one for one in self._clauses if place.startswith(one)), key=len, default=None)
         inner = place.removeprefix(name or "").lstrip(": ")

@@ -1,0 +1,190 @@
+"""UPDATE and DELETE with subqueries, several sources or RETURNING: a query of DuckDB chooses rows and their values.
+
+The query reads the version that is changed, of which each row has a number, and one version of every other table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from underlay.change.update.chosen import ChosenRows, ChosenValues
+from underlay.change.update.edit import FileAccess
+from underlay.change.update.result import Changed
+from underlay.errors import InvalidRequest
+from underlay.index.operation import Operation
+from underlay.local.clauses.places import Located
+from underlay.local.clauses.reader import Clause, place_of
+from underlay.local.clauses.syntax import Delete, Update
+from underlay.local.dataset.numbered import ROW_NUMBER, NumberedDataset, Numbers, RowNumbers
+from underlay.local.dataset.source import SnapshotSource
+from underlay.local.expressions.row_names import key_columns, name_row
+from underlay.local.statements.columns import find_columns
+from underlay.local.statements.lake import StatementLake
+from underlay.local.statements.queries import StatementQueries, cast_to
+from underlay.local.statements.target import find_target
+from underlay.local.text.time_travel import quoted
+from underlay.local.text.words import WordType, words_of
+from underlay.schema.cast.conform import conform
+from underlay.table.versions.snapshot import Snapshot
+
+_QUERIES = frozenset(("SELECT", "TABLE", "VALUES", "FROM", "WITH"))
+_DOUBLED_HINT = "Leave one row for each in the source, or add a condition that holds for one of them."
+
+
+def first_subquery(clause: Clause) -> tuple[str, str] | None:
+    """Where the first subquery of an expression stands, and its first word; None when there is none."""
+    for before, word in pairwise(words_of(clause.text)):
+        if before.text == "(" and word.token_type is WordType.VAR and word.text.upper() in _QUERIES:
+            return place_of(clause.statement, clause.begin + word.start), word.text
+    return None
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One version, the numbers of its rows, and what came of them."""
+
+    snapshot: Snapshot
+    numbers: RowNumbers
+    rows: NumberedDataset
+    kept: list[pa.Table] = field(default_factory=list)
+    answer: pa.Table | None = None
+
+
+class RowQuery:
+    """One statement whose rows a query chooses."""
+
+    def __init__(self, statement: Update | Delete, lake: StatementLake, queries: StatementQueries) -> None:
+        self._statement = statement
+        self._lake = lake
+        self._queries = queries
+        self._name = find_target(statement.target, lake)
+        self._alias = statement.alias
+        self._returning = statement.returning
+        schema = lake.table(self._name).schema
+        assignments = statement.assignments if isinstance(statement, Update) else ()
+        self._values = [value for _, value in assignments]
+        self._names = find_columns([column for column, _ in assignments], schema) if assignments else []
+        for value in self._values:
+            if value.text.upper() == "DEFAULT":
+                raise InvalidRequest(
+                    "DEFAULT is not available here", place=value.place, hint="Write the value, or leave the column out."
+                )
+        others = (None if statement.source is None else statement.source.whole, statement.where)
+        self._pieces = [*self._values, *(one for one in others if one is not None)]
+        self._types = queries.types(schema, self._name)
+        self._last: _Attempt | None = None
+
+    def run(self) -> tuple[Changed, pa.Table | None]:
+        """Change the rows in one commit; what it did, and what RETURNING answers."""
+        done = self._change(dry_run=False)
+        return done, None if self._last is None else self._last.answer
+
+    def explain(self) -> tuple[Changed, pa.Table | None]:
+        """What would be done, and DuckDB's plan of the query."""
+        done = self._change(dry_run=True)
+        if self._last is None:
+            return done, None
+        snapshot = self._last.snapshot
+        text, pieces, at = self._text(snapshot), self._pieces, {self._name: snapshot.version}
+        return done, self._queries.explained_choice(text, self._alias, pieces, self._last.rows, at)
+
+    def _change(self, *, dry_run: bool) -> Changed:
+        operation = Operation.UPDATE if isinstance(self._statement, Update) else Operation.DELETE
+        named = {f"part {at}": piece for at, piece in enumerate((*self._pieces, self._returning))}
+        with Located(named):
+            return self._lake.change_chosen(
+                self._name, self._choose, operation, then=self._finish if self._returning else None, dry_run=dry_run
+            )
+
+    def _text(self, snapshot: Snapshot) -> str:
+        """The query: numbers of rows, their keys or all columns where those are needed, and new values."""
+        alias = quoted(self._alias)
+        shown = self._shown(snapshot)
+        chosen = [f"{alias}.{quoted(ROW_NUMBER)}", *(f"{alias}.{quoted(name)}" for name in shown)]
+        for at, (name, value) in enumerate(zip(self._names, self._values, strict=True)):
+            chosen.append(f"{cast_to(_enclosed(self._written(value)), self._types[name])} AS {quoted(f'v{at}')}")
+        source, where = self._statement.source, self._statement.where
+        sources = "" if source is None else f", {self._written(source.whole)}"
+        condition = "" if where is None else f" WHERE {_enclosed(self._written(where))}"
+        return f"SELECT {', '.join(chosen)} FROM {{rows}}{sources}{condition}"
+
+    def _shown(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """The columns of chosen rows that are read with them: for RETURNING all, else those that errors show."""
+        if self._returning is not None and isinstance(self._statement, Delete):
+            return tuple(snapshot.schema.names)
+        return key_columns(snapshot) if isinstance(self._statement, Update) else ()
+
+    def _choose(self, snapshot: Snapshot, files: FileAccess) -> tuple[ChosenRows, ChosenValues | None]:
+        numbers = RowNumbers()
+        source = SnapshotSource(snapshot=snapshot, stores=files.stores, cache=files.cache, name=self._name)
+        attempt = self._last = _Attempt(snapshot, numbers, NumberedDataset(source, numbers))
+        text, at = self._text(snapshot), {self._name: snapshot.version}
+        found = self._queries.chosen(text, self._alias, self._pieces, attempt.rows, at)
+        rows = np.asarray(found.column(0), np.int64)
+        is_update = isinstance(self._statement, Update)
+        if is_update:
+            self._check_once(rows, found.drop_columns([ROW_NUMBER]), key_columns(snapshot))
+        else:
+            rows, firsts = np.unique(rows, return_index=True)
+            if self._returning is not None:
+                attempt.kept.append(found.drop_columns([ROW_NUMBER]).take(firsts))
+        chosen = ChosenRows(
+            places=numbers.places(rows),
+            predicate=numbers.predicate,
+            reads_table=self._queries.names_table(text, self._name),
+            block_count=numbers.block_count,
+            fetch_bytes=numbers.fetch_bytes,
+        )
+        return chosen, self._new_values(attempt, found) if is_update else None
+
+    def _new_values(self, attempt: _Attempt, found: pa.Table) -> ChosenValues:
+        schema = attempt.snapshot.schema
+        shown = key_columns(attempt.snapshot)
+        stay = tuple(name for name in schema.names if name not in self._names)
+
+        def make(rows: pa.Table, numbers: Numbers) -> pa.Table:
+            values = {name: found.column(f"v{one}").take(numbers) for one, name in enumerate(self._names)}
+            columns = {name: values[name] if name in values else rows.column(name) for name in schema.names}
+            made = conform(pa.table(columns), schema, row_name=name_row(rows, shown))
+            if self._returning is not None:
+                attempt.kept.append(made)
+            return made
+
+        read = {*stay, *shown} or {schema.names[0]}
+        return ChosenValues(columns=tuple(name for name in schema.names if name in read), make=make)
+
+    def _check_once(self, rows: Numbers, shown: pa.Table, key: Sequence[str]) -> None:
+        """Raise InvalidRequest when a row is chosen twice: which values it gets would be left to chance."""
+        _, firsts, counts = np.unique(rows, return_index=True, return_counts=True)
+        if (counts < 2).all():
+            return
+        row = int(firsts[np.flatnonzero(counts > 1)[0]])
+        name = name_row(shown, key)(row) if key else "a row"
+        source = self._statement.source
+        raise InvalidRequest(
+            f"{name} matches more than one row of the source",
+            place=None if source is None else source.piece.place,
+            hint=_DOUBLED_HINT,
+        )
+
+    def _finish(self) -> None:
+        """Answer RETURNING before the commit: what is wrong with it changes nothing."""
+        attempt, returning = self._last, self._returning
+        if attempt is None or returning is None:
+            return
+        schema = self._lake.table(self._name).schema
+        rows = pa.concat_tables(attempt.kept) if attempt.kept else schema.empty_table()
+        attempt.answer = self._queries.returned(returning, self._alias, rows)
+
+    def _written(self, piece: Clause) -> str:
+        return self._queries.values.of_pairs(piece, self._statement.target, self._alias)
+
+
+def _enclosed(text: str) -> str:
+    """An expression in parentheses, whose last line may be a comment."""
+    return f"(\n{text}\n)"
