@@ -83,6 +83,7 @@ FOLDERS = [
     "maintain/verify",
     "maintain/deep",
     "maintain/expire",
+    "maintain/sweep",
     "maintain",
     "local/text",
     "local/show",

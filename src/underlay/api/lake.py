@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from underlay.local.sql.connection import LakeConnection
     from underlay.local.sql.result import SqlResult
     from underlay.local.sql.views import SystemView
+    from underlay.maintain.sweep.swept import Progress as SweepProgress
+    from underlay.maintain.sweep.swept import Swept
     from underlay.maintain.verify.finding import Report
     from underlay.registry.registry import Registry
 
@@ -265,6 +267,18 @@ class Lake:
         from underlay.api.verify import verify_lake  # what few processes need
 
         return verify_lake(self._context, names, deep=deep, repair=repair, registry=registry)
+
+    def sweep(
+        self, grace: str | timedelta = "1d", dry_run: bool = True, *, progress: SweepProgress | None = None
+    ) -> Swept:
+        """Delete objects of Underlay's that no version references and that are older than `grace`.
+
+        What running jobs uploaded stays, and files of others always do. Dropped tables and replaced revisions go after
+        their `care.keep_for`, or 7 days. Nothing is deleted unless `dry_run` is False.
+        """
+        from underlay.maintain.sweep.sweep_lake import sweep_lake  # what few processes need
+
+        return sweep_lake(self._lake, self._context.open_table, grace=grace, dry_run=dry_run, progress=progress)
 
     def jobs(self, name: str | None = None) -> list[JobInfo]:
         """Jobs that write, of a table or of all."""

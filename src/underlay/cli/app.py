@@ -101,6 +101,7 @@ _VERBS = (
     lake.rename,
     lake.drop,
     deletions.expire,
+    deletions.sweep,
     maintenance.verify,
     maintenance.jobs,
     maintenance.leases,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 CATALOG = "_catalog"
 CATALOG_HINT = f"{CATALOG}/hint"
@@ -24,6 +25,29 @@ _ROOT = re.compile(r"\./|[^/]+://[^/]*/")
 _AGAIN = re.compile(r"(\./|[^/]+://[^/]*/)/[0-9]+/")
 COMES_AGAIN = _AGAIN.pattern
 """What the location of a registered file begins with that was removed and came back."""
+
+
+_FILE = re.compile(r"[0-9]{9}-([0-9a-f]{16})\.parquet")
+_SIDECAR = re.compile(r"[0-9]{9}-([0-9a-f]{16})")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ROOT_NAME = re.compile(r"[0-9]{20}\.root")
+
+
+class ObjectKind(StrEnum):
+    """What an object in the folder of a revision is, by its key."""
+
+    FILE = "file"
+    SIDECAR = "sidecar"
+    ROOT = "root"
+    SEGMENT = "segment"
+    PAGE = "source page"
+    HINT = "hint"
+    INTENT = "intent"
+    RECORD = "record"
+    LEASE = "lease"
+    STAGED = "staged file"
+    FOREIGN = "foreign"
+    """No name that Underlay gives."""
 
 
 def catalog_key(number: int) -> str:
@@ -122,6 +146,46 @@ class RevisionKeys:
     def sidecar(self, location: str) -> str:
         """The sidecar of one of our own files."""
         return f"{self.folder}/_pm/{location.removesuffix(_SUFFIX)}"
+
+    def kind_of(self, key: str) -> tuple[ObjectKind, str]:
+        """What an object is, and what is its own in its name: of files and sidecars 16 hexadecimal digits, of segments
+        and pages the id, of staged files, intents, records and leases the job or reader."""
+        folder, _, name = key.removeprefix(f"{self.folder}/").rpartition("/")
+        if (found := _IN_FOLDERS.get(folder)) is not None:
+            kind, pattern, suffix = found
+            match = pattern.fullmatch(name.removesuffix(suffix)) if name.endswith(suffix) else None
+            return (kind, match[match.re.groups]) if match is not None else (ObjectKind.FOREIGN, name)
+        if folder == "_index":
+            if name == "hint":
+                return ObjectKind.HINT, name
+            return (ObjectKind.ROOT if _ROOT_NAME.fullmatch(name) else ObjectKind.FOREIGN), name
+        first, _, rest = folder.partition("/")
+        if first == "_staging" and rest:
+            return ObjectKind.STAGED, rest.partition("/")[0]
+        return ObjectKind.FOREIGN, name
+
+
+_ANY = re.compile(r".+")
+_IN_FOLDERS = {
+    "": (ObjectKind.FILE, _FILE, ""),
+    "_pm": (ObjectKind.SIDECAR, _SIDECAR, ""),
+    "_index/segments": (ObjectKind.SEGMENT, _UUID, ".arrow"),
+    "_index/sources": (ObjectKind.PAGE, _UUID, ".arrow"),
+    "_index/intents": (ObjectKind.INTENT, _ANY, ""),
+    "_index/jobs": (ObjectKind.RECORD, _ANY, ""),
+    "_index/leases": (ObjectKind.LEASE, _ANY, ""),
+}
+
+
+def is_revision_name(name: str) -> bool:
+    """Whether a folder may be that of a revision."""
+    return _UUID.fullmatch(name) is not None
+
+
+def own_token(location: str) -> str | None:
+    """The 16 hexadecimal digits in the name of a file of ours, None for any other location."""
+    found = _FILE.fullmatch(location)
+    return None if found is None else found[1]
 
 
 def in_lake(key: str) -> str:

@@ -59,7 +59,7 @@ def _readable_head(revision: Revision) -> Root | None:
 
 def at_time(revision: Revision, moment_us: int) -> Root:
     """The newest root committed at or before this time. O(log versions) requests. Raises VersionNotFound,
-    SnapshotExpired when that version expired, and Damaged when it may be the newest one of all and that cannot be read."""
+    SnapshotExpired when that version expired, and Damaged when it may be the newest of all and that cannot be read."""
     try:
         found = revision.head()
     except (Damaged, Unsupported):

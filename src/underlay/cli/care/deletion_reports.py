@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.cli.common.output import print_json, progress_bar, say, show_bytes, show_count
 from underlay.maintain.expire.expire import Expired
+from underlay.maintain.sweep.swept import Swept
 
+_EXAMPLES = 3
 _DO_IT = "Nothing was changed. Repeat the command with --yes to do it."
 
 
@@ -21,6 +24,37 @@ def expire_versions(table: Table, older_than: str | None, keep: int | None, *, y
     print(show_expired(found))
     if not yes:
         say(_DO_IT)
+
+
+def sweep_objects(lake: Lake, grace: str, *, yes: bool, json: bool) -> None:
+    """Delete unreferenced objects, and say which."""
+    with progress_bar("sweeping") as tell:
+        found = lake.sweep(grace, dry_run=not yes, progress=tell)
+    if json:
+        print_json(swept_json(found))
+        return
+    print(show_swept(found))
+    if not yes:
+        say(_DO_IT)
+
+
+def swept_json(found: Swept) -> dict[str, object]:
+    """A sweep as JSON."""
+    folders = [asdict(one) | {"horizon": one.horizon.isoformat()} for one in found.folders]
+    return asdict(found) | {"folders": folders}
+
+
+def show_swept(found: Swept) -> str:
+    """What a sweep deleted, in words."""
+    verb = "would be deleted" if found.is_dry_run else "deleted"
+    lines = [
+        f"{show_count(found.object_count, 'object')} of {found.listed_count:,} {verb}, {show_bytes(found.size_bytes)}"
+    ]
+    for one in found.folders:
+        kinds = ", ".join(show_count(count, kind) for kind, count in one.kinds.items())
+        lines.append(f"  {one.table or one.folder} ({one.reason}): {kinds}, {show_bytes(one.size_bytes)}")
+        lines += [f"    {key}" for key in one.examples[:_EXAMPLES]]
+    return "\n".join(lines)
 
 
 def show_expired(found: Expired) -> str:

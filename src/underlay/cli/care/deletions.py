@@ -20,6 +20,11 @@ Keep = Annotated[
     typer.Option(metavar="N", help="Leave the newest N versions. Default: the table's care.keep_versions, else 10."),
 ]
 
+Grace = Annotated[
+    str,
+    typer.Option(metavar="SPAN", help="Leave what was put since, such as 1d, 12h or 90m.", show_default=True),
+]
+
 
 def expire(
     name: TableName,
@@ -45,3 +50,27 @@ def expire(
     from underlay.cli.common.table_choice import newest_table
 
     expire_versions(newest_table(lake, option, name), older_than, keep, yes=yes, json=json)
+
+
+def sweep(
+    grace: Grace = "1d",
+    yes: Yes = False,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """Delete objects that no version references.
+
+    Those are files of writers that died or lost a race, of expired versions, of tables that were dropped and of
+    revisions that were replaced. Only objects that Underlay named go, and none that a running job may need. Nothing is
+    deleted without --yes. A sweep that was interrupted is continued by the next one.
+
+    \b
+    Examples:
+      underlay sweep
+      underlay sweep --grace 3d --yes
+    """
+    from underlay.cli.care.deletion_reports import sweep_objects
+    from underlay.cli.common.lake_choice import open_existing_lake
+
+    sweep_objects(open_existing_lake(lake, option), grace, yes=yes, json=json)

@@ -1,0 +1,59 @@
+"""What a sweep found and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+Progress = Callable[[int, int], None]
+"""Told how many objects were looked at or deleted, and of how many as far as that is known."""
+EXAMPLES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptFolder:
+    """One revision, or a folder of the lake itself."""
+
+    folder: str
+    table: str | None
+    """The table whose active revision it is; None for what is left of others."""
+    reason: str
+    """Why objects go: `unreferenced`, `dropped`, `replaced`, `never named`, `left behind`."""
+    version: int | None
+    """The commit that forbids the use of what is deleted; None when there was none to make."""
+    horizon: datetime
+    """Objects that were put later stay, by the store's clock."""
+    listed_count: int
+    object_count: int
+    size_bytes: int
+    kinds: dict[str, int]
+    """How many objects of each kind."""
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What a sweep deleted, or would delete."""
+
+    is_dry_run: bool
+    folders: tuple[SweptFolder, ...]
+    """Those in which there was something to delete."""
+    listed_count: int
+    """Objects that were looked at."""
+    object_count: int
+    size_bytes: int
+    examples: tuple[str, ...]
+
+
+def summed(folders: Iterable[SweptFolder], *, is_dry_run: bool) -> Swept:
+    """All of them together."""
+    every = tuple(folders)
+    return Swept(
+        is_dry_run=is_dry_run,
+        folders=tuple(one for one in every if one.object_count),
+        listed_count=sum(one.listed_count for one in every),
+        object_count=sum(one.object_count for one in every),
+        size_bytes=sum(one.size_bytes for one in every),
+        examples=tuple(key for one in every for key in one.examples)[:EXAMPLES],
+    )
