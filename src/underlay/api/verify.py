@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from underlay.api.opened.context import LakeContext
 from underlay.errors import RegistryRefused, Unavailable, UnderlayError
@@ -17,31 +17,47 @@ def verify_lake(
     context: LakeContext, names: Sequence[str], *, deep: bool, repair: bool, registry: bool = True
 ) -> Report:
     """What is wrong with these tables, or with all; through no cache, so that what is stored is what is checked."""
-    check = None if context.registry is None or not registry else _RegistryCheck(context.registry)
+    check = None if context.registry is None or not registry else VerifiedRegistry(context.registry)
     lake = LakeCatalog(context.catalog.store)
     return verify(lake, context.stores, names or None, deep=deep, repair=repair, registry=check)
 
 
-class _RegistryCheck:
-    """The registry, compared with the store. What it merely lacks is applied first."""
+def compare_rows(registry: Registry) -> list[str]:
+    """A text for each row that differs from the store."""
+    return [f"{one.table}: {one.kind.value}: {', '.join(map(str, one.key))}" for one in registry.differences()]
 
-    def __init__(self, registry: Registry) -> None:
+
+class VerifiedRegistry:
+    """Compares a lake's registry with the store, and restores it. What it merely lacks is applied first."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        compare: Callable[[Registry], Sequence[str]] = compare_rows,
+        skip: Callable[[UnderlayError], object] | None = None,
+    ) -> None:
+        """`compare` finds and words the differences; `skip` is called with the error if they are not looked for."""
         self._registry = registry
+        self._compare = compare
+        self._skip = skip
 
-    def differences(self) -> Sequence[object]:
-        """Rows that differ, or the one error for which it is not used.
+    def differences(self) -> Sequence[str] | list[UnderlayError]:
+        """What differs, or the one error that keeps the registry from being used.
 
         A file that cannot be opened is not compared: the lake may be read-only, which is not a fault.
         """
         try:
             self._registry.follow()
-            return [
-                f"{one.table}: {one.kind.value}: {', '.join(map(str, one.key))}" for one in self._registry.differences()
-            ]
+            return self._compare(self._registry)
         except UnderlayError as error:
             is_of_registry = isinstance(error, RegistryRefused) or error.place == self._registry.url
             is_closed_file = isinstance(error, Unavailable) and not is_server(self._registry.url)
-            return [error] if is_of_registry and not is_closed_file else []
+            if is_of_registry and not is_closed_file:
+                return [error]
+            if self._skip is not None:
+                self._skip(error)
+            return []
 
     def restore(self) -> None:
         """Rebuild it from the store."""

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 import underlay
-from tests.change.interrupting import InterruptingStore
+from tests.change.interrupting import interrupted, table_of
 from tests.contract.worlds import add_column, drop_column, evolve
 from tests.end_to_end.lakes import NAME, SCHEMA, data_keys, ids, memory, named_keys, quick, rows
 from tests.table.checker import Checker
@@ -22,15 +22,6 @@ def store() -> Store:
     store = memory()
     quick(store).create_table(NAME, SCHEMA, key=["id"])
     return store
-
-
-def table_of(store: Store) -> underlay.Table:
-    return quick(store).table(NAME)
-
-
-def interrupted(store: Store, *interruptions) -> underlay.Table:
-    """The table of a process that is overtaken each time it is about to commit."""
-    return table_of(InterruptingStore(store, StoreMethod.CREATE, ".root", *interruptions))
 
 
 def test_an_append_says_what_it_did(store: Store):

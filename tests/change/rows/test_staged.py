@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import underlay
-from tests.change.interrupting import InterruptingStore
+from tests.change.interrupting import table_of
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, memory, quick, rows
 from tests.table.checker import Checker
 from underlay.change.files import add_files
@@ -11,7 +11,6 @@ from underlay.change.files.rows import read_rows
 from underlay.change.rows.staged import Staged, commit_staged, discard, stage, staging_for
 from underlay.errors import CommitConflict, RevisionClosed
 from underlay.store import Store
-from underlay.store.testing.wrapper import StoreMethod
 from underlay.table.catalog.lifecycle import activate, prepare_successor
 
 
@@ -20,15 +19,6 @@ def store() -> Store:
     store = memory()
     quick(store).create_table(NAME, SCHEMA, key=["id"]).append(rows([1, 2, 3]))
     return store
-
-
-def table_of(store: Store) -> underlay.Table:
-    return quick(store).table(NAME)
-
-
-def interrupted(store: Store, *interruptions) -> underlay.Table:
-    """The table of a process that is overtaken each time it is about to commit."""
-    return table_of(InterruptingStore(store, StoreMethod.CREATE, ".root", *interruptions))
 
 
 def staged_rows(table: underlay.Table, numbers) -> Staged:

@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-import underlay
-from tests.change.interrupting import InterruptingStore
+from tests.change.interrupting import interrupted, table_of
 from tests.end_to_end.lakes import NAME, SCHEMA, data_keys, ids, memory, named_keys, quick, rows
 from tests.table.checker import Checker
 from underlay.errors import CommitConflict, SchemaMismatch
 from underlay.store import Store
-from underlay.store.testing.wrapper import StoreMethod
 
 
 @pytest.fixture
@@ -16,15 +14,6 @@ def store() -> Store:
     store = memory()
     quick(store).create_table(NAME, SCHEMA, key=["id"]).append(rows([1, 2, 3]))
     return store
-
-
-def table_of(store: Store) -> underlay.Table:
-    return quick(store).table(NAME)
-
-
-def interrupted(store: Store, *interruptions) -> underlay.Table:
-    """The table of a process that is overtaken each time it is about to commit."""
-    return table_of(InterruptingStore(store, StoreMethod.CREATE, ".root", *interruptions))
 
 
 def test_an_overwrite_replaces_every_row_in_one_version(store: Store):

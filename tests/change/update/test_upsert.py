@@ -9,31 +9,11 @@ import pyarrow as pa
 import pytest
 
 import underlay
-from tests.change.interrupting import InterruptingStore
+from tests.change.interrupting import interrupted, table_of
 from tests.end_to_end.lakes import NAME, SCHEMA, data_keys, ids, memory, named_keys, quick, rows
 from tests.table.checker import Checker
 from underlay.errors import CommitConflict, InvalidRequest, SchemaMismatch, UnknownColumn
 from underlay.store import Store
-from underlay.store.testing.wrapper import StoreMethod
-
-
-@pytest.fixture
-def store() -> Store:
-    """A file of four blocks and one of two, of 100 rows each."""
-    store = memory()
-    table = quick(store).create_table(NAME, SCHEMA, key=["id"], properties={"block_rows": 100})
-    table.append(rows(range(400)))
-    table.append(rows(range(400, 600)))
-    return store
-
-
-def table_of(store: Store) -> underlay.Table:
-    return quick(store).table(NAME)
-
-
-def interrupted(store: Store, *interruptions) -> underlay.Table:
-    """The table of a process that is overtaken each time it is about to commit."""
-    return table_of(InterruptingStore(store, StoreMethod.CREATE, ".root", *interruptions))
 
 
 def changed(numbers, name: str = "new") -> pa.Table:

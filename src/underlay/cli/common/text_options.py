@@ -1,19 +1,23 @@
-"""Options of `ingest`, `append` and `create --from` that say how text is written. Loads no library that reads data."""
+"""Options of `ingest`, `append` and `create --from` that say how text is written. Loads no library that reads data.
+
+They stand once, as the parameters of `make_dialect`. A command declares one parameter `dialect` and is decorated with
+`with_text_options`.
+"""
 
 from __future__ import annotations
 
 import csv
+import inspect
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
+from underlay.cli.common.options import NullTexts
 from underlay.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from underlay.ingest.rows.reading import Dialect
-    from underlay.ingest.source.file_format import FileFormat
+from underlay.ingest.rows.reading import RECORD_BYTES, Dialect
+from underlay.ingest.source.file_format import FileFormat
 
 Delimiter = Annotated[
     str | None,
@@ -59,29 +63,51 @@ MaxRecordBytes = Annotated[
         "--max-record", metavar="SIZE", help="The longest record of CSV or JSON, such as 64MiB. Default: 16MiB."
     ),
 ]
+_DIALECT = "dialect"
 _TAB = {"\\t": "\t", "tab": "\t"}
 _SIZE = re.compile(r"(\d+)\s*(|b|kib|mib|gib)", re.IGNORECASE)
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 
 
+def with_text_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that Typer gives the options of `make_dialect` in place of its parameter `dialect`.
+
+    The command is called with the dialect, which fits its parameter `format`.
+    """
+    options = dict(inspect.signature(make_dialect, eval_str=True).parameters)
+    declared = inspect.signature(command, eval_str=True)
+
+    def run(**given: object) -> None:
+        dialect = make_dialect(**{name: given.pop(name) for name in options})  # type: ignore[arg-type]  # by Typer
+        check_format(dialect, given["format"])  # type: ignore[arg-type]  # by Typer
+        command(dialect=dialect, **given)
+
+    parameters: list[inspect.Parameter] = []
+    for each in declared.parameters.values():
+        parameters += options.values() if each.name == _DIALECT else [each]
+    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+    run.__annotations__ = {each.name: each.annotation for each in keywords}
+    run.__signature__ = declared.replace(parameters=keywords)  # type: ignore[attr-defined]  # read by inspect
+    return run
+
+
 def make_dialect(
     *,
-    delimiter: str | None,
-    quote: str | None,
-    no_header: bool,
-    columns: str | None,
-    null: Sequence[str] | None,
-    encoding: str | None,
-    decimal: str | None,
-    thousands: str | None,
-    date_format: str | None,
-    timestamp_format: str | None,
-    skip_lines: int,
-    comment_mark: str | None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    no_header: NoHeader = False,
+    columns: HeaderColumns = None,
+    null: NullTexts = None,
+    encoding: Encoding = None,
+    decimal: DecimalMark = None,
+    thousands: Thousands = None,
+    date_format: DateFormat = None,
+    timestamp_format: TimestampFormat = None,
+    skip_lines: SkipLines = 0,
+    comment_mark: CommentMark = None,
 ) -> Dialect:
     """The dialect that the options describe. Raises InvalidRequest."""
-    from underlay.ingest.rows.reading import Dialect
-
     default = Dialect()
     return Dialect(
         delimiter=None if delimiter is None else _TAB.get(delimiter, delimiter),
@@ -101,9 +127,6 @@ def make_dialect(
 
 def check_format(dialect: Dialect, format: FileFormat | None) -> None:
     """Raise InvalidRequest when options of CSV are given for another format."""
-    from underlay.ingest.rows.reading import Dialect
-    from underlay.ingest.source.file_format import FileFormat
-
     if dialect != Dialect() and format not in (None, FileFormat.CSV, FileFormat.TSV):
         raise _contradicting(f"options of CSV and --format {format}")
     if format is FileFormat.TSV and dialect.delimiter is not None:
@@ -112,8 +135,6 @@ def check_format(dialect: Dialect, format: FileFormat | None) -> None:
 
 def read_size(text: str | None) -> int:
     """Bytes of `1000000`, `512KiB`, `64MiB`; the default of --max-record without a text. Raises InvalidRequest."""
-    from underlay.ingest.rows.reading import RECORD_BYTES
-
     if text is None:
         return RECORD_BYTES
     found = _SIZE.fullmatch(text.strip())

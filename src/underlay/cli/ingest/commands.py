@@ -8,32 +8,17 @@ from typing import Annotated
 
 import typer
 
-from underlay.cli.common.options import Json, LakeUrl, NoHive, NullTexts, SourceOptions, StoreOptions, TableName
-from underlay.cli.common.text_options import (
-    CommentMark,
-    DateFormat,
-    DecimalMark,
-    Delimiter,
-    Encoding,
-    HeaderColumns,
-    MaxRecordBytes,
-    NoHeader,
-    Quote,
-    SkipLines,
-    Thousands,
-    TimestampFormat,
-    check_format,
-    make_dialect,
-    read_size,
-)
+from underlay.cli.common.options import Json, LakeUrl, NoHive, SourceOptions, StoreOptions, TableName
+from underlay.cli.common.text_options import MaxRecordBytes, read_size, with_text_options
 from underlay.errors import InvalidRequest
-from underlay.ingest.rows.reading import ChangedPolicy, NewColumnsPolicy
+from underlay.ingest.rows.reading import ChangedPolicy, Dialect, NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
 
 
+@with_text_options
 def ingest(
     name: TableName,
     sources: Annotated[list[str] | None, typer.Argument(metavar="SOURCE", hidden=True, show_default=False)] = None,
@@ -41,18 +26,8 @@ def ingest(
         FileFormat | None,
         typer.Option("--format", show_default=False, help="The format of the sources. Default: by their endings."),
     ] = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    no_header: NoHeader = False,
-    columns: HeaderColumns = None,
-    null: NullTexts = None,
-    encoding: Encoding = None,
-    decimal: DecimalMark = None,
-    thousands: Thousands = None,
-    date_format: DateFormat = None,
-    timestamp_format: TimestampFormat = None,
-    skip_lines: SkipLines = 0,
-    comment_mark: CommentMark = None,
+    *,
+    dialect: Dialect,
     max_record: MaxRecordBytes = None,
     schema: Annotated[
         str | None,
@@ -158,21 +133,6 @@ def ingest(
     from underlay.ingest.run.watch import INTERVAL_SECONDS
     from underlay.ingest.work.settings import make_settings
 
-    dialect = make_dialect(
-        delimiter=delimiter,
-        quote=quote,
-        no_header=no_header,
-        columns=columns,
-        null=null,
-        encoding=encoding,
-        decimal=decimal,
-        thousands=thousands,
-        date_format=date_format,
-        timestamp_format=timestamp_format,
-        skip_lines=skip_lines,
-        comment_mark=comment_mark,
-    )
-    check_format(dialect, format)
     _refuse_together(
         (in_process and master, "--in-process and --master"),
         (in_process and conf, "--in-process and --conf"),

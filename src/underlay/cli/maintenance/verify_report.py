@@ -9,6 +9,7 @@ import typer
 
 from underlay.cli.common.lake_choice import LakeChoice, connect_chosen
 from underlay.cli.common.output import print_json, printable, progress_bar, say, show_count
+from underlay.errors import UnderlayError
 from underlay.index.keys import CATALOG
 from underlay.maintain.verify.finding import (
     CatalogReport,
@@ -67,9 +68,14 @@ def _registry_check(choice: LakeChoice) -> RegistryCheck | None:
     found = connect_chosen(choice).registry
     if found is None:
         return None
-    from underlay.cli.registry.difference import VerifiedRegistry  # loads SQLAlchemy
+    from underlay.api.verify import VerifiedRegistry  # loads SQLAlchemy
+    from underlay.cli.registry.difference import compare_shown
 
-    return VerifiedRegistry(found)
+    return VerifiedRegistry(found, compare=compare_shown, skip=_say_skipped)
+
+
+def _say_skipped(error: UnderlayError) -> None:
+    say(f"note: the registry was not compared with the store: {error}")
 
 
 def as_json(report: Report) -> dict[str, object]:

@@ -1,16 +1,11 @@
-"""Where a registry differs from the store, for people: by table and kind, with a few examples.
-
-The registry as `underlay verify` looks at it.
-"""
+"""Where a registry differs from the store, for people: by table and kind, with a few examples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from underlay.cli.common.output import printable, progress_bar, say, show_count
-from underlay.errors import RegistryRefused, Unavailable, UnderlayError
-from underlay.registry.database.location import is_server
+from underlay.cli.common.output import printable, progress_bar, show_count
 from underlay.registry.database.schema import METADATA
 from underlay.registry.rebuild.difference import Difference
 from underlay.registry.registry import Registry
@@ -81,31 +76,7 @@ def _plain(value: object) -> object:
     return value.hex() if isinstance(value, bytes) else value
 
 
-class VerifiedRegistry:
-    """Compares a lake's registry with the store, and restores it."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
-    def differences(self) -> list[str] | list[UnderlayError]:
-        """What it says that the store does not, a text for each table and kind, or the one error for which it is not
-        used. What it merely lacks is applied first, as every command does that reads a table.
-
-        A file that cannot be opened is not compared: the lake may be read-only, which is not a fault.
-        """
-        try:
-            self._registry.follow()
-            with progress_bar("comparing the registry") as tell:
-                found = self._registry.differences(lambda at: tell(at.revisions_done, at.revision_count))
-        except UnderlayError as error:
-            is_of_registry = isinstance(error, RegistryRefused) or error.place == self._registry.url
-            is_closed_file = isinstance(error, Unavailable) and not is_server(self._registry.url)
-            if not is_of_registry or is_closed_file:
-                say(f"note: the registry was not compared with the store: {error}")
-                return []
-            return [error]
-        return difference_summaries(found)
-
-    def restore(self) -> None:
-        """Rebuild it from the store."""
-        self._registry.restore()
+def compare_shown(registry: Registry) -> list[str]:
+    """A text for each table and kind of what differs from the store; shows the progress."""
+    with progress_bar("comparing the registry") as tell:
+        return difference_summaries(registry.differences(lambda at: tell(at.revisions_done, at.revision_count)))

@@ -13,7 +13,6 @@ from underlay.cli.common.options import (
     Json,
     LakeUrl,
     NoHive,
-    NullTexts,
     Output,
     SourceOptions,
     StoreOptions,
@@ -22,23 +21,8 @@ from underlay.cli.common.options import (
     VersionNumber,
     Where,
 )
-from underlay.cli.common.text_options import (
-    CommentMark,
-    DateFormat,
-    DecimalMark,
-    Delimiter,
-    Encoding,
-    HeaderColumns,
-    MaxRecordBytes,
-    NoHeader,
-    Quote,
-    SkipLines,
-    Thousands,
-    TimestampFormat,
-    check_format,
-    make_dialect,
-    read_size,
-)
+from underlay.cli.common.text_options import MaxRecordBytes, read_size, with_text_options
+from underlay.ingest.rows.reading import Dialect
 from underlay.ingest.source.file_format import FileFormat
 
 JsonRows = Annotated[bool, typer.Option("--json", help="The same as --format ndjson. Default: a table.")]
@@ -57,6 +41,7 @@ Limit = Annotated[
 ]
 
 
+@with_text_options
 def append(
     name: TableName,
     files: Annotated[list[str], typer.Argument(metavar="FILE", hidden=True, show_default=False)],
@@ -74,18 +59,8 @@ def append(
             help="The format of the files. Default: by the ending of their names; of stdin, by its first bytes.",
         ),
     ] = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    no_header: NoHeader = False,
-    columns: HeaderColumns = None,
-    null: NullTexts = None,
-    encoding: Encoding = None,
-    decimal: DecimalMark = None,
-    thousands: Thousands = None,
-    date_format: DateFormat = None,
-    timestamp_format: TimestampFormat = None,
-    skip_lines: SkipLines = 0,
-    comment_mark: CommentMark = None,
+    *,
+    dialect: Dialect,
     max_record: MaxRecordBytes = None,
     no_hive: NoHive = False,
     source_option: SourceOptions = None,
@@ -110,21 +85,6 @@ def append(
     from underlay.cli.rows.data_file import FileReading
     from underlay.cli.rows.write import append_files
 
-    dialect = make_dialect(
-        delimiter=delimiter,
-        quote=quote,
-        no_header=no_header,
-        columns=columns,
-        null=null,
-        encoding=encoding,
-        decimal=decimal,
-        thousands=thousands,
-        date_format=date_format,
-        timestamp_format=timestamp_format,
-        skip_lines=skip_lines,
-        comment_mark=comment_mark,
-    )
-    check_format(dialect, format)
     reading = FileReading(kind=format, dialect=dialect, record_bytes=read_size(max_record), hive=not no_hive)
     given = split_pairs(source_option or (), "--source-option")
     append_files(newest_table(lake, option, name), files, reading, given, token=token, json=json)

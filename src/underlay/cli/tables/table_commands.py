@@ -7,24 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from underlay.cli.common.options import AsOf, Json, LakeUrl, NullTexts, StoreOptions, TableName, Tag, VersionNumber, Yes
+from underlay.cli.common.options import AsOf, Json, LakeUrl, StoreOptions, TableName, Tag, VersionNumber, Yes
 from underlay.cli.common.output import need_yes, print_json, print_table, say, show_bytes, show_count
-from underlay.cli.common.text_options import (
-    CommentMark,
-    DateFormat,
-    DecimalMark,
-    Delimiter,
-    Encoding,
-    HeaderColumns,
-    NoHeader,
-    Quote,
-    SkipLines,
-    Thousands,
-    TimestampFormat,
-    check_format,
-    make_dialect,
-)
+from underlay.cli.common.text_options import with_text_options
 from underlay.errors import InvalidRequest, VersionNotFound
+from underlay.ingest.rows.reading import Dialect
 from underlay.ingest.source.file_format import FileFormat
 
 if TYPE_CHECKING:
@@ -40,6 +27,7 @@ _SAID_OTHERWISE = frozenset(("rows_matched", "rows_added"))
 """Of a stream: a number, not a count."""
 
 
+@with_text_options
 def create(
     name: TableName,
     schema: Annotated[
@@ -69,18 +57,8 @@ def create(
             help="The format of --from. Default: by the ending of its name; of stdin, by its first bytes.",
         ),
     ] = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    no_header: NoHeader = False,
-    columns: HeaderColumns = None,
-    null: NullTexts = None,
-    encoding: Encoding = None,
-    decimal: DecimalMark = None,
-    thousands: Thousands = None,
-    date_format: DateFormat = None,
-    timestamp_format: TimestampFormat = None,
-    skip_lines: SkipLines = 0,
-    comment_mark: CommentMark = None,
+    *,
+    dialect: Dialect,
     key: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A column of the key, with bloom filters; repeatable. Default: no key."),
@@ -128,21 +106,6 @@ def create(
     from underlay.cli.rows.data_file import FileReading
     from underlay.cli.tables.table_create import create_table
 
-    dialect = make_dialect(
-        delimiter=delimiter,
-        quote=quote,
-        no_header=no_header,
-        columns=columns,
-        null=null,
-        encoding=encoding,
-        decimal=decimal,
-        thousands=thousands,
-        date_format=date_format,
-        timestamp_format=timestamp_format,
-        skip_lines=skip_lines,
-        comment_mark=comment_mark,
-    )
-    check_format(dialect, format)
     create_table(
         open_existing_lake(lake, option),
         name,
