@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from underlay.spark.start.installed import has_pyspark, needs_pyspark
 
 if TYPE_CHECKING:
+    from underlay.spark.api.change import delete, merge, update, upsert
     from underlay.spark.api.explain import explain
     from underlay.spark.api.ingest import ingest
     from underlay.spark.api.session import forget, refresh, session
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 __all__ = [
     "append",
     "batch_writer",
+    "delete",
     "explain",
     "forget",
     "ingest",
+    "merge",
     "overwrite",
     "read_table",
     "refresh",
@@ -32,15 +35,19 @@ __all__ = [
     "session",
     "start_on",
     "table",
+    "update",
+    "upsert",
     "write",
 ]
 
 _HOMES = {
     "append": "api.write",
     "batch_writer": "stream.batch_writer",
+    "delete": "api.change",
     "explain": "api.explain",
     "forget": "api.session",
     "ingest": "api.ingest",
+    "merge": "api.change",
     "overwrite": "api.write",
     "read_table": "relation.relation",
     "refresh": "api.session",
@@ -48,6 +55,8 @@ _HOMES = {
     "session": "api.session",
     "start_on": "start.open_session",
     "table": "api.versions",
+    "update": "api.change",
+    "upsert": "api.change",
     "write": "api.write",
 }
 

@@ -89,7 +89,7 @@ def write(
     wanted = _OTHERWISE.get(wanted, wanted)
     if wanted not in _MODES:
         raise InvalidRequest("unknown mode", found=repr(mode), expected=", ".join(_MODES))
-    _check_frame(frame)
+    check_frame(frame)
     if wanted == "overwrite":
         return overwrite(frame, table, lake=lake, token=token, naive_timestamps=naive_timestamps)
     if wanted == "append":
@@ -116,7 +116,7 @@ def _write(
     *,
     is_overwrite: bool = False,
 ) -> Appended:
-    _check_frame(frame)
+    check_frame(frame)
     naive = read_naive_timestamps(naive_timestamps)
     target, opened, head = _open(frame, table, lake)
     known = find_token(opened, head, token)
@@ -149,7 +149,8 @@ def _write_by_tasks(
         return commit_staged(table.writable(), head, staged, token=token, is_overwrite=is_overwrite)
 
 
-def _check_frame(frame: object) -> None:
+def check_frame(frame: object) -> None:
+    """Raise InvalidRequest for anything but a Spark DataFrame."""
     if not isinstance(frame, DataFrame):
         raise InvalidRequest(
             "not a Spark DataFrame",

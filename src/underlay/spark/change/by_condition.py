@@ -93,7 +93,7 @@ def update_where(
         numbers = _collect_numbers(matching, rows.number, attempt.small_rows)
         if numbers is None:
             change = _updates(attempt, assignments, matching, rows, target_alias)
-            found = attempt.find_by_tasks(change)
+            found = attempt.find_by_tasks(attempt.clustered(change))
         elif len(numbers):
             files = dict(enumerate(rows.locations))
             positions = {files[file]: at for file, at in by_file(numbers).items()}

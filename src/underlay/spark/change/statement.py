@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
@@ -34,6 +34,7 @@ from underlay.spark.relation.row_numbers import number_column
 from underlay.spark.source.options import TASK_BYTES
 from underlay.spark.start.session_lakes import find_table
 from underlay.spark.tasks import collect
+from underlay.spark.tasks.clustering import clustered
 from underlay.spark.tasks.map_in_arrow import map_in_arrow
 from underlay.spark.tasks.stage_rows import STAGED_ROWS, seen_by_driver, write_batches
 from underlay.spark.tasks.store_address import StoreAddress
@@ -90,6 +91,10 @@ class Attempt:
         columns = source_schema(schema, schema.names)
         number = StructField(number_column(schema.names), LongType())
         return self.spark.createDataFrame([], StructType([*columns.fields, number]))
+
+    def clustered(self, change: ChangeFrame) -> ChangeFrame:
+        """A change whose rows come in the table's order, so that files cover small ranges."""
+        return replace(change, frame=clustered(change.frame, self.edit.snapshot.definition))
 
     def find_by_tasks(self, change: ChangeFrame) -> FoundChange:
         """Have tasks compute a change, and write what comes."""
