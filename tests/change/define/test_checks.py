@@ -132,16 +132,6 @@ def test_ingested_rows_that_contradict_a_check_are_rejected(tmp_path: Path, name
     assert sum("check not negative" in reason for reason in reasons) == 2
 
 
-def test_files_that_nobody_checks_are_not_registered(tmp_path: Path):
-    lake = ul.connect(tmp_path / "lake")
-    table = lake.create_table("t.rows", SCHEMA)
-    with table.evolve() as change:
-        change.add_check("not negative", "fare >= 0")
-    pq.write_table(GOOD, tmp_path / "some.parquet")
-    with pytest.raises(InvalidRequest, match="checks"):
-        table.register(tmp_path / "some.parquet")
-
-
 @pytest.mark.parametrize("text", ["a > 0", "a + 0 > 0", "a in (1, 2, 'NaN'::double)", "not (a <= 0)", "abs(a) > 0"])
 def test_both_engines_find_the_same_rows(lake: ul.Lake, text: str):
     """A check of new rows, one of rows that there are, and a scan agree."""

@@ -34,7 +34,7 @@ class ChangingTable(VersionedTable):
     """A table that rows can be added to, and its definition changed."""
 
     def append(self, data: object, *, token: str | None = None) -> appending.Appended:
-        """Add rows: an Arrow table, batch or reader, a pandas or Polars frame, a DuckDB relation; all or none.
+        """Add rows, all or none: an Arrow table, batch, reader or dataset, a pandas or Polars frame, a list of dicts.
 
         With a token, rows are added once however often this is called with it.
         """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from underlay.errors import InvalidRequest, Unsupported
+from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
+from underlay.schema.arrow_aliases import AnyArray
 
 RUN_BYTES = 256 << 20
 """Bytes of Arrow memory that are sorted and written together."""
@@ -16,7 +17,8 @@ Rows = Callable[[], Iterable[pa.Table]]
 
 
 def read_rows(data: object) -> Rows:
-    """The rows of an Arrow table, batch, reader or stream, a list of batches, or a pandas, Polars or DuckDB frame."""
+    """The rows of an Arrow table, batch, reader, stream, dataset or scanner, a pandas, Polars or DuckDB frame, a Polars
+    LazyFrame, or a list of batches or of dicts. Raises InvalidRequest for anything else."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -24,7 +26,34 @@ def read_rows(data: object) -> Rows:
         return lambda: [table]
     if isinstance(data, list | tuple) and data and all(isinstance(batch, pa.RecordBatch) for batch in data):
         return read_rows(pa.Table.from_batches(data))
+    if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
+        return read_rows(_table_of(data))
+    if hasattr(data, "scanner") and hasattr(data, "get_fragments"):  # an Arrow dataset, which can be read again
+        dataset = data
+        return lambda: runs_of(_checked(dataset.scanner().to_reader()))
+    if hasattr(data, "collect") and hasattr(data, "collect_schema"):  # a Polars LazyFrame
+        return read_rows(data.collect())
     return _once(_reader(data))
+
+
+def _table_of(rows: Sequence[Mapping[object, object]]) -> pa.Table:
+    """The rows of a list of dicts: a column for each key that one of them has, null where another lacks it."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns: dict[str, AnyArray] = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidRequest("a column is named by text", found=repr(name))
+        values = [row.get(name) for row in rows]
+        try:
+            columns[name] = pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SchemaMismatch(
+                "the values are not of one type that Arrow has",
+                place=name,
+                found=str(error).strip().partition("\n")[0],
+                hint="Give values of one type, or a pyarrow table with the column's type.",
+            ) from None
+    return pa.table(columns)
 
 
 def _reader(data: object) -> pa.RecordBatchReader:
@@ -49,7 +78,7 @@ def _reader(data: object) -> pa.RecordBatchReader:
     raise InvalidRequest(
         "not rows that Arrow can read",
         found=type(data).__name__,
-        hint="Give a pyarrow table or reader, a pandas or Polars frame, or a DuckDB relation.",
+        hint="Give a pyarrow table, reader or dataset, a pandas or Polars frame, a list of dicts, or a DuckDB result.",
     )
 
 

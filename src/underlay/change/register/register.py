@@ -13,6 +13,7 @@ import numpy as np
 from deflate import crc32
 
 from underlay.change.files.add_files import add_segment_files
+from underlay.change.register.check_rows import check_rows
 from underlay.change.register.find_files import FoundFile, find_files, path_text
 from underlay.change.register.partition_values import partition_values
 from underlay.change.register.path_constants import Constants, given_fields, path_constants, with_constants
@@ -98,6 +99,7 @@ def register(
     those that the folders of a path give (`year=2024/`) are constants of the file. `skip_known` leaves files alone that
     are part of the table; `refresh` does too, but for those whose bytes changed, which replace what they were. Raises
     SchemaMismatch with the reasons of each file that does not fit; InvalidRequest, NotFound, Damaged, Unsupported.
+    Where the table has checks, the columns that they name are read.
     """
     files = find_files([path_text(pattern) for pattern in patterns], stores)
     if not files:
@@ -105,7 +107,7 @@ def register(
     _check_foreign(files, table, stores)
     reads = _read_all(files, progress)
     options = _Options(ignore_surplus=ignore_surplus, hive=hive, skip_known=skip_known, refresh=refresh)
-    done = commit_change(table, Operation.REGISTER, lambda change: _prepare(change, reads, options))
+    done = commit_change(table, Operation.REGISTER, lambda change: _prepare(change, reads, options, stores))
     counts = done.head.root.counts if done.is_new else {}
     added = counts.get("files_added", 0)
     return Registered(
@@ -193,17 +195,11 @@ def _rest(store: Store, key: str, begin: int, end: int, etag: str | None) -> mem
     return data
 
 
-def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options) -> None:
+def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options, stores: FileStores) -> None:
     reads, replaced = _wanted(transaction.snapshot, reads, options)
     if not reads:
         return
     definition = transaction.base.definition
-    if definition.checks:
-        raise InvalidRequest(
-            "the table has checks, and rows of registered files are not read",
-            found=", ".join(definition.checks),
-            hint="Ingest the files, or drop the checks and add them again after: that reads the rows.",
-        )
     schema = from_record(definition.schema)
     paths = [read.path for read in reads] if options.hive else [""] * len(reads)
     given = path_constants(paths, schema, ignore_surplus=options.ignore_surplus)
@@ -225,6 +221,8 @@ def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options
     if problems or files is None:
         reasons = [f"{reads[index].place.location}: {' '.join(problems[index].reasons)}" for index in sorted(problems)]
         raise _refused(reasons, len(reads))
+    if definition.checks:
+        check_rows(transaction.snapshot, files, read.layouts, stores)
     for entry in replaced.values():
         transaction.remove_file(entry.location)
     add_segment_files(transaction, files, read.layouts)
