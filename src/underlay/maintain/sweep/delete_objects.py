@@ -13,7 +13,7 @@ from underlay.maintain.sweep.swept import EXAMPLES, Progress
 from underlay.store.store import Store, StoredObject
 
 T = TypeVar("T")
-_LOOKED_AT = 4096
+_LOOKED_AT = 5000
 _DELETED_AT_ONCE = 1000
 
 Found = tuple[ObjectKind, str, StoredObject]
