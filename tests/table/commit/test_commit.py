@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import multiprocessing
+from collections.abc import Callable
 from pathlib import Path
 from threading import Barrier, Event
+from typing import TypeVar
 
 import pytest
 from msgspec.structs import replace
@@ -40,13 +43,15 @@ from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.local import LocalStore
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.faulty import Fault, FaultyStore, on
-from underlay.store.testing.wrapper import StoreMethod
+from underlay.store.testing.wrapper import Request, StoreMethod, StoreWrapper
 from underlay.table.commit import tidy
 from underlay.table.commit.commit import commit, put_all
 from underlay.table.commit.conflicts import ReadSet
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
+
+T = TypeVar("T")
 
 
 def locations(revision: Revision, root: Root | None = None) -> set[str]:
@@ -607,3 +612,45 @@ def test_commit_times_increase_whatever_the_clock_says():
     before = revision.head().committed_us
     assert append(backward, name()).committed_us == before + 1
     check(revision)
+
+
+def test_a_writer_that_keeps_losing_waits_no_longer_than_some_attempts_take():
+    _, quick = new_table()
+    clock, waited = itertools.count(), list[float]()
+    slow = other_client(
+        quick, Overtaking(quick, 12), monotonic=lambda: 0.001 * next(clock), sleep=waited.append, chance=lambda: 1.0
+    )
+    commit(appending(slow, name()))
+    assert waited[0] == pytest.approx(0.01)
+    assert waited[1:] == pytest.approx([16 * 0.001] * 11)
+    check(quick)
+
+
+class Overtaking(StoreWrapper):
+    """A store on which another client commits just before each of the first roots is created."""
+
+    def __init__(self, other: Revision, times: int) -> None:
+        super().__init__(other.store)
+        self._other, self._left = other, times
+
+    def around(self, request: Request, call: Callable[[], T], received_bytes: Callable[[T], int]) -> T:
+        if request.op is StoreMethod.CREATE and request.keys[0].endswith(".root") and self._left:
+            self._left -= 1
+            append(self._other, name())
+        return call()
+
+
+def test_a_writer_that_lost_reads_the_head_after_it_waited():
+    """Others commit while it waits, and never while it tries: it wins at its second attempt."""
+    _, quick = new_table()
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        append(quick, name())
+
+    losing = appending(other_client(quick, sleep=sleep), name())
+    append(quick, name())
+    assert commit(losing).version == quick.head().version == 3
+    assert len(waited) == 1
+    check(quick)

@@ -151,8 +151,10 @@ class LakeCatalog:
                 return kept
             winner = self._decode(result.winner, entry.number)
             check_parent(self._chain.keys, winner.number, CommitIds(winner.commit_id, winner.parent_id), _known(head))
-            head = self._keep(self._follow(head, winner))
+            self._keep(self._follow(head, winner))
+            # Before the head is read, which would be stale after it.
             self.surroundings.back_off(min(attempt, 4))
+            head = self.catalog()
         raise Busy("too many other changes of the catalog came first", place=self.store.url, hint="Try again later.")
 
     def _keep(self, catalog: Catalog, *, is_own: bool = False) -> Catalog:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from concurrent.futures import wait
+from math import inf
 
 import msgspec
 
@@ -33,6 +34,9 @@ from underlay.table.versions.environment import to_us, uuid7
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
 
+_MOST_ATTEMPTS_WAITED = 16
+"""A writer that lost a race waits for the time of so many attempts at most."""
+
 Redoing = Callable[[Root], Transaction]
 """Does a transaction's work again, on this version."""
 
@@ -45,8 +49,18 @@ def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
     took over, CommitUnknown the commit whose outcome the store did not report.
     """
     attempt = _Attempt(transaction)
-    for number in range(transaction.revision.surroundings.rebase_attempts):
-        outcome = attempt.run()
+    surroundings = transaction.revision.surroundings
+    shortest = inf
+    for number in range(surroundings.rebase_attempts):
+        begin = surroundings.monotonic()
+        root = attempt.run()
+        if root is not None:
+            return root
+        shortest = min(shortest, surroundings.monotonic() - begin)
+        # Writers that lost the same race would otherwise meet again at the next version. The wait comes before the head
+        # is read, which would be stale after it, and is bounded by what an attempt takes: others commit no slower.
+        surroundings.back_off(number, most_seconds=_MOST_ATTEMPTS_WAITED * shortest)
+        outcome = attempt.lose()
         if isinstance(outcome, Root):
             return outcome
         if isinstance(outcome, Redo):
@@ -55,8 +69,6 @@ def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
             # The new attempt gets a commit id of its own. The old id is in no root: its create was refused by a root
             # with another id, so nothing can land under it later.
             attempt = _Attempt(redo(attempt.head))
-        # Writers that lost the same race would otherwise meet again at the next version.
-        transaction.revision.surroundings.back_off(min(number, 6))
     raise Busy("too many other commits came first", place=transaction.revision.place, hint="Try again later.")
 
 
@@ -91,11 +103,12 @@ class _Attempt:
         self._pending: dict[str, Data] = dict(transaction.objects)
         self._attachments: Attachments | None = None
         self._uploaded: list[str] = []
+        self._winner: Root | None = None
+        """The commit that came first at the last attempt; None when it expired already."""
         self._horizon_us = transaction.base.horizon_us
 
-    def run(self) -> Root | Redo | None:
-        """Try once. Returns the committed root; why the work must be redone; or None after a lost race, when the change
-        was rebased and can be tried again."""
+    def run(self) -> Root | None:
+        """Try once: the committed root, or None after a lost race."""
         # At every attempt: a revision may have been closed, or a job taken over, by the commit that won the last one.
         self._check_head()
         self._tidy()
@@ -119,8 +132,16 @@ class _Attempt:
         # Nothing is published over a gap: an older copy of the lake may have been put back since the base was read.
         check_base()
         try:
-            winner = self.revision.publish(root)
-            return root if winner is None else self._lose_to(winner)
+            self._winner = self.revision.publish(root)
+        except SnapshotExpired:
+            return None
+        return root if self._winner is None else None
+
+    def lose(self) -> Root | Redo | None:
+        """Follow the commits that came first. Returns why the work must be redone; None when the change was rebased and
+        can be tried again; and the root that holds it, when one does."""
+        try:
+            return self._lose_to_expired() if self._winner is None else self._lose_to(self._winner)
         except SnapshotExpired:
             return self._lose_to_expired()
 

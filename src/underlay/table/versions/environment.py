@@ -85,6 +85,6 @@ class Surroundings:
     registry: RegistryPort | None = None
     """The lake's metadata database, if it has one."""
 
-    def back_off(self, attempt: int) -> None:
-        """Wait before attempt number `attempt`: up to 10 ms at first, doubling, up to 2 s."""
-        self.sleep(self.chance() * min(0.01 * 2**attempt, 2.0))
+    def back_off(self, attempt: int, *, most_seconds: float = 2.0) -> None:
+        """Wait before attempt number `attempt`: up to 10 ms at first, doubling, up to `most_seconds` or 2 s."""
+        self.sleep(self.chance() * min(0.01 * 2 ** min(attempt, 8), most_seconds, 2.0))
