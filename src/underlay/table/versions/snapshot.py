@@ -144,9 +144,14 @@ class Snapshot:
         """Those of these files that are in this version. Reads segments while one is not found."""
         wanted = set(locations).difference(self.root.removed)
         found = {file.location: file for file in self.root.tail if file.location in wanted}
-        for segment in self.segments if wanted - found.keys() else ():
-            rows = self.rows_at(segment, wanted - found.keys())
-            found |= {file.location: self.current(file) for file in segment.entries(rows.values())}
+        for place in range(len(self.root.segments)):
+            missing = wanted - found.keys()
+            if not missing:
+                break
+            segment = self.segment(place)
+            rows = self.rows_at(segment, missing)
+            if rows:
+                found |= {file.location: self.current(file) for file in segment.entries(rows.values())}
         return found
 
     def files_at(self, locations: Collection[str]) -> dict[str, FileEntry]:
