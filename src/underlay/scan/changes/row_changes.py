@@ -43,7 +43,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class RowChanges:
-    """The changes of the versions after `begin` up to `end`, with these columns of the table as `end` has it."""
+    """The changes of the versions after `begin` up to `end`, with these columns of the table as `end` has it, or as
+    `shape` says."""
 
     revision: Revision
     load_segment: SegmentLoader
@@ -52,6 +53,7 @@ class RowChanges:
     columns: tuple[str, ...]
     stores: FileStores
     cache: DecodedCache | None = None
+    shape: Definition | None = None
 
     def __post_init__(self) -> None:
         twice = sorted(set(self.columns) & set(OWN_COLUMNS.names))
@@ -68,8 +70,8 @@ class RowChanges:
 
     @property
     def definition(self) -> Definition:
-        """What the table is at the end."""
-        return self.end.definition
+        """What the table is at the end, or is taken for."""
+        return self.shape or self.end.definition
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -71,10 +71,19 @@ class UnderlayDataSource(DataSource):
         head = self.settings.open().read_head()
         self._pin = Pin.of(head)
         schema = from_record(head.root.definition.schema)
-        return source_schema(schema, self.settings.columns or schema.names)
+        found = source_schema(schema, self.settings.columns or schema.names)
+        if not self.settings.changes:
+            return found
+        from underlay.spark.stream.changes import with_change_columns  # only readers of changes need it
+
+        return with_change_columns(found)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads the version that was fixed."""
+        """Reads the version that was fixed, or the changes up to it."""
+        if self.settings.changes:
+            from underlay.spark.stream.changes import ChangesReader
+
+            return ChangesReader(self.settings, schema, self._pin or Pin.of(self.settings.open().read_head()))
         if not (self.settings.columns or self.settings.where or self.settings.push_filters):
             _warn_once(self.warned)
         pin = self._pin or Pin.of(self.settings.open().read_head())
@@ -96,7 +105,11 @@ class UnderlayDataSource(DataSource):
         return StreamWriter(self.settings, schema, is_complete=overwrite, driver=self.driver)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
-        """Reads what is added to a table."""
+        """Reads what is added to a table, or all that changes in it."""
+        if self.settings.changes:
+            from underlay.spark.stream.changes import ChangesStreamReader
+
+            return ChangesStreamReader(self.settings, schema)
         from underlay.spark.stream.read import make_stream_reader  # only workers of streams need it
 
         return make_stream_reader(self.settings, schema)

@@ -16,6 +16,8 @@
 | `startingVersion` | whose appends a stream reads first, or `latest`; unless given the whole table comes first |
 | `maxFilesPerTrigger`, `maxBytesPerTrigger` | how much a stream reads at once; 1000 files unless given |
 | `skipChanges` | `true`: a stream passes over versions that removed or changed rows, which are an error else |
+| `changes` | `true`: rows that were inserted and deleted, with `_change`, `_version`, `_committed_at`; from \
+`startingVersion` on |
 | `option.…` | an option of the store, such as `option.endpoint` |
 """
 
@@ -48,6 +50,7 @@ _KNOWN = (
     "token",
     "sink",
     "naive_timestamps",
+    "changes",
     *_STREAM_READ,
 )
 _OF_SPARK = ("checkpointlocation", "queryname", "asyncprogresstracking")
@@ -77,6 +80,7 @@ class SourceOptions:
     max_files: int | None = None
     max_bytes: int | None = None
     skip_changes: bool = False
+    changes: bool = False
 
     def open(self) -> Table:
         """The table at the version that is asked for, or at the newest. Raises TableNotFound, VersionNotFound."""
@@ -85,7 +89,7 @@ class SourceOptions:
 
     def check_for_writing(self) -> None:
         """Raises InvalidRequest for what only a reader can do."""
-        given = [name for name in _READ if getattr(self, name) is not None]
+        given = [name for name in _READ if getattr(self, name) is not None] + ["changes"] * self.changes
         if given:
             raise InvalidRequest("these options apply to reads only", found=", ".join(given))
 
@@ -94,6 +98,13 @@ class SourceOptions:
         self.check_for_writing()
         if self.token is not None:
             raise InvalidRequest("a stream takes no token, because each epoch is written once", found=self.token)
+
+    def check_for_changes(self) -> None:
+        """Raises InvalidRequest for what readers of changes cannot do."""
+        given = [name for name in ("where", "max_files", "max_bytes") if getattr(self, name) is not None]
+        given += ["push_filters"] * self.push_filters + ["skipChanges"] * self.skip_changes
+        if given:
+            raise InvalidRequest("these options do not go with changes", found=", ".join(given))
 
     def check_for_streaming_in(self) -> None:
         """Raises InvalidRequest for what a stream that reads cannot do."""
@@ -143,6 +154,7 @@ def read_options(options: Mapping[str, str], known: StoreAddress | None = None) 
         max_files=_number(plain, "maxfilespertrigger"),
         max_bytes=_number(plain, "maxbytespertrigger"),
         skip_changes=_is_true(plain, "skipchanges"),
+        changes=_is_true(plain, "changes"),
     )
 
 
