@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -49,8 +50,19 @@ def blocks_with(edit: RowEdit, positions: Mapping[str, Positions]) -> dict[str, 
 
 def _read(query: Query, wanted: Mapping[str, Positions], slab: Slab) -> tuple[Slab, PlacedRows]:
     asked = wanted[slab.location]
+    slab = _until_last(slab, asked)
     positions, _ = live_positions(slab)
     places = np.searchsorted(asked, positions).clip(max=len(asked) - 1)
     keep = asked[places] == positions
     rows = keep_rows(slab.open(query.files).read().select(query.columns), keep)
     return slab, PlacedRows(location=slab.location, places=places[keep], rows=rows)
+
+
+def _until_last(slab: Slab, asked: Positions) -> Slab:
+    """The slab with its blocks cut after the last row that is asked for: what follows in a block is not decoded."""
+    firsts = np.array(slab.first_rows)
+    lasts = asked[np.searchsorted(asked, firsts + slab.row_counts) - 1]
+    blocks = [
+        replace(block, row_count=count) for block, count in zip(slab.blocks, (lasts - firsts + 1).tolist(), strict=True)
+    ]
+    return msgspec.structs.replace(slab, blocks=tuple(blocks))

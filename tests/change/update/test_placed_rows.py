@@ -1,0 +1,75 @@
+"""Rows by position are those that a scan has there, although blocks are decoded only as far as they are asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import underlay as ul
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("word", pa.string()),
+        ("price", pa.float64()),
+        ("tags", pa.list_(pa.int32())),
+        ("place", pa.struct([("zone", pa.string()), ("codes", pa.list_(pa.string()))])),
+    ]
+)
+COUNT = 300
+
+
+def rows() -> pa.Table:
+    """Values that repeat and values that do not, nulls at every level, and lists of all lengths."""
+    found = []
+    for number in range(COUNT):
+        place = {
+            "zone": f"zone {number % 3}",
+            "codes": [None if code % 2 else "x" * code for code in range(number % 5)],
+        }
+        found.append(
+            {
+                "id": number,
+                "word": None if number % 7 == 0 else f"word {number}",
+                "price": number / 4,
+                "tags": None if number % 11 == 0 else list(range(number % 6)),
+                "place": None if number % 13 == 0 else place,
+            }
+        )
+    return pa.Table.from_pylist(found, SCHEMA)
+
+
+def own_files(table: ul.Table, folder: Path) -> None:
+    table.append(rows())
+
+
+def small_pages_of_version_2(table: ul.Table, folder: Path) -> None:
+    pq.write_table(
+        rows(), folder / "a.parquet", row_group_size=100, data_page_size=64, data_page_version="2.0", compression="zstd"
+    )
+    table.register(str(folder / "a.parquet"))
+
+
+def small_pages_in_dictionaries(table: ul.Table, folder: Path) -> None:
+    pq.write_table(rows(), folder / "a.parquet", row_group_size=100, data_page_size=64, write_batch_size=16)
+    table.register(str(folder / "a.parquet"))
+
+
+@pytest.mark.parametrize("write", [own_files, small_pages_of_version_2, small_pages_in_dictionaries])
+@pytest.mark.parametrize("asked", [[0], [99], [100], [42, 43, 250], [7, 100, 199, 299], list(range(0, COUNT, 9))])
+def test_updated_rows_keep_their_other_values(tmp_path: Path, write, asked: list[int]):
+    lake = ul.connect(f"memory://{os.urandom(6).hex()}")
+    table = lake.create_table("a.b", SCHEMA, properties={"block_rows": 100})
+    write(table, tmp_path)
+    table.delete("id = 5")
+    done = table.update({"price": "price + 1000"}, where=f"id in ({', '.join(map(str, asked))})")
+    assert done.rows_updated == len(asked)
+    expected = rows()
+    raised = np.where(np.isin(np.arange(COUNT), asked), 1000.0, 0.0) + expected["price"].to_numpy()
+    expected = expected.set_column(2, "price", pa.array(raised)).filter(pa.array(np.arange(COUNT) != 5))
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == expected.to_pylist()
