@@ -102,6 +102,7 @@ _VERBS = (
     lake.drop,
     deletions.expire,
     deletions.sweep,
+    deletions.health,
     maintenance.verify,
     maintenance.jobs,
     maintenance.leases,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from underlay.api.changing.changing_table import ChangingTable
 
 if TYPE_CHECKING:
+    from underlay.maintain.care.health import Health
     from underlay.maintain.expire.bury import Progress
     from underlay.maintain.expire.expire import Expired
 
@@ -32,3 +33,9 @@ class CaringTable(ChangingTable):
         from underlay.maintain.expire.expire import expire  # what few processes need
 
         return expire(self.writable(), older_than=older_than, keep=keep, dry_run=dry_run, progress=progress)
+
+    def health(self) -> Health:
+        """Small files, dead rows, order, versions and orphans, and what care would bring. Reads metadata only."""
+        from underlay.maintain.care.health import find_health  # what few processes need
+
+        return find_health(self.writable())

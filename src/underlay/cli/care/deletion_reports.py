@@ -79,6 +79,25 @@ def show_expired(found: Expired) -> str:
     return "\n".join(lines)
 
 
+def show_health(table: Table, *, json: bool) -> None:
+    """The health of a table: one line for each finding, with the command that mends it."""
+    found = table.health()
+    if json:
+        print_json(asdict(found))
+        return
+    print(
+        f"{found.table}, version {found.version}: {show_count(found.file_count, 'file')}, "
+        f"{show_bytes(found.data_bytes)}, {show_count(found.row_count, 'row')}, "
+        f"{show_count(found.version_count, 'version')}"
+    )
+    for one in found.findings:
+        gains = [f"frees about {show_bytes(one.saved_bytes)}"] if one.saved_bytes else []
+        gains += [f"a full scan opens {one.saved_requests:,} files less"] if one.saved_requests else []
+        print(f"  {one.kind}: {one.text}{''.join(f'; {gain}' for gain in gains)}: {one.command}")
+    if found.is_healthy:
+        print("  nothing to do")
+
+
 def _left(found: Expired) -> str:
     also = f"{', '.join(map(str, found.also_left))} and " if found.also_left else ""
     return f"{also}{found.oldest_left} and later are left"

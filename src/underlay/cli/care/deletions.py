@@ -74,3 +74,20 @@ def sweep(
     from underlay.cli.common.lake_choice import open_existing_lake
 
     sweep_objects(open_existing_lake(lake, option), grace, yes=yes, json=json)
+
+
+def health(name: TableName, lake: LakeUrl = None, option: StoreOptions = None, json: Json = False) -> None:
+    """Show what slows a table and fills the store, and what mends it.
+
+    Looks at metadata only: small files, deleted rows that still lie in files, files that overlap in the sort column,
+    versions, and files that no version has, of a sample. Each finding has the command that mends it.
+
+    \b
+    Examples:
+      underlay health taxi.trips
+      underlay health taxi.trips --json
+    """
+    from underlay.cli.care.deletion_reports import show_health
+    from underlay.cli.common.table_choice import newest_table
+
+    show_health(newest_table(lake, option, name), json=json)

@@ -1,0 +1,1 @@
+"""The health of tables, and care that they get by themselves."""

@@ -1,0 +1,245 @@
+"""The health of a table, from its metadata alone: what slows queries and fills the store, and what mends it.
+
+Read are the newest root, of each of its segments the list of files and the bounds of the sort column, the root of the
+oldest version that is left with its lists of files, and one page of the listing. No data file is touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from underlay.index import deletion_vectors as bitmaps
+from underlay.index.keys import ObjectKind, own_token
+from underlay.index.root import Root
+from underlay.plan.leaf_bounds import file_bounds
+from underlay.plan.part import Part
+from underlay.schema.table_schema import LeafColumn
+from underlay.table.care_settings import DEFAULT_KEEP_VERSIONS, read_settings
+from underlay.table.open_table import Head, OpenTable
+from underlay.table.versions.snapshot import Snapshot
+
+TARGET_FILE_BYTES = 128 << 20
+_SMALL = 2
+"""A file is small below this part of the target."""
+_SAMPLE = 1000
+"""Objects in one page of a listing."""
+_MUCH_DEAD = 0.05
+_MUCH_OVERLAP = 0.2
+_MANY_FILES = 8
+_SOME_ORPHANS = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthFinding:
+    """Something that care would better."""
+
+    kind: str
+    """`small files`, `dead rows`, `unsorted`, `versions`, `orphans`."""
+    text: str
+    command: str
+    """What mends it."""
+    saved_bytes: int = 0
+    """What that would free, about."""
+    saved_requests: int = 0
+    """Files that a scan of the whole table would no longer have to open, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """The state of a table."""
+
+    table: str
+    version: int
+    file_count: int
+    data_bytes: int
+    row_count: int
+    small_file_count: int
+    small_file_bytes: int
+    dead_row_count: int
+    dead_bytes: int
+    """Of rows that are deleted, as a share of their files."""
+    unsorted_share: float | None
+    """Of files that have a range of the first sort column, those that overlap another one; None without an order."""
+    version_count: int
+    """Versions that are left."""
+    old_bytes: int
+    """Files of the oldest version that is left which the newest does not have."""
+    sampled_count: int
+    orphan_share: float
+    """Of files in a sample of the listing, those that neither the newest nor the oldest version has. Versions in
+    between may have them."""
+    findings: tuple[HealthFinding, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Files:
+    sizes: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    deleted: NDArray[np.int64]
+    tokens: frozenset[str]
+
+
+def find_health(table: OpenTable) -> Health:
+    """Look at the newest version. Changes nothing."""
+    head = table.head()
+    snapshot = table.snapshot(head)
+    settings = read_settings(head.root.definition.properties)
+    target = settings.target_file_bytes or TARGET_FILE_BYTES
+    parts = snapshot.parts()
+    files = _files(parts)
+    is_small = files.sizes * _SMALL < target
+    shares = files.deleted / np.maximum(files.rows, 1)
+    oldest = _oldest(head)
+    old = _files(Snapshot(snapshot.store, snapshot.keys, oldest, snapshot.load_segment).parts())
+    sample_count, orphans = _sample(head, files.tokens | old.tokens)
+    leaf = _sort_leaf(snapshot)
+    left = head.root.version + 1 - head.root.retention.begin + len(head.root.retention.also)
+    known = Health(
+        table=table.name,
+        version=head.root.version,
+        file_count=len(files.sizes),
+        data_bytes=int(files.sizes.sum()),
+        row_count=head.root.row_count,
+        small_file_count=int(is_small.sum()),
+        small_file_bytes=int(files.sizes[is_small].sum()),
+        dead_row_count=int(files.deleted.sum()),
+        dead_bytes=int((files.sizes * shares).sum()),
+        unsorted_share=None if leaf is None else _unsorted(parts, leaf),
+        version_count=left,
+        old_bytes=_only_old(old, files),
+        sampled_count=sample_count,
+        orphan_share=orphans / sample_count if sample_count else 0.0,
+        findings=(),
+    )
+    keep = DEFAULT_KEEP_VERSIONS if settings.keep_versions is None else settings.keep_versions
+    findings = _findings(known, target, keep)
+    return replace(known, findings=findings)
+
+
+def _files(parts: list[Part]) -> _Files:
+    sizes, rows, deleted = [], [], []
+    tokens: set[str] = set()
+    for part in parts:
+        segment = part.segment
+        here = segment.files.deleted_rows.copy()
+        for row, bits in part.deletes.items():
+            here[row] = bitmaps.count(bits)
+        is_kept = np.ones(segment.file_count, np.bool_) if part.is_removed is None else ~part.is_removed
+        sizes.append(segment.files.size_bytes[is_kept])
+        rows.append(segment.file_rows[is_kept])
+        deleted.append(here[is_kept])
+        names = zip(segment.locations.to_pylist(), is_kept.tolist(), strict=True)
+        tokens |= {token for name, kept in names if kept and (token := own_token(str(name))) is not None}
+    empty = np.zeros(0, np.int64)
+    return _Files(
+        sizes=np.concatenate([empty, *sizes]),
+        rows=np.concatenate([empty, *rows]),
+        deleted=np.concatenate([empty, *deleted]),
+        tokens=frozenset(tokens),
+    )
+
+
+def _only_old(old: _Files, new: _Files) -> int:
+    """Bytes of files that only the old version has, as the share of them that went."""
+    gone = len(old.tokens - new.tokens)
+    return int(old.sizes.sum() * gone / max(len(old.sizes), 1))
+
+
+def _oldest(head: Head) -> Root:
+    begin = head.root.retention.begin
+    return head.root if begin >= head.root.version else head.revision.root(begin)
+
+
+def _sort_leaf(snapshot: Snapshot) -> LeafColumn | None:
+    order = snapshot.definition.sort_by
+    return snapshot.schema.leaf_by_id.get(order[0].field) if order else None
+
+
+def _unsorted(parts: list[Part], leaf: LeafColumn) -> float:
+    """The share of files whose range of the column begins before that of an earlier one ends."""
+    ranges: list[tuple[Any, Any]] = []  # Any: integers, or bytes
+    for part in parts:
+        (found,) = file_bounds(part.segment, leaf).ranges
+        is_known = found.has_minimum & found.has_maximum
+        if part.is_removed is not None:
+            is_known = is_known & ~part.is_removed
+        ranges += zip(found.minimum[is_known].tolist(), found.maximum[is_known].tolist(), strict=True)
+    overlapping, end = 0, None
+    for low, high in sorted(ranges):
+        overlapping += end is not None and low < end
+        end = high if end is None else max(end, high)
+    return overlapping / len(ranges) if ranges else 0.0
+
+
+def _sample(head: Head, known: frozenset[str]) -> tuple[int, int]:
+    """Of the first files in the listing: how many, and how many of them are not known. One page."""
+    keys = head.revision.keys
+    found = [
+        name
+        for one in islice(head.revision.store.list_objects(keys.folder), _SAMPLE)
+        for kind, name in [keys.kind_of(one.key)]
+        if kind is ObjectKind.FILE
+    ]
+    return len(found), sum(name not in known for name in found)
+
+
+def _findings(known: Health, target: int, keep: int) -> tuple[HealthFinding, ...]:
+    found = []
+    after = -(-known.small_file_bytes // target)
+    if known.small_file_count >= _MANY_FILES and known.small_file_count > 2 * after:
+        found.append(
+            HealthFinding(
+                kind="small files",
+                text=f"{known.small_file_count:,} of {known.file_count:,} files are small; {after:,} would do",
+                command=f"underlay compact {known.table}",
+                saved_requests=known.small_file_count - after,
+            )
+        )
+    total = known.row_count + known.dead_row_count
+    if total and known.dead_row_count / total > _MUCH_DEAD:
+        found.append(
+            HealthFinding(
+                kind="dead rows",
+                text=f"{known.dead_row_count:,} of {total:,} rows in files are deleted",
+                command=f"underlay compact {known.table}",
+                saved_bytes=known.dead_bytes,
+            )
+        )
+    if known.unsorted_share is not None and known.unsorted_share > _MUCH_OVERLAP and known.file_count >= _MANY_FILES:
+        found.append(
+            HealthFinding(
+                kind="unsorted",
+                text=f"{known.unsorted_share:.0%} of files overlap another one in the sort column",
+                command=f"underlay compact {known.table} --order sort",
+            )
+        )
+    if known.version_count > 2 * keep:
+        found.append(
+            HealthFinding(
+                kind="versions",
+                text=f"{known.version_count:,} versions are left",
+                command=f"underlay expire {known.table} --yes",
+                saved_bytes=known.old_bytes,
+            )
+        )
+    if known.orphan_share > _SOME_ORPHANS:
+        found.append(
+            HealthFinding(
+                kind="orphans",
+                text=f"up to {known.orphan_share:.0%} of the files in the store are in no version (of a sample of "
+                f"{known.sampled_count:,})",
+                command="underlay sweep --yes",
+                saved_bytes=int(known.data_bytes * known.orphan_share / max(1 - known.orphan_share, 0.01)),
+            )
+        )
+    return tuple(found)
