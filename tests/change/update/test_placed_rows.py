@@ -73,3 +73,20 @@ def test_updated_rows_keep_their_other_values(tmp_path: Path, write, asked: list
     raised = np.where(np.isin(np.arange(COUNT), asked), 1000.0, 0.0) + expected["price"].to_numpy()
     expected = expected.set_column(2, "price", pa.array(raised)).filter(pa.array(np.arange(COUNT) != 5))
     assert table.scan().to_arrow().sort_by("id").to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize("write", [own_files, small_pages_in_dictionaries])
+def test_upserted_rows_keep_the_columns_that_the_update_lacks(tmp_path: Path, write):
+    """Keys of several blocks of one file are found block by block, and deleted rows among them come anew."""
+    lake = ul.connect(f"memory://{os.urandom(6).hex()}")
+    table = lake.create_table("a.b", SCHEMA, key=["id"], properties={"block_rows": 100})
+    write(table, tmp_path)
+    table.delete("id = 105")
+    asked = [3, 99, 100, 105, 201, 299]
+    done = table.upsert(pa.table({"id": asked, "price": [1000.0] * len(asked)}))
+    assert (done.rows_updated, done.rows_inserted) == (5, 1)
+    expected = rows().to_pylist()
+    for number in asked:
+        expected[number]["price"] = 1000.0
+    expected[105] |= {"word": None, "tags": None, "place": None}
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == expected

@@ -23,7 +23,7 @@ from underlay.plan.part import BoolArray
 from underlay.prune import FALSE, TRUE, Between, In, Predicate
 from underlay.prune.domains.domain import KeyArray
 from underlay.prune.parse.arrow_literal import NotTranslated, value_of
-from underlay.scan.positions import MatchedRows, Positions, run_slabs
+from underlay.scan.positions import MatchedRows, run_slabs
 from underlay.scan.query import Query
 from underlay.scan.slabs import Slab
 from underlay.schema.arrow_aliases import AnyArray
@@ -34,6 +34,9 @@ from underlay.schema.types import TypeKind
 
 MOST_LITERALS = 32
 """Keys that are asked for one by one: of partitions, and of bloom filters. More are looked for by their range."""
+
+KEY_BYTES = 1 << 20
+"""Bytes of chunks that are fetched together to find keys, unless one block has more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,8 @@ def find_keys(edit: RowEdit, keys: KeySet, columns: tuple[str, ...] = ()) -> Ite
         predicate=bounds_of(keys),
     )
     plan = query.plan.narrowed(blocks_with_values(_columns_of(keys)))
-    for found in run_slabs(query, partial(_find_in, query, keys, columns), query.slabs(plan)):
+    slabs = (piece for slab in query.slabs(plan) for piece in slab.cut(KEY_BYTES))
+    for found in run_slabs(query, partial(_find_in, query, keys, columns), slabs):
         edit.read(found.found)
         yield found
 
@@ -96,28 +100,26 @@ def _bounds(values: AnyArray, leaf: LeafColumn) -> list[Predicate]:
 
 
 def _find_in(query: Query, keys: KeySet, columns: tuple[str, ...], slab: Slab) -> FoundKeys:
-    rows = slab.open(query.files).read()
-    at, key_rows = keys.find(rows)
-    positions = _positions(slab, at)
+    places, key_places, kept = [], [], []
+    # Block by block: keys in order take a tenth of their memory in a file, so that the blocks of a slab may take much.
+    for rows, first in zip(slab.open(query.files).blocks_in_turn(), slab.first_rows, strict=True):
+        at, found_keys = keys.find(rows)
+        places.append(at + first)
+        key_places.append(found_keys)
+        kept.append(rows.select(columns).take(at) if columns else pa.table({}))
+    positions, key_rows, kept_rows = np.concatenate(places), np.concatenate(key_places), pa.concat_tables(kept)
     if slab.deletes is not None:
         is_live = ~np.isin(positions, unpack(slab.deletes), assume_unique=True)
-        at, key_rows, positions = at[is_live], key_rows[is_live], positions[is_live]
+        key_rows, positions = key_rows[is_live], positions[is_live]
+        kept_rows = kept_rows.filter(pa.array(is_live)) if columns else kept_rows
     found = MatchedRows(
         location=slab.location,
         positions=positions,
-        rows=rows.select(columns).take(at) if columns else pa.table({}),
+        rows=kept_rows,
         block_count=len(slab.blocks),
         fetch_bytes=slab.fetch_bytes,
     )
     return FoundKeys(found=found, key_rows=key_rows)
-
-
-def _positions(slab: Slab, at: Rows) -> Positions:
-    """Where these rows of a slab lie in the file."""
-    ends = np.cumsum(slab.row_counts)
-    blocks = np.searchsorted(ends, at, "right")
-    shifts: Positions = np.array(slab.first_rows) - ends + slab.row_counts
-    return at + shifts[blocks]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

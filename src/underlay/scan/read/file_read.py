@@ -134,6 +134,16 @@ class FileRead:
         except UnderlayError as error:
             raise error.at(store.place_of(key)) from None
 
+    def blocks_in_turn(self) -> Iterator[pa.Table]:
+        """The rows that `read` has, block by block: fetched all at once, and each decoded when it is its turn."""
+        fetch, buffer = self.fetch()
+        store, key = self.place
+        try:
+            for block in self.blocks:
+                yield self.decode_alike(fetch, buffer, (block,))
+        except UnderlayError as error:
+            raise error.at(store.place_of(key)) from None
+
     def fetch(self) -> tuple[Fetch, pa.Buffer]:
         """The bytes of all chunks. Raises Replaced when the file is another one."""
         store, key = self.place
