@@ -101,8 +101,8 @@ def test_sources_keep_all_that_is_known_of_them() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 4},
-        {"format": 4, "delta": "of another kind"},
+        {"format": 5},
+        {"format": 5, "delta": "of another kind"},
         {"format": "one"},
         {"version": None},
         {"delta": []},
@@ -117,7 +117,7 @@ def test_what_is_no_root_is_refused_as_a_root_would_be(change: dict[str, object]
 
 
 @pytest.mark.parametrize("decode", [decode_outline, decode_root])
-@pytest.mark.parametrize("change", [{"format": 4}, {"format": 4, "version": "seven"}])
+@pytest.mark.parametrize("change", [{"format": 5}, {"format": 5, "version": "seven"}])
 def test_another_format_is_unsupported(decode: Callable[[bytes], object], change: dict[str, object]) -> None:
     members = msgspec.json.decode(unseal(encode_root(roots()[0])))
     with pytest.raises(Unsupported, match="another format"):
