@@ -113,6 +113,7 @@ FOLDERS = [
     "spark/native",
     "spark/change",
     "spark/stream",
+    "spark/sql",
     "spark/api",
     "spark",
     "cli/common",

@@ -195,6 +195,10 @@ class Lake:
             for name, record in sorted(catalog.tables.items())
         ]
 
+    def catalog_number(self) -> int:
+        """The number of the catalog's newest entry: another one when a table came, went or was renamed."""
+        return self._context.newest_catalog().number
+
     def revisions(self, name: str) -> list[RevisionInfo]:
         """The revisions of a table, oldest first."""
         record = find_table(self._lake.catalog(), name)

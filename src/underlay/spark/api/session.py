@@ -14,6 +14,7 @@ from underlay.spark.catalog.follow import follow_lake, hear_commit, names_of
 from underlay.spark.catalog.session_catalog import check_names
 from underlay.spark.files.one_version import why_not_replace
 from underlay.spark.source.driver_channel import DriverListener
+from underlay.spark.sql.parser import pass_statements
 from underlay.spark.start.open_session import has_gateway, open_session
 from underlay.spark.start.session_lakes import forget_lake, remember_lake
 
@@ -26,8 +27,7 @@ _CONNECTED = (
 def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     """A session that knows the lake's tables by name: `spark`, the active one, or a new local one.
 
-    Names show the commits of this process and of the session's `df.write.format("underlay")` at once, those of others
-    after `refresh`. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
+    Names show the newest versions, whoever committed them, within the lake's staleness. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
     Raises Unsupported for Spark before 4.0 and a persistent metastore; Unavailable without a Java; InvalidRequest when
     the session was stopped, or has another table of the same name.
     """
@@ -43,15 +43,17 @@ def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
 
 
 def refresh(spark: SparkSession, lake: Lake) -> list[str]:
-    """Move the session's names to the newest versions, add new tables and remove dropped ones. Returns the names that
-    the session has now. Existing DataFrames keep their versions.
+    """Move the session's names to the newest versions, add new tables and remove dropped ones: at once, also of tables
+    that no statement mentions. Returns the names that the session has now. Existing DataFrames keep their versions.
 
     A table that Spark cannot read is left out, with a warning that says why.
     """
     if not has_gateway(spark):
         raise Unsupported(_CONNECTED, found=type(spark).__module__, hint='Read with spark.read.format("underlay").')
     check_names(spark, [])
-    found = follow_lake(names_of(spark), lake)
+    names = names_of(spark)
+    found = follow_lake(names, lake)
+    pass_statements(spark, names)
     for name, failure in found.left_out.items():
         warnings.warn(f"Spark has no name {name}: {failure}", stacklevel=2)
     return found.known

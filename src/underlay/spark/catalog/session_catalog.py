@@ -63,6 +63,11 @@ class Names:
         self._older: dict[tuple[str, str], deque[tuple[str, float]]] = {}
         """Plans that names had before, each with the time at which it was replaced; the oldest first."""
         self._databases: set[str] = set()
+        self._by_table: dict[str, set[tuple[str, str]]] = {}
+        self.views: dict[str, set[str]] = {}
+        """Views of the user whose text mentions tables of a lake, with all words of it."""
+        self.catalogs: dict[str, int] = {}
+        """The newest entry of each lake's catalog that the names are of, by the lake's URL."""
         call(announcing, "addListener", Undo(self._catalog, self._entries))
 
     def lake_at(self, url: str) -> Lake | None:
@@ -79,6 +84,14 @@ class Names:
     def find(self, name: str) -> ViewEntry | None:
         """The entry of a name."""
         return self._entries.get(key_of(name))
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return key in self._entries
+
+    def mentioned(self, words: set[str]) -> list[ViewEntry]:
+        """The entries whose table is one of these words, in lower case."""
+        keys = [key for word in words & self._by_table.keys() for key in list(self._by_table[word])]
+        return [entry for entry in map(self._entries.get, keys) if entry is not None]
 
     def lost(self) -> set[str]:
         """The names whose plans somebody dropped."""
@@ -126,6 +139,7 @@ class Names:
         call(self._plans, "create", entry.hidden, entry.plan, True)
         before = self._entries.get(entry.key)
         self._entries[entry.key] = entry
+        self._by_table.setdefault(entry.key[1], set()).add(entry.key)
         call(self._catalog, "createTable", entry.view, True)
         call(self._catalog, "alterTable", entry.view)
         if before is not None and before.hidden != entry.hidden:

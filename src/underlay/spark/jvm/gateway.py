@@ -6,6 +6,7 @@ are named in full here, which makes a call a single round trip.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -17,6 +18,7 @@ from py4j.java_gateway import JavaClass, JavaMember  # type: ignore[import-untyp
 from py4j.java_gateway import JavaObject as Py4jObject
 from py4j.protocol import GATEWAY_SERVER_OBJECT_ID, STATIC_PREFIX, Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
@@ -32,11 +34,25 @@ _FREE_TEXT = "USER_RAISED_EXCEPTION"
 GATEWAY_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError, OSError)
 """Raised by a call that failed in the JVM, or did not reach it."""
 
+_PARSE_ERROR = "org.apache.spark.sql.catalyst.parser.ParseException"
+_PASSING = ("java.lang.RuntimeException", "java.lang.Error", _PARSE_ERROR)
+
+_PROXY_LOGS = ("py4j.clientserver", "py4j.java_gateway")
+
 _IN_CALL = "py4j.Gateway.invoke"
 _OUTER_STEPS = 8
 """A thread that serves a call of py4j has its frame among the outermost ones."""
 
 _starting = ProcessLock()
+
+
+class _PassedError(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
+    """What a callback raises on purpose. py4j rethrows a Py4JJavaError as its Java exception (see `gateway_of`); any
+    other would reach the user as the text of a Python traceback."""
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], _PassedError))
 
 
 class Gateway:
@@ -86,20 +102,46 @@ class Gateway:
 
     @contextmanager
     def raising_errors(self) -> Iterator[None]:
-        """Around a callback: what Underlay raises in it is raised by Spark, in our words and without Python's calls."""
+        """Around a callback: what Underlay raises in it is raised by Spark, in our words and without Python's calls,
+        and what Spark raised as it was."""
         try:
             yield
         except UnderlayError as error:
-            raise self._error(str(error)) from error
+            raise _PassedError(str(error), self._free_error(str(error))) from error
+        except CapturedException as error:
+            if error._origin is None:
+                raise
+            raise self._again(JavaObject(error._origin)) from error
+        except Py4JJavaError as error:
+            raise self._again(JavaObject(error.java_exception)) from error
 
-    def _error(self, text: str) -> Exception:
-        # py4j rethrows a Py4JJavaError of a callback as its Java exception (see `gateway_of`). Any other exception
-        # would reach the user as the text of a Python traceback.
+    def _again(self, error: JavaObject) -> Exception:
+        """An error of the JVM, for the JVM. Java lets only those through that a method declares, or need not."""
+        if not any(self._is_a(error, name) for name in _PASSING):
+            error = self._analysis_error(error) or self._free_error(call_text(error, "getMessage"))
+        return _PassedError(call_text(error, "getMessage"), error)
+
+    def _analysis_error(self, error: JavaObject) -> JavaObject | None:
+        """An AnalysisException as its subclass, which parsers declare."""
+        if not self._is_a(error, "org.apache.spark.sql.AnalysisException") or call(error, "getCondition") is None:
+            return None
+        named = self.static("scala.jdk.javaapi.CollectionConverters", "asScala", call(error, "getMessageParameters"))
+        return self.new(
+            _PARSE_ERROR,
+            self.module("scala.None$"),
+            self.static("org.apache.spark.sql.catalyst.trees.CurrentOrigin", "get"),
+            call(error, "getCondition"),
+            call(self.module("scala.collection.immutable.Map$"), "from", named),
+            call(error, "getQueryContext"),
+        )
+
+    def _is_a(self, found: JavaObject, name: str) -> bool:
+        return bool(call(self.java_class(name), "isInstance", found))
+
+    def _free_error(self, text: str) -> JavaObject:
         named = scala_map(self, {"errorMessage": text})
         context = self.new_array("org.apache.spark.QueryContext", 0)
-        found = self.new("org.apache.spark.SparkRuntimeException", _FREE_TEXT, named, None, context, "")
-        error: Exception = Py4JJavaError(text, found)
-        return error
+        return self.new("org.apache.spark.SparkRuntimeException", _FREE_TEXT, named, None, context, "")
 
     def has_field(self, name: str, field: str) -> bool:
         """Whether a class has a public field."""
@@ -185,6 +227,8 @@ def gateway_of(spark: SparkSession) -> Gateway:
         start(found)
         # Without this, py4j passes the JVM the text of an exception instead of the exception itself.
         found.callback_server_parameters.propagate_java_exceptions = True
+        for name in _PROXY_LOGS:  # the user is told of what we raise: py4j need not log it
+            logging.getLogger(name).addFilter(_is_news)
         return _wrap(found._gateway_client)
 
 

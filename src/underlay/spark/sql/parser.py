@@ -1,0 +1,140 @@
+"""The parser of a session: Spark's own, behind one that Python sees first.
+
+`spark.sql` hands every statement to the session's parser. Here a Python object takes its place: it brings the names of
+a lake's tables up to date. All else is passed on as it is.
+Sessions that are made from the same one get such a parser from Spark's extensions, which know when one is made.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from underlay.runtime.locks import ProcessLock
+from underlay.spark.catalog.mentioned import follow_name, follow_text
+from underlay.spark.catalog.session_catalog import Names
+from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, java_session
+from underlay.spark.jvm.plan_nodes import items_of
+
+_installing = ProcessLock()
+_sessions: set[str] = set()
+_applications: set[str] = set()
+
+
+class LakeParser:
+    """Spark's `ParserInterface` of one session. `spark_parser` is the one that does the work."""
+
+    def __init__(self, names: Names, session: SparkSession, spark_parser: JavaObject) -> None:
+        self._names = names
+        self._gateway = gateway_of(session)
+        self._session = session
+        self._parser = spark_parser
+
+    def parsePlan(self, text: str) -> JavaObject:  # noqa: N802  # Spark's name
+        """A statement; Spark before 4.3 gives its parameters their values later."""
+        return self._statement("parsePlan", text)
+
+    def parsePlanWithParameters(self, text: str, parameters: JavaObject) -> JavaObject:  # noqa: N802  # Spark's name
+        """A statement, with the values of its parameters."""
+        return self._statement("parsePlanWithParameters", text, parameters)
+
+    def parseMultipartIdentifier(self, text: str) -> JavaObject:  # noqa: N802  # Spark's name
+        """A name that stands alone: of `spark.table`, `spark.catalog`, and writers."""
+        return self._name("parseMultipartIdentifier", text)
+
+    def parseTemporalTableIdentifier(self, text: str) -> JavaObject:  # noqa: N802  # Spark's name
+        """What `spark.table` is given since Spark 4.3: a name that may have a version."""
+        with self._gateway.raising_errors():
+            found = call(self._parser, "parseTemporalTableIdentifier", text)
+            follow_name(self._names, _parts(call(found, "nameParts")))
+            return found
+
+    def __getattr__(self, method: str) -> object:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return partial(self._pass, method)
+
+    def _pass(self, method: str, *arguments: object) -> JavaObject:
+        with self._gateway.raising_errors():
+            return call(self._parser, method, *arguments)
+
+    def _statement(self, method: str, text: str, *arguments: object) -> JavaObject:
+        with self._gateway.raising_errors():
+            follow_text(self._names, text)
+            return call(self._parser, method, text, *arguments)
+
+    def _name(self, method: str, text: str) -> JavaObject:
+        with self._gateway.raising_errors():
+            found = call(self._parser, method, text)
+            follow_name(self._names, _parts(found))
+            return found
+
+    def toString(self) -> str:  # noqa: N802  # Java's name
+        """What Java prints."""
+        return f"Underlay, before {call_text(self._parser, 'toString')}"
+
+    def hashCode(self) -> int:  # noqa: N802  # Java's name
+        """A number that stays the same."""
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: object) -> bool:
+        """No other object is this one."""
+        return other is self
+
+    class Java:
+        """What py4j makes a proxy for."""
+
+        implements = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)
+
+
+class ParserMaker:
+    """Makes the parser of each session that Spark makes from another one. Called from the JVM."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def apply(self, session: JavaObject, spark_parser: JavaObject) -> LakeParser:
+        """A parser for a new session."""
+        made = SparkSession(self._names.spark.sparkContext, session)
+        _sessions.add(call_text(session, "sessionUUID"))
+        return LakeParser(self._names, made, spark_parser)
+
+    def toString(self) -> str:  # noqa: N802  # Java's name
+        """What Java prints."""
+        return "Underlay's parsers"
+
+    def hashCode(self) -> int:  # noqa: N802  # Java's name
+        """A number that stays the same."""
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: object) -> bool:
+        """No other object is this one."""
+        return other is self
+
+    class Java:
+        """What py4j makes a proxy for."""
+
+        implements = ("scala.Function2",)
+
+
+def pass_statements(spark: SparkSession, names: Names) -> None:
+    """Have all statements of a session, and of those that are made from it, pass through Python from now on."""
+    session, application = java_session(spark), spark.sparkContext.applicationId
+    with _installing:
+        if application not in _applications:
+            call(call(session, "extensions"), "injectParser", ParserMaker(names))
+            _applications.add(application)
+        if call_text(session, "sessionUUID") in _sessions:
+            return
+        state = call(session, "sessionState")  # makes it, if it was not there: then with a parser of ours
+        if call_text(session, "sessionUUID") in _sessions:
+            return
+        field = call(call(state, "getClass"), "getDeclaredField", "sqlParser")
+        call(field, "setAccessible", True)
+        call(field, "set", state, LakeParser(names, spark, call(state, "sqlParser")))
+        _sessions.add(call_text(session, "sessionUUID"))
+
+
+def _parts(found: JavaObject) -> list[str]:
+    return [str(part) for part in items_of(found)]
