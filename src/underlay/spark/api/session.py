@@ -27,9 +27,10 @@ _CONNECTED = (
 def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     """A session that knows the lake's tables by name: `spark`, the active one, or a new local one.
 
-    Names show the newest versions, whoever committed them, within the lake's staleness. The data source `underlay` means this lake; a Spark Connect session gets nothing else, and warns.
-    Raises Unsupported for Spark before 4.0 and a persistent metastore; Unavailable without a Java; InvalidRequest when
-    the session was stopped, or has another table of the same name.
+    Names show the newest versions, whoever committed them, within the lake's staleness. The data source `underlay`
+    means this lake; a Spark Connect session gets nothing else, and warns. Raises Unsupported for Spark before 4.0 and a
+    persistent metastore; Unavailable without a Java; InvalidRequest when the session was stopped, or has another table
+    of the same name.
     """
     opened = open_session(spark)
     if has_gateway(opened):
