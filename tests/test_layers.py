@@ -84,6 +84,7 @@ FOLDERS = [
     "maintain/deep",
     "maintain/expire",
     "maintain/sweep",
+    "maintain/compact",
     "maintain/care",
     "maintain",
     "local/text",

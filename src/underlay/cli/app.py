@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from underlay import __version__
-from underlay.cli.care import deletions
+from underlay.cli.care import compaction, deletions
 from underlay.cli.changing import commands as changing
 from underlay.cli.ending import run_to_its_end
 from underlay.cli.ingest import commands as ingest
@@ -100,6 +100,7 @@ _VERBS = (
     lake.revisions,
     lake.rename,
     lake.drop,
+    compaction.compact,
     deletions.expire,
     deletions.sweep,
     deletions.health,

@@ -41,9 +41,9 @@ def commit_change(
 
     The transaction is on the newest version, and when another revision takes over, `prepare` is called again for that
     one. With a `base`, for work that was done for just that version, RevisionClosed is raised instead. `can_redo`: when
-    commits that came first invalidate what was prepared, it is prepared again on top of them; else CommitConflict. With
-    a token the change is committed once, however often this is called with it. Raises also CommitUnknown, and what
-    `prepare` raises.
+    commits that came first invalidate what was prepared, it is prepared again on top of them; else CommitConflict is
+    raised, unless these only wrote rows anew. With a token the change is committed once, however often this is called
+    with it. Raises also CommitUnknown, and what `prepare` raises.
     """
     while True:
         try:
@@ -93,7 +93,7 @@ def _commit_on(
     if not first.has_changes:
         return Committed(version=head.root.version, head=head)
     try:
-        root = commit(first, redo=redo if can_redo else None)
+        root = commit(first, redo=redo, redo_rewrites_only=not can_redo)
     except _NothingLeft as found:
         return Committed(version=found.root.version, head=Head(head.revision, found.root))
     # A winner of the race may have had the same token.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import ANY
 
 import msgspec
 import pytest
@@ -73,11 +74,13 @@ EXAMPLES: dict[Rule, tuple[Change, ReadSet, Change]] = {
     Rule(Act.DEFINE, Act.DEFINE, When.ALWAYS, ConflictVerdict.REFUSE): (COMMENT, ReadSet(), COMMENT),
     Rule(Act.MATCH, Act.ADD, When.MAY_MATCH, ConflictVerdict.REDO): (DELETE, MATCHING, OTHER_APPEND),
     Rule(Act.MATCH, Act.DELETE, When.READ_FILE, ConflictVerdict.REDO): (APPEND, READ_A, DELETE),
-    Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, ConflictVerdict.REDO): (APPEND, READ_A, COMPACT),
+    Rule(Act.MATCH, Act.REPLACE, When.READ_FILE, ConflictVerdict.REDO): (APPEND, READ_A, DROP_FILE),
     Rule(Act.MATCH, Act.DEFINE, When.WHOLE, ConflictVerdict.REDO): (NOTHING, WHOLE, COMMENT),
     Rule(Act.MATCH, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (NOTHING, READ_A, ROLLBACK),
     Rule(Act.DELETE, Act.DELETE, When.SAME_ROW, ConflictVerdict.REDO): (DELETE, ReadSet(), UPDATE),
-    Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO): (DELETE, ReadSet(), COMPACT),
+    Rule(Act.DELETE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO): (DELETE, ReadSet(), DROP_FILE),
+    Rule(Act.DELETE, Act.REWRITE, When.SAME_FILE, ConflictVerdict.REDO): (DELETE, ReadSet(), COMPACT),
+    Rule(Act.REPLACE, Act.REWRITE, When.SAME_FILE, ConflictVerdict.REDO): (DROP_FILE, ReadSet(), COMPACT),
     Rule(Act.DELETE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO): (DELETE, ReadSet(), ROLLBACK),
     Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, ConflictVerdict.REDO): (COMPACT, ReadSet(), DELETE),
     Rule(Act.REPLACE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO): (COMPACT, ReadSet(), DROP_FILE),
@@ -138,6 +141,12 @@ def test_a_rule_decides(rule: Rule):
         (UPDATE, ReadSet(), Change(operation=Operation.COMPACT, removed=("b",), touched=TOUCHED)),
         (COMPACT, ReadSet(), Change(operation=Operation.DELETE, deletes={"b": bits(1)}, touched=TOUCHED)),
         (COMMENT, ReadSet(), APPEND),
+        # a compaction brings no rows, and takes none
+        (NOTHING, WHOLE, COMPACT),
+        (APPEND, MATCHING, COMPACT),
+        (APPEND, READ_A, COMPACT),
+        (CONSTRAIN, ReadSet(), COMPACT),
+        (ROLLBACK, ReadSet(), COMPACT),
         (INGEST, ReadSet(), Change(operation=Operation.INGEST, sources=(source("s3://in/2"),))),
         (TOKEN, ReadSet(), Change(operation=Operation.APPEND, sources=(source("token:u"),))),
         (FENCE, ReadSet(), Change(operation=Operation.JOB, fences={"another": 1})),
@@ -154,6 +163,15 @@ def test_every_winner_counts_and_the_strongest_reason_is_given():
     decision = decide(INGEST, ReadSet(), first, second)
     assert isinstance(decision, Refuse)
     assert decision.winner is second.root
+
+
+def test_who_may_not_do_the_work_again_may_do_it_where_rows_only_moved():
+    moved = won(COMPACT)
+    assert decide(DROP_FILE, ReadSet(), moved) == Redo(ANY, moved.root, is_rewrite=True)
+    added = won(OTHER_APPEND, moved.root)
+    decision = decide(DROP_FILE, MATCHING, moved, added)
+    assert isinstance(decision, Redo)
+    assert (decision.winner, decision.is_rewrite) == (added.root, False)
 
 
 def test_a_committed_token_is_stronger_than_any_conflict():

@@ -8,13 +8,36 @@ from typing import TYPE_CHECKING
 from underlay.api.changing.changing_table import ChangingTable
 
 if TYPE_CHECKING:
+    from underlay.api.opened.condition import Params, Where
     from underlay.maintain.care.health import Health
+    from underlay.maintain.compact.compact import Compacted, CompactProgress
     from underlay.maintain.expire.bury import Progress
     from underlay.maintain.expire.expire import Expired
 
 
 class CaringTable(ChangingTable):
     """A table that can be looked after."""
+
+    def compact(
+        self,
+        where: Where = None,
+        *,
+        dry_run: bool = False,
+        order: str | None = None,
+        params: Params | None = None,
+        progress: CompactProgress | None = None,
+    ) -> Compacted:
+        """Join small files, fold deleted rows, and fill blocks; the rows stay as they are.
+
+        Full blocks are copied byte for byte, with their statistics, bloom filters and page indexes. `where` leaves out
+        files that hold no row that matches. `order="sort"` writes all files anew in the table's order, and
+        `order="zorder(a, b)"` so that rows near in both columns are near. Other writers go on, and never fail because
+        of it; files that they change meanwhile are left as they are.
+        """
+        from underlay.maintain.compact.compact import compact  # what few processes need
+
+        condition = self._condition(where, params)
+        return compact(self.writable(), self.file_access, condition, dry_run=dry_run, order=order, progress=progress)
 
     def expire(
         self,

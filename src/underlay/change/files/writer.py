@@ -160,6 +160,18 @@ class FileWriter:
             for written in write_files(map(self._stored, fitting), self._arrow, self._options):
                 yield self._finish(written, ())
 
+    def write_ordered(self, runs: Iterable[pa.Table]) -> Iterator[NewFile]:
+        """The files of rows that come in the order that they are to have: they are split by partition, not sorted."""
+        fitting = self._conform(runs)
+        if self._partitions:
+            for run in fitting:
+                for part in split(run, self._partitions, self.schema):
+                    for written in write_files([self._stored(part.rows)], self._arrow, self._options):
+                        yield self._finish(written, part.values)
+        else:
+            for written in write_files(map(self._stored, fitting), self._arrow, self._options):
+                yield self._finish(written, ())
+
     def _conform(self, runs: Iterable[pa.Table]) -> Iterator[pa.Table]:
         row = 0
         for run in runs:

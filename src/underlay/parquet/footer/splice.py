@@ -40,7 +40,8 @@ class SplicePart(NamedTuple):
 def shift_offsets(footer: Footer, delta: int) -> bytes:
     """The footer of the same file with all data `delta` bytes further on."""
     _check_plain(footer, "footer")
-    return footer.tree.write(_moved(footer, delta))
+    entries = footer.tree.select((ROW_GROUPS, ITEM)).tolist()
+    return footer.tree.write(_moved(footer, delta, entries, set(entries)))
 
 
 def take_row_groups(footer: Footer, indices: Sequence[int]) -> bytes:
@@ -133,7 +134,8 @@ def _row_groups(part: SplicePart, ordinal: int) -> list[bytes]:
     tree = part.footer.tree
     entries = tree.select((ROW_GROUPS, ITEM)).tolist()
     ordinals = dict(_owners(entries, tree.select((ROW_GROUPS, ITEM, GROUP_ORDINAL), (ThriftKind.I16,)).tolist()))
-    moved = _moved(part.footer, part.delta)
+    wanted = {entries[index] for index in part.indices}
+    moved = _moved(part.footer, part.delta, entries, wanted)
     inside: dict[int, dict[int, bytes]] = {entry: {} for entry in entries}
     for owner, entry in _owners(entries, sorted(moved)):
         inside[owner][entry] = moved[entry]
@@ -159,14 +161,17 @@ def _ordinal(place: int) -> bytes:
     return encode(I16(place))
 
 
-def _moved(footer: Footer, delta: int) -> dict[int, bytes]:
-    """New bytes for every position in the footer that changes."""
+def _moved(footer: Footer, delta: int, groups: list[int], wanted: set[int]) -> dict[int, bytes]:
+    """New bytes for every position in the footer that changes, of the row groups that are wanted."""
     if not delta:
         return {}
     tree = footer.tree
     paths = [CHUNKS + path for path in SHIFTING] + [(ROW_GROUPS, ITEM, GROUP_FILE_OFFSET)]
     entries = np.concatenate([tree.select(path, (ThriftKind.I64,)) for path in paths])
     entries = entries[tree.number[entries] > 0]
+    if len(wanted) < len(groups):
+        owners = np.array(groups)[np.searchsorted(groups, entries, side="right") - 1]
+        entries = entries[np.isin(owners, list(wanted))]
     positions = tree.number[entries]
     if positions.size and not 0 < int(positions.min()) + delta <= int(positions.max()) + delta < 2**63:
         raise InvalidRequest("a position would leave the file", found=delta, expected=f"above {-int(positions.min())}")

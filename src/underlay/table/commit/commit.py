@@ -41,11 +41,12 @@ Redoing = Callable[[Root], Transaction]
 """Does a transaction's work again, on this version."""
 
 
-def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
+def commit(transaction: Transaction, redo: Redoing | None = None, *, redo_rewrites_only: bool = False) -> Root:
     """The version that holds the transaction's change.
 
-    With `redo`, a transaction whose work was invalidated by another commit is prepared again on the new head. Without
-    it, and when another commit contradicts this one, CommitConflict is raised. RevisionClosed names the revision that
+    With `redo`, a transaction whose work was invalidated by another commit is prepared again on the new head; with
+    `redo_rewrites_only` only when that commit did no more than write rows anew. Else, and when another commit
+    contradicts this one, CommitConflict is raised. RevisionClosed names the revision that
     took over, CommitUnknown the commit whose outcome the store did not report.
     """
     attempt = _Attempt(transaction)
@@ -64,7 +65,7 @@ def commit(transaction: Transaction, redo: Redoing | None = None) -> Root:
         if isinstance(outcome, Root):
             return outcome
         if isinstance(outcome, Redo):
-            if redo is None:
+            if redo is None or (redo_rewrites_only and not outcome.is_rewrite):
                 raise attempt.conflict(outcome)
             # The new attempt gets a commit id of its own. The old id is in no root: its create was refused by a root
             # with another id, so nothing can land under it later.

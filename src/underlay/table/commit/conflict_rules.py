@@ -16,6 +16,7 @@ class Act(Enum):
     ADD = "adds rows"
     DELETE = "deletes rows"
     REPLACE = "removes files"
+    REWRITE = "writes rows of files anew"
     DEFINE = "changes the definition"
     CONSTRAIN = "changes key, partitions, not-null, a check or a type"
     RESTORE = "rolls back"
@@ -80,6 +81,8 @@ RULES = (
     Rule(Act.REPLACE, Act.DELETE, When.CHANGED_FILE, ConflictVerdict.REDO),
     Rule(Act.REPLACE, Act.REPLACE, When.SAME_FILE, ConflictVerdict.REDO),
     Rule(Act.REPLACE, Act.RESTORE, When.ALWAYS, ConflictVerdict.REDO),
+    Rule(Act.DELETE, Act.REWRITE, When.SAME_FILE, ConflictVerdict.REDO),
+    Rule(Act.REPLACE, Act.REWRITE, When.SAME_FILE, ConflictVerdict.REDO),
     *(
         Rule(Act.RESTORE, theirs, When.ALWAYS, ConflictVerdict.REFUSE)
         for theirs in (Act.ADD, Act.DELETE, Act.REPLACE, Act.DEFINE, Act.RESTORE, Act.INGEST)

@@ -60,10 +60,14 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Redo:
-    """The same request, done again on the new head, may succeed."""
+    """The same request, done again on the new head, may succeed.
+
+    `is_rewrite`: rows that it needs lie in other files now, and are the same: no other commit stands in the way.
+    """
 
     reason: str
     winner: Root
+    is_rewrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,9 @@ def conflicts(mine: Mine, theirs: Sequence[Winner]) -> Decision:
     """What to do with a transaction, given all commits since its base, in order."""
     own_acts = _acts_of(mine)
     strongest: tuple[Rule, Winner] | None = None
-    for winner in theirs:
+    # Those that keep rows last: of equal verdicts the first counts, and who must not do the work again for any other
+    # commit may do it for these.
+    for winner in sorted(theirs, key=lambda one: one.root.operation.keeps_rows):
         their_acts = _acts_of_winner(winner, mine.definition)
         for rule in RULES:
             is_stronger = strongest is None or _RANK[rule.verdict] > _RANK[strongest[0].verdict]
@@ -97,7 +103,7 @@ def conflicts(mine: Mine, theirs: Sequence[Winner]) -> Decision:
         case ConflictVerdict.REFUSE:
             return Refuse(reason, winner.root)
         case ConflictVerdict.REDO:
-            return Redo(reason, winner.root)
+            return Redo(reason, winner.root, is_rewrite=rule.theirs is Act.REWRITE)
 
 
 def is_fenced_off(root: Root, held: tuple[str, int] | None) -> bool:
@@ -149,10 +155,13 @@ def _acts_of(mine: Mine) -> set[Act]:
 
 def _acts_of_winner(winner: Winner, before: Definition) -> set[Act]:
     delta = winner.root.delta
+    # A compaction moves rows between files: nobody's rows came or went.
+    is_rewrite = winner.root.operation.keeps_rows
     acts = {
-        Act.ADD: bool(delta.added_in_tail or delta.added_segments),
+        Act.ADD: bool(delta.added_in_tail or delta.added_segments) and not is_rewrite,
         Act.DELETE: bool(delta.deletes),
-        Act.REPLACE: bool(delta.removed),
+        Act.REPLACE: bool(delta.removed) and not is_rewrite,
+        Act.REWRITE: bool(delta.removed) and is_rewrite,
         Act.DEFINE: delta.definition is not None,
         Act.CONSTRAIN: delta.definition is not None and is_stricter(before, delta.definition),
         Act.RESTORE: delta.restored is not None,

@@ -1,0 +1,44 @@
+"""`underlay compact`: what it did, or would do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from underlay.api.table import Table
+from underlay.cli.common.output import print_json, progress_bar, say, show_bytes, show_count
+from underlay.maintain.compact.compact import Compacted
+
+
+def compact_table(table: Table, where: str | None, order: str | None, *, dry_run: bool, json: bool) -> None:
+    """Compact, and say what became of the files."""
+    with progress_bar("compacting") as tell:
+        found = table.compact(where, dry_run=dry_run, order=order, progress=tell)
+    if json:
+        print_json(asdict(found))
+        return
+    print(show_compacted(found))
+    if dry_run:
+        say("Nothing was changed. Repeat the command without --dry-run to do it.")
+
+
+def show_compacted(found: Compacted) -> str:
+    """What a compaction did, in words."""
+    if not found.files_before and not found.given_up and not found.failed:
+        return f"{found.table}: nothing to compact"
+    files = show_count(found.files_before, "file")
+    if found.is_dry_run:
+        why = ", ".join(f"{reason}: {count:,}" for reason, count in found.reasons.items())
+        lines = [f"{found.table}: {files} would be compacted, {show_bytes(found.bytes_before)} ({why})"]
+    else:
+        after = f"{found.files_after:,}, {show_bytes(found.bytes_before)} to {show_bytes(found.bytes_after)}"
+        lines = [f"{found.table}: version {found.version}, {files} became {after}"]
+    lines.append(
+        f"  {show_count(found.blocks_copied, 'block')} copied ({show_bytes(found.bytes_copied)}), "
+        f"{found.blocks_encoded:,} encoded again ({show_bytes(found.bytes_encoded)})"
+    )
+    if found.rows_dropped:
+        lines.append(f"  {show_count(found.rows_dropped, 'deleted row')} dropped from files")
+    if found.given_up:
+        lines.append(f"  {show_count(found.given_up, 'file')} left, since other commits changed them meanwhile")
+    lines += [f"  {name} cannot be read and is left: {reason}" for name, reason in found.failed.items()]
+    return "\n".join(lines)

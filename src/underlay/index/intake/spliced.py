@@ -1,0 +1,97 @@
+"""The entry of a file that was made of blocks of others: what is known of each block goes along with it.
+
+Nothing is read from the footer again: entries know more, such as which chunks their writer saw to be without NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace as with_values
+
+from underlay.errors import Malformed
+from underlay.index.entry import FileEntry
+from underlay.index.segment.arrays import I64, ChunkPlaces, ChunkStatistics
+from underlay.index.segment.entries import ColumnCutter, EntryArrays
+from underlay.index.segment.packed import BoundColumn
+from underlay.schema.table_schema import TableSchema
+
+
+class EntryPart(NamedTuple):
+    """Some blocks of a file, and how far the bytes of each moved."""
+
+    entry: FileEntry
+    blocks: Sequence[int]
+    deltas: Sequence[int]
+
+
+def kind_of(entry: FileEntry) -> tuple[object, ...]:
+    """What the entries of files that are made one must have in common."""
+    columns = tuple((column.field, column.column) for column in entry.columns)
+    return entry.spec, entry.partition, entry.layout, columns, entry.constants
+
+
+def spliced_entry(parts: Sequence[EntryPart], schema: TableSchema, place: FileEntry) -> FileEntry:
+    """The entry of the file of these blocks, in their order. `place` says where it lies, its size and its footer."""
+    first = parts[0].entry
+    if any(kind_of(part.entry) != kind_of(first) for part in parts):
+        raise Malformed("blocks of files of different kinds", place=place.location)
+    arrays = EntryArrays([part.entry for part in parts], schema)
+    begins = arrays.files.block_begin.tolist()
+    chosen = np.concatenate(
+        [begin + np.array(part.blocks, np.int64) for begin, part in zip(begins, parts, strict=False)]
+    )
+    deltas = np.concatenate([np.array(part.deltas, np.int64) for part in parts])
+    columns = tuple(
+        _cutter(arrays, column.field, chosen, deltas).cut(column.column, 0, len(chosen))
+        for column in first.columns
+        if column.field in arrays.files.fields
+    )
+    return with_values(
+        place,
+        etag=None,
+        layout=first.layout,
+        block_rows=arrays.block_rows[chosen].astype("<i8").tobytes(),
+        columns=columns,
+        partition=first.partition,
+        spec=first.spec,
+        deletes=None,
+        deleted_rows=0,
+        constants=(),
+    )
+
+
+def _cutter(arrays: EntryArrays, field: int, chosen: I64, deltas: I64) -> ColumnCutter:
+    statistics, places = arrays.statistics(field), arrays.places(field)
+    if statistics is None or places is None:
+        raise Malformed("a leaf that files have has no statistics, or no places", place=f"field {field}")
+    return ColumnCutter(field, _statistics(statistics, chosen), _places(places, chosen, deltas))
+
+
+def _statistics(found: ChunkStatistics, chosen: I64) -> ChunkStatistics:
+    return replace(
+        found,
+        low=_bounds(found.low, chosen),
+        high=_bounds(found.high, chosen),
+        null_counts=found.null_counts[chosen],
+        flags=found.flags[chosen],
+    )
+
+
+def _bounds(found: BoundColumn | None, chosen: I64) -> BoundColumn | None:
+    if found is None or isinstance(found, np.ndarray):
+        return None if found is None else found[chosen]
+    return found.take(pa.array(chosen, pa.int64()))
+
+
+def _places(found: ChunkPlaces, chosen: I64, deltas: I64) -> ChunkPlaces:
+    return ChunkPlaces(
+        begins=found.begins[chosen] + deltas,
+        sizes=found.sizes[chosen],
+        codecs=found.codecs[chosen],
+        value_counts=None if found.value_counts is None else found.value_counts[chosen],
+    )

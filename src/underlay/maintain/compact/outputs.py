@@ -1,0 +1,167 @@
+"""The files that a compaction makes: blocks of files and of new ones, joined up to the target size, put at once.
+
+In memory is one file that is being made, and those parts of it that were encoded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from deflate import crc32
+
+from underlay.cache.same_file import KnownFile, get_same_ranges
+from underlay.change.files.writer import NewFile
+from underlay.errors import Damaged
+from underlay.index.entry import FileEntry, FileLayout
+from underlay.index.intake.spliced import EntryPart, kind_of, spliced_entry
+from underlay.index.keys import RevisionKeys, file_name, is_own
+from underlay.parquet.footer.checks import check_ranges, check_readable
+from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.tail import TAIL_BYTES, read_tail
+from underlay.parquet.write.splice_file import ReadRanges, SourceBlocks, block_places, form_of, splice_file
+from underlay.pm.convert.build import sidecar_of
+from underlay.pm.format.checksum import identity
+from underlay.scan.read.file_stores import ObjectPlace
+from underlay.schema.table_schema import TableSchema
+from underlay.store.store import Store
+from underlay.table.commit.commit import put_all
+from underlay.values.ranges import ByteRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenFile:
+    """A file whose blocks can be copied."""
+
+    entry: FileEntry
+    layout: FileLayout
+    footer: Footer
+    form: bytes
+    read: ReadRanges
+    new: NewFile | None = None
+    """The file itself, when it was encoded for this and is not in the store."""
+
+
+def open_file(place: ObjectPlace, entry: FileEntry, layout: FileLayout) -> OpenFile:
+    """A file in a store: its footer is read and checked. Raises Damaged, Unsupported, NotFound, Replaced."""
+    known = KnownFile(entry.size_bytes, entry.etag, entry.footer_bytes, entry.footer_crc)
+
+    def read(ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
+        if is_own(entry.location):
+            return place.store.map_ranges(place.key, ranges)
+        return get_same_ranges(place.store, place.key, ranges, known)
+
+    end = entry.size_bytes - TAIL_BYTES
+    (data,) = read([ByteRange(end - entry.footer_bytes, end)])
+    raw = bytes(data)
+    if crc32(raw) != entry.footer_crc:
+        raise Damaged(
+            "the footer is not the one that the table knows", place=entry.location, hint='Run "underlay verify".'
+        )
+    footer = Footer.parse(raw)
+    check_readable(footer)
+    check_ranges(footer, entry.size_bytes)
+    return OpenFile(entry=entry, layout=layout, footer=footer, form=form_of(footer), read=read)
+
+
+def open_new(new: NewFile) -> OpenFile:
+    """A file that was just encoded."""
+    data = memoryview(new.data)
+    tail = read_tail(bytes(data[-TAIL_BYTES:]), len(data))
+    footer = Footer.parse(bytes(data[tail.footer_offset : -TAIL_BYTES]))
+    return OpenFile(
+        entry=new.entry,
+        layout=new.layout,
+        footer=footer,
+        form=form_of(footer),
+        read=lambda ranges: [data[begin:end] for begin, end in ranges],
+        new=new,
+    )
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What the next file of one kind is made of."""
+
+    parts: list[tuple[OpenFile, list[int]]] = field(default_factory=list)
+    size_bytes: int = 0
+    block_count: int = 0
+
+    def add(self, file: OpenFile, block: int, size_bytes: int) -> None:
+        if not self.parts or self.parts[-1][0] is not file:
+            self.parts.append((file, []))
+        self.parts[-1][1].append(block)
+        self.size_bytes += size_bytes
+        self.block_count += 1
+
+
+@dataclass(kw_only=True)
+class Outputs:
+    """Collects blocks, and puts files of them."""
+
+    store: Store
+    keys: RevisionKeys
+    schema: TableSchema
+    most_bytes: int
+    most_blocks: int
+    next_block: Callable[[int], int]
+    """Counts so many blocks, and says how many there were before."""
+    entries: list[FileEntry] = field(default_factory=list)
+    layouts: dict[str, FileLayout] = field(default_factory=dict)
+    _pending: dict[tuple[object, ...], _Pending] = field(default_factory=dict)
+
+    def add(self, file: OpenFile, blocks: Sequence[int]) -> None:
+        """Blocks of a file, after those of its kind that came before."""
+        pending = self._pending.setdefault((file.form, *kind_of(file.entry)), _Pending())
+        places = block_places(file.footer)
+        for block in blocks:
+            size = places[block].size_bytes
+            is_full = pending.size_bytes + size > self.most_bytes or pending.block_count >= self.most_blocks
+            if pending.parts and is_full:
+                self._put(pending)
+                pending.parts, pending.size_bytes, pending.block_count = [], 0, 0
+            pending.add(file, block, size)
+
+    def finish(self) -> None:
+        """Put what is left."""
+        for pending in self._pending.values():
+            if pending.parts:
+                self._put(pending)
+        self._pending.clear()
+
+    def _put(self, pending: _Pending) -> None:
+        file, blocks = pending.parts[0]
+        is_whole = len(pending.parts) == 1 and file.new is not None and len(blocks) == file.footer.row_group_count
+        self.put(file.new if is_whole and file.new is not None else self._spliced(pending))
+
+    def put(self, new: NewFile) -> None:
+        """Put a file that is as it should be."""
+        put_all(self.store, new.objects(self.keys))
+        self.entries.append(new.entry)
+        self.layouts[new.layout.id] = new.layout
+
+    def _spliced(self, pending: _Pending) -> NewFile:
+        sources = [SourceBlocks(footer=file.footer, blocks=blocks, read=file.read) for file, blocks in pending.parts]
+        made = splice_file(sources)
+        sidecar = sidecar_of(memoryview(made.data), made.footer)
+        parts, begin = [], 0
+        for file, blocks in pending.parts:
+            parts.append(EntryPart(file.entry, blocks, made.deltas[begin : begin + len(blocks)]))
+            begin += len(blocks)
+        first = pending.parts[0][0]
+        count = self.next_block(pending.block_count)
+        place = FileEntry(
+            location=file_name(count, int.from_bytes(os.urandom(8), "big")),
+            size_bytes=len(made.data),
+            etag=None,
+            footer_bytes=len(made.footer.data),
+            footer_crc=crc32(made.footer.data),
+            layout=first.entry.layout,
+            block_rows=b"",
+            columns=(),
+            sidecar_bytes=len(sidecar),
+            sidecar_crc=identity(sidecar),
+        )
+        entry = spliced_entry(parts, self.schema, place)
+        return NewFile(entry=entry, layout=first.layout, data=made.data, sidecar=sidecar)

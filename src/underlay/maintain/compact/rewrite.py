@@ -1,0 +1,185 @@
+"""Does one group: copies its whole blocks, encodes the rows of the others again, and puts the new files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+
+from underlay.change.files.rows import runs_of
+from underlay.change.files.writer import FileWriter, next_block
+from underlay.change.update.edit import FileAccess, choose_blocks
+from underlay.errors import Damaged, InvalidRequest, SchemaMismatch, Unsupported
+from underlay.index.entry import FileEntry, FileLayout
+from underlay.index.root import Definition
+from underlay.maintain.compact.choose import MOST_BLOCKS, ChosenFile, CompactGroup, CompactTargets, whole
+from underlay.maintain.compact.external_sort import sorted_runs
+from underlay.maintain.compact.order import SAMPLE_ROWS, OrderOf
+from underlay.maintain.compact.outputs import OpenFile, Outputs, open_file, open_new
+from underlay.plan.part import Numbers
+from underlay.runtime.threads import side_by_side
+from underlay.scan.query import Query
+from underlay.schema.convert.arrow import to_arrow
+from underlay.table.versions.snapshot import Snapshot
+
+_SAMPLE_BLOCKS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoneGroup:
+    """Files that were compacted, as they were then, and those that can take their place.
+
+    The new ones are in the store, and no version names them.
+    """
+
+    inputs: tuple[FileEntry, ...]
+    outputs: tuple[FileEntry, ...]
+    layouts: tuple[FileLayout, ...]
+    copied_bytes: int
+    encoded_bytes: int
+    copied_blocks: int
+    encoded_blocks: int
+
+
+@dataclass(kw_only=True)
+class Rewriter:
+    """Does groups of one version, one after the other."""
+
+    snapshot: Snapshot
+    files: FileAccess
+    targets: CompactTargets
+    _count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._count = next_block(self.snapshot.root)
+
+    @property
+    def definition(self) -> Definition:
+        """How rows are encoded: by the table's properties, in files of the target size. Its checks held for them when
+        they came."""
+        known = self.snapshot.definition
+        properties = {**known.properties, "file_bytes": str(self.targets.file_bytes)}
+        return replace(known, checks={}, properties=properties)
+
+    def run(self, group: CompactGroup) -> DoneGroup:
+        """Do it. What cannot be copied, such as a page index that cannot be read, is encoded again.
+
+        Raises Damaged, NotFound, Unavailable, Unsupported: what a reader of the files would meet.
+        """
+        try:
+            return self._run(group)
+        except (Damaged, InvalidRequest, SchemaMismatch, Unsupported):
+            if not any(map(len, group.copied)):
+                raise
+            return self._run(whole(group.files, is_encoded=True))
+
+    def run_ordered(self, group: CompactGroup, order_of: OrderOf, definition: Definition) -> DoneGroup:
+        """Write all rows of a group anew, in this order. Raises as `run` does."""
+        outputs = self.outputs()
+        rows = sorted_runs(runs_of(self.reader(encoded_blocks(group))), order_of)
+        batches = (batch for some in rows for batch in some.to_batches())
+        reader = pa.RecordBatchReader.from_batches(to_arrow(self.snapshot.schema), batches)
+        writer = FileWriter(definition, self._count)
+        for new in writer.write_ordered(runs_of(reader)):
+            self.next_block(len(new.entry.block_rows) // 8)
+            outputs.put(new)
+        return done_group(group, outputs)
+
+    def sample(self, group: CompactGroup, columns: Sequence[str]) -> pa.Table:
+        """These columns of some rows of a group: of blocks spread over all of them."""
+        places = [(name, block) for name, blocks in encoded_blocks(group).items() for block in blocks.tolist()]
+        chosen: dict[str, list[int]] = {}
+        for name, block in places[:: max(len(places) // _SAMPLE_BLOCKS, 1)]:
+            chosen.setdefault(name, []).append(block)
+        wanted = {name: np.array(blocks, np.int64) for name, blocks in chosen.items()}
+        reader = self.reader(wanted, tuple(dict.fromkeys(columns)))
+        step = max(sum(int(file.live.sum()) for file in group.files) // SAMPLE_ROWS, 1)
+        taken = [batch.take(pa.array(np.arange(0, batch.num_rows, step), pa.int64())) for batch in reader]
+        return pa.Table.from_batches(taken, reader.schema)
+
+    def outputs(self) -> Outputs:
+        """Collects what is made."""
+        return Outputs(
+            store=self.snapshot.store,
+            keys=self.snapshot.keys,
+            schema=self.snapshot.schema,
+            most_bytes=self.targets.file_bytes,
+            most_blocks=MOST_BLOCKS,
+            next_block=self.next_block,
+        )
+
+    def next_block(self, count: int) -> int:
+        """What the name of a file of so many blocks begins with."""
+        begin = self._count
+        self._count += count
+        return begin
+
+    def reader(self, blocks: Mapping[str, Numbers], columns: tuple[str, ...] | None = None) -> pa.RecordBatchReader:
+        """The rows of these blocks of files that are not deleted, with these columns or all that the table has now."""
+        snapshot = self.snapshot
+        names = snapshot.schema.names if columns is None else columns
+        query = Query(snapshot=snapshot, columns=names, stores=self.files.stores, cache=self.files.cache)
+        slabs = query.slabs(query.plan.narrowed(choose_blocks(snapshot, blocks)))
+        whole_schema = to_arrow(snapshot.schema)
+        schema = pa.schema([whole_schema.field(name) for name in names])
+
+        def typed() -> Iterator[pa.RecordBatch]:
+            for batch in query.batches(slabs):
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, typed())
+
+    def _run(self, group: CompactGroup) -> DoneGroup:
+        outputs = self.outputs()
+        for file, blocks in self._opened(group):
+            outputs.add(file, blocks.tolist())
+        encoded = encoded_blocks(group)
+        if encoded:
+            writer = FileWriter(self.definition, self._count)
+            for new in writer.write(runs_of(self.reader(encoded))):
+                made = open_new(new)
+                self.next_block(made.footer.row_group_count)
+                outputs.add(made, range(made.footer.row_group_count))
+        outputs.finish()
+        return done_group(group, outputs)
+
+    def _opened(self, group: CompactGroup) -> list[tuple[OpenFile, Numbers]]:
+        """The files of which blocks are copied, with these; their footers are read side by side."""
+        wanted = [(file, blocks) for file, blocks in zip(group.files, group.copied, strict=True) if len(blocks)]
+
+        def opened(one: tuple[ChosenFile, Numbers]) -> tuple[OpenFile, Numbers]:
+            entry = one[0].entry
+            place = self.files.stores.locate(self.snapshot.keys, entry.location)
+            return open_file(place, entry, self.snapshot.layout(entry.layout)), one[1]
+
+        return side_by_side(opened, wanted, self.snapshot.store.parallel_requests)
+
+
+def encoded_blocks(group: CompactGroup) -> dict[str, Numbers]:
+    """The blocks to encode again, by file."""
+    pairs = zip(group.files, group.encoded, strict=True)
+    return {file.entry.location: blocks for file, blocks in pairs if len(blocks)}
+
+
+def done_group(group: CompactGroup, outputs: Outputs) -> DoneGroup:
+    """What became of a group."""
+    return DoneGroup(
+        inputs=tuple(file.entry for file in group.files),
+        outputs=tuple(outputs.entries),
+        layouts=tuple(outputs.layouts.values()),
+        copied_bytes=group.copied_bytes,
+        encoded_bytes=group.encoded_bytes,
+        copied_blocks=sum(map(len, group.copied)),
+        encoded_blocks=sum(map(len, group.encoded)),
+    )
+
+
+def is_better(done: DoneGroup) -> bool:
+    """Whether the new files are worth a commit: fewer files or blocks than before, or no deleted rows any more."""
+    if any(entry.deletes is not None for entry in done.inputs):
+        return True
+    blocks = [sum(len(entry.block_rows) for entry in some) for some in (done.inputs, done.outputs)]
+    return len(done.outputs) < len(done.inputs) or (len(done.outputs) == len(done.inputs) and blocks[1] < blocks[0])
