@@ -1,4 +1,4 @@
-"""One file of blocks of others: every byte of a page, an index and a filter is there, and found where the footer says."""
+"""One file of blocks of others: pages, indexes and filters are the same, and found where the footer says."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def sweep(
 
 
 def health(name: TableName, lake: LakeUrl = None, option: StoreOptions = None, json: Json = False) -> None:
-    """Show what slows a table and fills the store, and what mends it.
+    """Show what slows a table down, and what mends it.
 
     Looks at metadata only: small files, deleted rows that still lie in files, files that overlap in the sort column,
     versions, and files that no version has, of a sample. Each finding has the command that mends it.
