@@ -48,6 +48,8 @@ class Engine:
         self.threads = threads
         self.worker = Worker()
         self.has_failed = False
+        self.has_ended = False
+        """Whether the rows of its query were read to their end."""
         self.checked: set[str] = set()
         """Statements that were found to read only, and to reach nothing but the lake: that depends on their text."""
         self._views: KeptViews | None = None
@@ -109,10 +111,14 @@ class Engine:
             self._views = KeptViews(self._database)
         self._views.show(tables)
 
+    def find_plan(self, text: str) -> tuple[duckdb.DuckDBPyConnection, str] | None:
+        """A connection, and what to run on it in place of a statement over the views that are shown, if there is."""
+        return None if self._views is None else self._views.plans.find(text)
+
     def end(self, connection: duckdb.DuckDBPyConnection) -> bool:
         """Undo what was done on the connection. Whether the engine may serve another query."""
         try:
-            connection.close()  # which rolls back
+            self._close(connection)
             if self.has_failed:
                 self.connect().execute("SELECT 1").close()
         except duckdb.Error:
@@ -122,6 +128,13 @@ class Engine:
             return True
         self._views.release()
         return self._views.are_whole
+
+    def _close(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Close it, which rolls back; one with plans is kept when nothing runs on it any more."""
+        if self._views is None or not self._views.plans.has(connection):
+            connection.close()
+        elif self.has_failed or not self.has_ended:
+            self._views.plans.forget()
 
     def close(self) -> None:
         """Free everything."""
@@ -142,8 +155,9 @@ class _Pool:
     def take(self, *, is_open: bool, is_pushing: bool, threads: int | None, names: Collection[str]) -> Engine:
         with self._lock:
             wanted = (is_open, is_pushing, threads)
-            alike = [one for one in self._idle if (one.is_open, one.is_pushing, one.threads) == wanted]
+            alike = [one for one in reversed(self._idle) if (one.is_open, one.is_pushing, one.threads) == wanted]
             if alike:
+                # of equal ones that which was used last: it has the plans of the query before
                 found = max(alike, key=lambda one: (bool(one.shown) and one.shown.issubset(names), not one.shown))
                 self._idle.remove(found)
                 self._taken.add(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 from threading import current_thread, main_thread
 from typing import TypeVar
 
@@ -22,10 +23,11 @@ class Worker:
         if current_thread() is not main_thread():
             return function()
         future: Future[_T] = Future()  # ours: a signal that ends submit would lose the executor's
+        over = SimpleQueue[None]()  # a signal ends a wait for it too, and it costs less than to wait for a future
         try:
-            if not self._begin(future, function):
+            if not self._begin(future, function, over):
                 return function()
-            wait([future])
+            over.get()
         except BaseException:
             _stop(future, interrupt)
             raise
@@ -38,15 +40,15 @@ class Worker:
         """End the thread after its call."""
         self._executor.shutdown(wait=False)
 
-    def _begin(self, future: Future[_T], function: Callable[[], _T]) -> bool:
+    def _begin(self, future: Future[_T], function: Callable[[], _T], over: SimpleQueue[None]) -> bool:
         try:
-            self._executor.submit(_fulfil, future, function)
+            self._executor.submit(_fulfil, future, function, over)
         except RuntimeError:  # the interpreter ends: no thread begins any more
             return False
         return True
 
 
-def _fulfil(future: Future[_T], function: Callable[[], _T]) -> None:
+def _fulfil(future: Future[_T], function: Callable[[], _T], over: SimpleQueue[None]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -55,6 +57,8 @@ def _fulfil(future: Future[_T], function: Callable[[], _T]) -> None:
         future.set_exception(error)
     else:
         future.set_result(result)
+    finally:
+        over.put(None)
 
 
 def _stop(future: Future[_T], interrupt: Callable[[], None]) -> None:

@@ -2,7 +2,8 @@
 
 To make a view takes DuckDB longer than to plan a small query. A view reads whatever the query that runs puts behind it,
 so that it outlives the query and its snapshots do not. An engine has the views of one query only: nothing that another
-one named is found by name or in a catalog.
+one named is found by name or in a catalog. A statement that comes again over the same views keeps DuckDB's plan: to
+bind and optimise it takes longer than to run it on a few rows.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow.dataset as ds
 from underlay.local.dataset.scanner import Columns, TableScanner
 from underlay.local.text.time_travel import quoted
 
+_MOST_PLANS = 16
 ShownTable = tuple[str, str, ds.Dataset]
 """The schema and the name by which a query names a table, and its rows."""
 
@@ -52,11 +54,14 @@ class KeptViews:
         """`dataset.table` of each in lower case."""
         self.are_whole = True
         """False when they could not be made."""
+        self.plans = KeptPlans(connection)
+        """Of statements over these views."""
 
     def show(self, tables: Sequence[ShownTable]) -> None:
         """Have views of these tables and of no others."""
         if not self._are_of(tables):
             self.are_whole = False
+            self.plans.forget()
             self._connection.begin()
             self._drop()
             for schema, table, rows in tables:
@@ -94,3 +99,53 @@ class KeptViews:
         for schema in {schema for schema, _ in self._views if schema.lower() != "main"}:
             self._connection.execute(f"DROP SCHEMA memory.{quoted(schema)}")
         self._views, self.names = {}, frozenset()
+
+
+class KeptPlans:
+    """Statements that DuckDB has planned over the views of an engine, on one connection for one query at a time.
+
+    DuckDB itself plans anew what calls a clock. What else a statement may leave to the next one on a connection is the
+    state of `random`, hence none that names `setseed` is kept.
+    """
+
+    def __init__(self, database: duckdb.DuckDBPyConnection) -> None:
+        self._database = database
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._names: dict[str, str] = {}
+        self._made = 0
+
+    def find(self, text: str) -> tuple[duckdb.DuckDBPyConnection, str] | None:
+        """A connection, and what to run on it instead of this statement, which reads; it is planned if it is not yet.
+
+        None when it cannot be: the statement itself then says why.
+        """
+        if self._connection is None:
+            self._connection = self._database.cursor()
+        if text not in self._names and not self._plan(self._connection, text):
+            return None
+        return self._connection, f"EXECUTE {self._names[text]}"
+
+    def has(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Whether this is the connection on which the statements are planned."""
+        return connection is self._connection
+
+    def forget(self) -> None:
+        """Close the connection, which ends what runs on it."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._names = None, {}
+
+    def _plan(self, connection: duckdb.DuckDBPyConnection, text: str) -> bool:
+        if "setseed" in text.lower():
+            return False
+        if len(self._names) >= _MOST_PLANS:
+            oldest = next(iter(self._names))
+            connection.execute(f"DEALLOCATE {self._names.pop(oldest)}")
+        name = f"kept_{self._made}"
+        try:
+            connection.execute(f"PREPARE {name} AS {text}")
+        except duckdb.Error:
+            return False
+        self._made += 1
+        self._names[text] = name
+        return True

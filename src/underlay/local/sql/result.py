@@ -38,9 +38,11 @@ class SqlResult:
         close: Callable[[], None],
         translate: Callable[[Exception], Exception],
         interrupt: Callable[[], None],
+        on_end: Callable[[], None],
     ) -> None:
         self.schema: pa.Schema = reader.schema
         self.cancel = interrupt
+        self._on_end = on_end
         self._reader = reader
         self._worker = worker
         self._translate = translate
@@ -51,7 +53,8 @@ class SqlResult:
     @classmethod
     def of_table(cls, rows: pa.Table) -> SqlResult:
         """Rows that are there already."""
-        return cls(rows.to_reader(), worker=Worker(), close=_nothing, translate=_as_it_is, interrupt=_nothing)
+        reader, nothing = rows.to_reader(), _nothing
+        return cls(reader, worker=Worker(), close=nothing, translate=_as_it_is, interrupt=nothing, on_end=nothing)
 
     @property
     def is_explanation(self) -> bool:
@@ -75,7 +78,7 @@ class SqlResult:
         rest = self._read(self._reader.read_all)
         batches = self._peeked if rest is None else [*self._peeked, *rest.to_batches()]
         self._peeked = []
-        self._closing()
+        self._end()
         return pa.Table.from_batches(batches, self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -186,7 +189,7 @@ class SqlResult:
         try:
             return self._worker.call(read, self.cancel)
         except StopIteration:
-            self._closing()
+            self._end()
             return None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             self._closing()
@@ -194,6 +197,12 @@ class SqlResult:
         except BaseException:  # Ctrl-C: the query was interrupted
             self._closing()
             raise
+
+    def _end(self) -> None:
+        """Free the engine after the last row."""
+        if self._closing.alive:
+            self._on_end()
+        self._closing()
 
 
 def _nothing() -> None:

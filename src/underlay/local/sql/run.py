@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -27,6 +26,7 @@ from underlay.local.text.statement import (
 )
 from underlay.local.text.time_travel import Rewritten, rewrite_time_travel
 from underlay.local.text.words import Word
+from underlay.runtime.locks import ProcessLock
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds  # loads what `select 1` does not need
@@ -158,10 +158,13 @@ class _Query:
         self._failures: list[Exception] = []
         self._is_begun = False
         self._is_too_large = False
+        self._is_closed = False
+        self._closing = ProcessLock(reentrant=True)  # a result may be collected at any time
 
     def run(self, parameters: Parameters | None) -> SqlResult:
         """Begin the query."""
-        if self._text not in self._engine.checked:
+        is_known = self._text in self._engine.checked
+        if not is_known:
             check_statement(self._text, self._tokens, self._connection, lambda: self._engine.refused_functions)
             self._engine.remember_checked(self._text)
         shown = self._shown_tables()
@@ -185,11 +188,24 @@ class _Query:
         if described is not None:
             self._connection.register("described", described)
             return self._result('SELECT * FROM "described"', None)
-        return self._result(self._text, parameters)
+        plan = self._engine.find_plan(self._text) if is_known and self._can_be_planned(parameters) else None
+        if plan is None:
+            return self._result(self._text, parameters)
+        self._connection.close()
+        self._connection, execute = plan
+        return self._result(execute, None)
 
     def close(self) -> None:
         """Free the engine."""
-        give_back(self._engine, self._connection)
+        with self._closing:
+            self._is_closed = True
+            give_back(self._engine, self._connection)
+
+    def interrupt(self) -> None:
+        """End what runs, if it still runs: the connection may serve another query afterwards."""
+        with self._closing:
+            if not self._is_closed:
+                self._connection.interrupt()
 
     def translate(self, error: Exception) -> Exception:
         """What a scan raised, or else what DuckDB says."""
@@ -211,15 +227,24 @@ class _Query:
 
     def _result(self, text: str, parameters: Parameters | None) -> SqlResult:
         connection = self._connection
-        reader = self._engine.worker.call(lambda: _stream(connection, text, parameters), connection.interrupt)
+        reader = self._engine.worker.call(lambda: _stream(connection, text, parameters), self.interrupt)
         self._is_begun = True
+        self._engine.has_ended = False
         return SqlResult(
             reader,
             worker=self._engine.worker,
-            close=partial(give_back, self._engine, connection),
+            close=self.close,
             translate=self.translate,
-            interrupt=connection.interrupt,
+            interrupt=self.interrupt,
+            on_end=self._end,
         )
+
+    def _end(self) -> None:
+        self._engine.has_ended = True
+
+    def _can_be_planned(self, parameters: Parameters | None) -> bool:
+        """Whether DuckDB's plan of the statement may be kept: of one that reads few rows, so that it holds no more."""
+        return _IS_DUCKDB_1 and self._engine.threads == 1 and self._given is None and not parameters
 
     def _show(self, tables: Iterable[ShownTable], engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
         """The tables, and what the query names beside those of the lake.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -125,18 +126,26 @@ def _source(name: str, dataset: EngineDataset) -> QueriedTable:
 
 def refuse_alike_names(schema: pa.Schema, place: str | None = None) -> None:
     """Raise Unsupported for columns, or fields of one struct, that DuckDB takes for the same."""
+    alike = _alike_names(schema)
+    if alike is not None:
+        raise Unsupported(
+            "SQL cannot tell columns apart whose names differ in upper and lower case only",
+            place=place,
+            found=" and ".join(alike),
+            hint="Read the table with scan(), or rename a column.",
+        )
+
+
+@lru_cache(maxsize=256)
+def _alike_names(schema: pa.Schema) -> list[str] | None:
     for group in _groups(pa.struct(list(schema)), ()):
         by_fold: dict[bytes, list[str]] = {}
         for name in group:
             by_fold.setdefault(name.encode().lower(), []).append(name)  # of bytes: only A to Z, as DuckDB does
         alike = next((names for names in by_fold.values() if len(names) > 1), None)
         if alike is not None:
-            raise Unsupported(
-                "SQL cannot tell columns apart whose names differ in upper and lower case only",
-                place=place,
-                found=" and ".join(alike),
-                hint="Read the table with scan(), or rename a column.",
-            )
+            return alike
+    return None
 
 
 def _groups(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[list[str]]:
