@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from underlay.errors import InvalidRequest
-from underlay.local.clauses.reader import Clause, StatementReader, WrittenName, place_of
+from underlay.local.clauses.reader import Clause, NamedTable, StatementReader, WrittenName, place_of
+from underlay.local.clauses.subqueries import refuse_subqueries
 from underlay.local.clauses.syntax import (
     Action,
     Assignments,
@@ -52,8 +53,7 @@ def read_insert(reader: StatementReader) -> Insert:
         raise reader.unsupported("INSERT adds rows only", _MERGE_HINT)
     reader.expect("INTO")
     target = reader.table()
-    if reader.take("AS"):
-        reader.name("an alias")
+    alias = reader.name("an alias").name if reader.take("AS") else target.table
     columns = reader.names() if reader.next_word() == "(" and not _begins_query(reader.next_word(1)) else ()
     is_by_name = reader.take("BY", "NAME")
     if not is_by_name:
@@ -76,9 +76,17 @@ def read_insert(reader: StatementReader) -> Insert:
     reader.go_back(begin)
     values = () if is_by_name else _values(reader, end)
     reader.go_back(end)
-    returning = reader.expression("what to return") if reader.take("RETURNING") else None
+    returning = _returning(reader)
     reader.expect_end()
-    return Insert(target=target, columns=columns, is_by_name=is_by_name, rows=rows, values=values, returning=returning)
+    return Insert(
+        target=target,
+        alias=alias,
+        columns=columns,
+        is_by_name=is_by_name,
+        rows=rows,
+        values=values,
+        returning=returning,
+    )
 
 
 def _values(reader: StatementReader, end: int) -> tuple[tuple[Clause, ...], ...]:
@@ -229,17 +237,20 @@ def _assignment(reader: StatementReader, stops: Collection[str]) -> tuple[Writte
 def _source(reader: StatementReader, stops: Collection[str]) -> JoinedSource:
     begin = reader.mark()
     default: str | None = None
+    table: NamedTable | None = None
     if reader.next_word() == "(":
         reader.parenthesised("a query")
     elif reader.next_word(1) == ".":
-        default = reader.table(is_target=False).table
+        table = reader.table(is_target=False)
+        default = table.table
         reader.take_version()
     else:
         default = reader.name("a table or a query in parentheses").name
     piece = reader.piece_from(begin)
     if reader.next_word() == "(":
         raise reader.unsupported("a function is not a table here", "Write (SELECT * FROM …) AS s.")
-    alias = reader.alias(stops) or default
+    written = reader.alias(stops)
+    alias = written or default
     if alias is None:
         raise reader.refuse("AS and a name for the query")
     if reader.next_word() == "(":  # AS s (a, b) is part of what is read: it names the columns
@@ -247,7 +258,9 @@ def _source(reader: StatementReader, stops: Collection[str]) -> JoinedSource:
         piece = reader.piece_from(begin)
     if not reader.is_done and reader.next_word() not in stops:
         raise reader.unsupported("a change reads one source", _ONE_SOURCE)
-    return JoinedSource(piece=piece, alias=alias, whole=reader.piece_from(begin))
+    return JoinedSource(
+        piece=piece, alias=alias, whole=reader.piece_from(begin), table=table if written is None else None
+    )
 
 
 def _sources(reader: StatementReader) -> JoinedSource:
@@ -269,9 +282,17 @@ def _sources(reader: StatementReader) -> JoinedSource:
 def _where(reader: StatementReader) -> tuple[Clause | None, Clause | None]:
     """WHERE and RETURNING."""
     where = reader.expression("a condition", ("RETURNING",)) if reader.take("WHERE") else None
-    returning = reader.expression("what to return") if reader.take("RETURNING") else None
+    returning = _returning(reader)
     reader.expect_end()
     return where, returning
+
+
+def _returning(reader: StatementReader) -> Clause | None:
+    if not reader.take("RETURNING"):
+        return None
+    found = reader.expression("what to return")
+    refuse_subqueries(found, "RETURNING", "It is about changed rows. Ask a query of its own for anything else.")
+    return found
 
 
 def _refuse_returning(reader: StatementReader) -> None:

@@ -16,6 +16,7 @@ class Insert:
     """`INSERT INTO`. Without `columns` the rows have those of the table, in their order unless they go `by_name`."""
 
     target: NamedTable
+    alias: str
     columns: tuple[WrittenName, ...]
     is_by_name: bool
     rows: Clause
@@ -35,6 +36,8 @@ class JoinedSource:
     alias: str | None
     whole: Clause
     """With the alias, if one is written."""
+    table: NamedTable | None = None
+    """A table without an alias: the name of its rows has two parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

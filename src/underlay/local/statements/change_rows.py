@@ -11,11 +11,12 @@ from underlay.change.update.result import Changed
 from underlay.errors import InvalidRequest, UnknownColumn
 from underlay.local.clauses.places import Located
 from underlay.local.clauses.reader import Clause, NamedTable, WrittenName
+from underlay.local.clauses.subqueries import first_subquery, refuse_subqueries
 from underlay.local.clauses.syntax import Action, Delete, JoinedSource, Match, Update, WrittenMerge, WrittenWhen
 from underlay.local.statements.columns import check_count, find_columns
 from underlay.local.statements.lake import StatementLake, StatementMerge, StatementTable, Values
 from underlay.local.statements.queries import StatementQueries, cast_to
-from underlay.local.statements.row_query import RowQuery, first_subquery
+from underlay.local.statements.row_query import RowQuery
 from underlay.local.statements.target import find_target
 from underlay.table.versions.snapshot import Snapshot
 
@@ -75,6 +76,7 @@ class _Changing:
         self._name = find_target(statement.target, lake)
         self._table: StatementTable = lake.table(self._name)
         self._schema: pa.Schema = self._table.schema
+        self._source: NamedTable | None = None
 
     def update(self, statement: Update) -> Changed:
         """Update the rows for which the condition is true, by those of a source if there is one."""
@@ -114,6 +116,7 @@ class _Changing:
                 "the table and the source have the same name", place=source.piece.place, found=source.alias,
                 hint="Give one of them an alias: AS s.",
             )  # fmt: skip
+        self._source = source.table
         types = self._queries.types(self._schema, self._name)
         condition = "true" if on is None else self._text(on, self._of_pairs)
         pieces = [on, *(piece for one in clauses for piece in (one.condition, *one.values))]
@@ -161,10 +164,10 @@ class _Changing:
         return self._queries.values.of_rows(clause, self._target, self._alias)
 
     def _of_pairs(self, clause: Clause) -> str:
-        return self._queries.values.of_pairs(clause, self._target, self._alias)
+        return self._queries.values.of_pairs(clause, self._target, self._alias, self._source)
 
     def _text(self, clause: Clause, write: Callable[[Clause], str]) -> str:
-        _refuse_queries(clause)
+        refuse_subqueries(clause, "the clauses of MERGE", "Have it in the source: USING (SELECT …) AS s.")
         if clause.text.upper() == "DEFAULT":
             raise InvalidRequest(
                 "DEFAULT is not available here", place=clause.place, hint="Write the value, or leave the column out."
@@ -216,16 +219,3 @@ def _add(merge: StatementMerge, clause: WrittenWhen, values: Values, predicate: 
             merge.when_not_matched_by_source_delete(predicate)
     deed = clause.action.value.rstrip(" *").lower()
     return f"when {clause.match.value.lower()}, {deed}"
-
-
-def _refuse_queries(clause: Clause) -> None:
-    """Raise InvalidRequest for a subquery: conditions and values of a merge are of one row, or of a pair."""
-    found = first_subquery(clause)
-    if found is not None:
-        place, word = found
-        raise InvalidRequest(
-            "a subquery is not available in the clauses of MERGE",
-            place=place,
-            found=word,
-            hint="Have it in the source: USING (SELECT …) AS s.",
-        )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from underlay.local.clauses.places import Located
-from underlay.local.clauses.reader import Clause
+from underlay.local.clauses.reader import Clause, NamedTable
 from underlay.local.clauses.syntax import JoinedSource
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import run_sql
@@ -22,11 +23,18 @@ if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset
 
 _ROWS = "underlay rows"
-_CHANGED = "underlay-changed", "rows-with-numbers"
-"""What queries call the rows of the changed table that have numbers."""
 _UUID = "UUID"
 Types = Mapping[str, str]
 """DuckDB's type of each column of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRows:
+    """Rows that a query has beside tables, and what it calls them."""
+
+    schema: str
+    table: str
+    dataset: EngineDataset
 
 
 class StatementQueries:
@@ -82,21 +90,18 @@ class StatementQueries:
             text = f"{self._with}SELECT * FROM {self.values.text(source.piece)}"
         return self._run(text, [source.piece], at).to_arrow()
 
-    def chosen(
-        self, text: str, alias: str, pieces: Sequence[Clause], rows: EngineDataset, at: Mapping[str, int]
-    ) -> pa.Table:
-        """What a query answers of `rows`, known by the alias: `text` has {rows} for them, and is made of the pieces."""
-        return self._run(self._chosen_text(text, alias), pieces, at, rows).to_arrow()
+    def chosen(self, text: str, pieces: Sequence[Clause], rows: NamedRows, at: Mapping[str, int]) -> pa.Table:
+        """What a query answers that is made of the pieces, and has these rows by their name."""
+        return self._run(f"{self._with}{text}", pieces, at, rows).to_arrow()
 
-    def explained_choice(
-        self, text: str, alias: str, pieces: Sequence[Clause], rows: EngineDataset, at: Mapping[str, int]
-    ) -> pa.Table:
+    def explained_choice(self, text: str, pieces: Sequence[Clause], rows: NamedRows, at: Mapping[str, int]) -> pa.Table:
         """DuckDB's plan of the same query."""
-        return self._run(f"EXPLAIN {self._chosen_text(text, alias)}", pieces, at, rows).to_arrow()
+        return self._run(f"EXPLAIN {self._with}{text}", pieces, at, rows).to_arrow()
 
-    def returned(self, returning: Clause, alias: str, rows: pa.Table) -> pa.Table:
+    def returned(self, returning: Clause, target: NamedTable, alias: str, rows: pa.Table) -> pa.Table:
         """What RETURNING answers of rows."""
-        text = f"SELECT {self.values.text(returning)} FROM {quoted(_ROWS)} AS {quoted(alias)}"
+        chosen = self.values.of_pairs(returning, target, alias)
+        text = f"SELECT {chosen} FROM {quoted(_ROWS)} AS {quoted(alias)}"
         used, given = self.values.used(returning), {_ROWS: rows}
         return run_sql(text, self._resolved, self._list_tables, used, given=given, views=self._views).to_arrow()
 
@@ -155,22 +160,17 @@ class StatementQueries:
             return self.values.query(piece, verb)
         return f"{verb}{self._with}SELECT * FROM (\n{self.values.text(piece)}\n)"
 
-    def _chosen_text(self, text: str, alias: str) -> str:
-        return self._with + text.replace("{rows}", f"{'.'.join(map(quoted, _CHANGED))} AS {quoted(alias)}", 1)
-
     def _run(
-        self, text: str, pieces: Sequence[Clause], at: Mapping[str, int] | None, rows: EngineDataset | None = None
+        self, text: str, pieces: Sequence[Clause], at: Mapping[str, int] | None, rows: NamedRows | None = None
     ) -> SqlResult:
-        changed = ".".join(_CHANGED)
-
         def resolve(name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset | None:
-            if name == changed and rows is not None:
-                return rows
+            if rows is not None and name == f"{rows.schema}.{rows.table}":
+                return rows.dataset
             pinned = (at or {}).get(name) if version is None and as_of is None else None
             return self._resolved(name, version if pinned is None else pinned, as_of)
 
         def tables() -> Iterable[str]:
-            return self._list_tables() if rows is None else (*self._list_tables(), changed)
+            return (*self._list_tables(), *(() if rows is None else (f"{rows.schema}.{rows.table}",)))
 
         values = self.values.used(*pieces, self._before)
         return run_sql(text, resolve, tables, values, given=self._given, views=self._views)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -18,30 +17,24 @@ from underlay.change.update.result import Changed
 from underlay.errors import InvalidRequest
 from underlay.index.operation import Operation
 from underlay.local.clauses.places import Located
-from underlay.local.clauses.reader import Clause, place_of
+from underlay.local.clauses.reader import Clause
 from underlay.local.clauses.syntax import Delete, Update
 from underlay.local.dataset.numbered import ROW_NUMBER, NumberedDataset, Numbers, RowNumbers
 from underlay.local.dataset.source import SnapshotSource
 from underlay.local.expressions.row_names import key_columns, name_row
 from underlay.local.statements.columns import find_columns
 from underlay.local.statements.lake import StatementLake
-from underlay.local.statements.queries import StatementQueries, cast_to
+from underlay.local.statements.queries import NamedRows, StatementQueries, cast_to
 from underlay.local.statements.target import find_target
+from underlay.local.text.target_names import reads_table
 from underlay.local.text.time_travel import quoted
-from underlay.local.text.words import WordType, words_of
+from underlay.local.text.words import words_of
 from underlay.schema.cast.conform import conform
 from underlay.table.versions.snapshot import Snapshot
 
-_QUERIES = frozenset(("SELECT", "TABLE", "VALUES", "FROM", "WITH"))
+_CHANGED = "underlay-changed"
+"""The schema in which queries have the changed table's rows with their numbers, so that no other table is meant."""
 _DOUBLED_HINT = "Leave one row for each in the source, or add a condition that holds for one of them."
-
-
-def first_subquery(clause: Clause) -> tuple[str, str] | None:
-    """Where the first subquery of an expression stands, and its first word; None when there is none."""
-    for before, word in pairwise(words_of(clause.text)):
-        if before.text == "(" and word.token_type is WordType.VAR and word.text.upper() in _QUERIES:
-            return place_of(clause.statement, clause.begin + word.start), word.text
-    return None
 
 
 @dataclass(slots=True)
@@ -64,6 +57,11 @@ class RowQuery:
         self._queries = queries
         self._name = find_target(statement.target, lake)
         self._alias = statement.alias
+        self._has_alias = statement.alias.lower() != statement.target.table.lower()
+        self._table = f"{quoted(_CHANGED)}.{quoted(statement.target.table)}"
+        self._own = quoted(statement.alias) if self._has_alias else self._table
+        """What the query calls the rows of the table, before columns of them."""
+        self._is_joined = self._check_sources()
         self._returning = statement.returning
         schema = lake.table(self._name).schema
         assignments = statement.assignments if isinstance(statement, Update) else ()
@@ -91,11 +89,27 @@ class RowQuery:
             return done, None
         snapshot = self._last.snapshot
         text, pieces, at = self._text(snapshot), self._pieces, {self._name: snapshot.version}
-        return done, self._queries.explained_choice(text, self._alias, pieces, self._last.rows, at)
+        return done, self._queries.explained_choice(text, pieces, self._named(self._last), at)
+
+    def _check_sources(self) -> bool:
+        """Whether the table is among the sources by its own name. Raises InvalidRequest when both are called so."""
+        target, source = self._statement.target, self._statement.source
+        if source is None or not reads_table(words_of(source.whole.text), target.dataset, target.table):
+            return False
+        if not self._has_alias:
+            raise InvalidRequest(
+                "the table and a source have the same name",
+                place=source.piece.place,
+                found=target.name,
+                hint="Give one of them an alias: AS s.",
+            )
+        return True
 
     def _change(self, *, dry_run: bool) -> Changed:
         operation = Operation.UPDATE if isinstance(self._statement, Update) else Operation.DELETE
+        source = self._statement.source
         named = {f"part {at}": piece for at, piece in enumerate((*self._pieces, self._returning))}
+        named["the source"] = None if source is None else source.piece
         with Located(named):
             return self._lake.change_chosen(
                 self._name, self._choose, operation, then=self._finish if self._returning else None, dry_run=dry_run
@@ -103,15 +117,15 @@ class RowQuery:
 
     def _text(self, snapshot: Snapshot) -> str:
         """The query: numbers of rows, their keys or all columns where those are needed, and new values."""
-        alias = quoted(self._alias)
-        shown = self._shown(snapshot)
-        chosen = [f"{alias}.{quoted(ROW_NUMBER)}", *(f"{alias}.{quoted(name)}" for name in shown)]
+        own = self._own
+        chosen = [f"{own}.{quoted(ROW_NUMBER)}", *(f"{own}.{quoted(name)}" for name in self._shown(snapshot))]
         for at, (name, value) in enumerate(zip(self._names, self._values, strict=True)):
             chosen.append(f"{cast_to(_enclosed(self._written(value)), self._types[name])} AS {quoted(f'v{at}')}")
         source, where = self._statement.source, self._statement.where
+        rows = f"{self._table} AS {own}" if self._has_alias else self._table
         sources = "" if source is None else f", {self._written(source.whole)}"
-        condition = "" if where is None else f" WHERE {_enclosed(self._written(where))}"
-        return f"SELECT {', '.join(chosen)} FROM {{rows}}{sources}{condition}"
+        condition = "" if where is None else f"\nWHERE {_enclosed(self._written(where))}"
+        return f"SELECT {', '.join(chosen)} FROM {rows}{sources}{condition}"
 
     def _shown(self, snapshot: Snapshot) -> tuple[str, ...]:
         """The columns of chosen rows that are read with them: for RETURNING all, else those that errors show."""
@@ -124,7 +138,7 @@ class RowQuery:
         source = SnapshotSource(snapshot=snapshot, stores=files.stores, cache=files.cache, name=self._name)
         attempt = self._last = _Attempt(snapshot, numbers, NumberedDataset(source, numbers))
         text, at = self._text(snapshot), {self._name: snapshot.version}
-        found = self._queries.chosen(text, self._alias, self._pieces, attempt.rows, at)
+        found = self._queries.chosen(text, self._pieces, self._named(attempt), at)
         rows = np.asarray(found.column(0), np.int64)
         is_update = isinstance(self._statement, Update)
         if is_update:
@@ -168,7 +182,7 @@ class RowQuery:
         source = self._statement.source
         raise InvalidRequest(
             f"{name} matches more than one row of the source",
-            place=None if source is None else source.piece.place,
+            place=None if source is None else "the source",
             hint=_DOUBLED_HINT,
         )
 
@@ -179,10 +193,16 @@ class RowQuery:
             return
         schema = self._lake.table(self._name).schema
         rows = pa.concat_tables(attempt.kept) if attempt.kept else schema.empty_table()
-        attempt.answer = self._queries.returned(returning, self._alias, rows)
+        attempt.answer = self._queries.returned(returning, self._statement.target, self._alias, rows)
 
     def _written(self, piece: Clause) -> str:
-        return self._queries.values.of_pairs(piece, self._statement.target, self._alias)
+        values, target = self._queries.values, self._statement.target
+        if self._is_joined:
+            return values.text(piece)
+        return values.of_query(piece, target, self._own, has_alias=self._has_alias)
+
+    def _named(self, attempt: _Attempt) -> NamedRows:
+        return NamedRows(_CHANGED, self._statement.target.table, attempt.rows)
 
 
 def _enclosed(text: str) -> str:

@@ -44,7 +44,7 @@ def insert(statement: Insert, lake: StatementLake, queries: StatementQueries) ->
         if returning is None:
             return
         with Located(returning):
-            answers.append(queries.returned(returning, statement.target.table, rows))
+            answers.append(queries.returned(returning, statement.target, statement.alias, rows))
 
     rows = inserted_rows(statement, name, lake.table(name).schema, queries)
     done = lake.insert(name, rows, is_of_table=is_of_table, then=None if returning is None else answer)

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from underlay.errors import InvalidRequest
 from underlay.local.clauses.reader import Clause, NamedTable, place_of
+from underlay.local.text.target_names import NAME_WORDS, changed_table_names, is_named
 from underlay.local.text.time_travel import is_name, quoted
 from underlay.local.text.words import Word, WordType, words_of
 
 Given = Sequence[object] | Mapping[str, object]
 """Values for `?` in their order, or for `$name` by name."""
 
+_Instead = tuple[int, str]
+"""How many words something takes the place of, and what."""
+_Owner = tuple[tuple[str, ...], str]
+"""The names of rows before a column, and what takes their place."""
+
 _INK = re.compile(r"\S")
 _HINT = "Give values by name, {'zone': 'JFK'} for $zone, or as a list, ['JFK'] for ?."
+
+
+def _nothing(_: Sequence[Word]) -> Mapping[int, _Instead]:
+    return {}
 
 
 class StatementValues:
@@ -46,15 +56,31 @@ class StatementValues:
 
     def text(self, piece: Clause) -> str:
         """The piece with `$1` for the first `?` of the statement."""
-        return self._rewritten(piece, None, None)
+        return self._rewritten(piece)
 
     def of_rows(self, piece: Clause, target: NamedTable, alias: str) -> str:
         """The same of an expression on the table's rows alone: without the table's name before columns."""
-        return self._rewritten(piece, (target, alias), None)
+        owners = [((target.dataset, target.table), ""), ((alias,), "")]
+        return self._rewritten(piece, lambda words: _qualifiers(words, owners))
 
-    def of_pairs(self, piece: Clause, target: NamedTable, alias: str) -> str:
-        """The same of an expression on rows of the table and of another one: the table is called by its alias."""
-        return self._rewritten(piece, (target, alias), alias)
+    def of_pairs(self, piece: Clause, target: NamedTable, alias: str, source: NamedTable | None = None) -> str:
+        """The same of an expression on rows of the table and of another one, each called by its alias. `source` is the
+        other table if it has none."""
+        instead = f"{quoted(alias)}."
+        owners: list[_Owner] = [((target.dataset, target.table), instead), ((alias,), instead)]
+        if source is not None:  # first: of a table that is joined with itself, it is the one that has no alias
+            owners.insert(0, ((source.dataset, source.table), f"{quoted(source.table)}."))
+        return self._rewritten(piece, lambda words: _qualifiers(words, owners))
+
+    def of_query(self, piece: Clause, target: NamedTable, rows: str, *, has_alias: bool) -> str:
+        """The same of a part of a query that calls the table's rows by another name, in which subqueries have a scope
+        of their own."""
+
+        def found(words: Sequence[Word]) -> dict[int, _Instead]:
+            places = changed_table_names(words, target.dataset, target.table, has_alias=has_alias)
+            return dict.fromkeys(places, (NAME_WORDS, f"{rows}."))
+
+        return self._rewritten(piece, found)
 
     def query(self, piece: Clause, before: str = "") -> str:
         """The piece at its place in the statement, of which all that goes before becomes blanks: what the engine says
@@ -75,36 +101,37 @@ class StatementValues:
         }
         return found or None
 
-    def _rewritten(self, piece: Clause, owner: tuple[NamedTable, str] | None, instead: str | None) -> str:
+    def _rewritten(self, piece: Clause, find: Callable[[Sequence[Word]], Mapping[int, _Instead]] = _nothing) -> str:
         pieces: list[str] = []
         done = piece.begin
         words = self._words[bisect_left(self._starts, piece.begin) : bisect_left(self._starts, piece.end)]
+        found = find(words)
         for at, word in enumerate(words):
-            if word.start < done:
-                continue
             if word.start in self._names:
                 pieces += [self._text[done : word.start], f"${self._names[word.start]}"]
                 done = word.end + 1
-            count = 0 if owner is None else _qualifier(words, at, *owner)
-            if count:
-                pieces += [self._text[done : word.start], "" if instead is None else f"{quoted(instead)}."]
+            elif at in found:
+                count, instead = found[at]
+                pieces += [self._text[done : word.start], instead]
                 done = words[at + count].start
         return "".join((*pieces, self._text[done : piece.end]))
 
 
-def _qualifier(words: Sequence[Word], at: int, target: NamedTable, alias: str) -> int:
-    """How many words `dataset.table.` or `alias.` are that stand here before the name of a column; 0 for none."""
-    if at and words[at - 1].token_type is WordType.DOT:
-        return 0
-    for names in ([target.dataset, target.table], [alias]):
-        count = 2 * len(names)
-        ahead = words[at : at + count + 1]
-        is_named = len(ahead) > count and all(
-            is_name(ahead[2 * n]) and ahead[2 * n].text.lower() == name.lower() for n, name in enumerate(names)
-        )
-        if is_named and all(word.text == "." for word in ahead[1:count:2]) and is_name(ahead[count]):
-            return count
-    return 0
+def _qualifiers(words: Sequence[Word], owners: Sequence[_Owner]) -> dict[int, _Instead]:
+    """What takes the place of the words before the names of columns that say whose they are."""
+    found: dict[int, _Instead] = {}
+    for at in range(len(words)):
+        for names, instead in owners:
+            count = 2 * len(names)
+            if at not in found and is_named(words, at, names) and _is_column(words, at + count):
+                found[at] = count, instead
+    return found
+
+
+def _is_column(words: Sequence[Word], at: int) -> bool:
+    return (
+        at < len(words) and words[at - 1].token_type is WordType.DOT and (is_name(words[at]) or words[at].text == "*")
+    )
 
 
 def _by_name(given: Given | None) -> dict[str, object]:
