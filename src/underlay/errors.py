@@ -39,6 +39,7 @@ The exit code of a command is that of the nearest class in `EXIT_CODES`.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from typing import ClassVar
 from urllib.parse import unquote
@@ -334,7 +335,26 @@ def from_os_error(error: OSError, place: str, *, hint: str | None = None) -> Und
         return NotFound("no such file or directory", place=place)
     if isinstance(error, IsADirectoryError):
         return NotFound("is a directory, not a file", place=place)
-    return Unavailable(error.strerror or str(error), place=place, hint=hint)
+    return Unavailable(error.strerror or str(error), place=place, hint=hint or os_hint(error))
+
+
+_SEE_LOG = "See the system's log (dmesg)"
+_OS_HINTS = {
+    errno.ENOSPC: "The disk is full. Free some space and try again.",
+    errno.EDQUOT: "The disk quota is used up. Delete files or have it raised, and try again.",
+    errno.EROFS: f"The file system is mounted read-only. {_SEE_LOG}, mount it for writing, and try again.",
+    errno.EIO: f"The disk failed, or the network file system did. {_SEE_LOG} and try again.",
+    errno.EACCES: "Check who owns it and its permissions.",
+    errno.EPERM: "Check who owns it and its permissions.",
+    errno.EMFILE: 'Close files or raise the limit of open files ("ulimit -n"), and try again.',
+    errno.ENFILE: "The system has too many open files. Close some and try again.",
+    errno.ESTALE: "The network file system lost the file. Mount it again and try again.",
+}
+
+
+def os_hint(error: OSError) -> str | None:
+    """What to do about an error of the operating system."""
+    return None if error.errno is None else _OS_HINTS.get(error.errno)
 
 
 _LISTED_NAMES = 12

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError
+from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError, os_hint
 from underlay.runtime.locks import cached_property
 from underlay.runtime.maps import map_file
 from underlay.store.coalesce import check_size, cut, join, past_the_end
@@ -232,7 +232,7 @@ class LocalStore(Store):
                 raise NotFound("no such object", place=place) from None
             if is_absent and not isinstance(e, FileNotFoundError):
                 raise InvalidRequest("the key leads through a file, or names a folder", place=place) from None
-            raise Unavailable(e.strerror or str(e), place=place) from e
+            raise Unavailable(e.strerror or str(e), place=place, hint=os_hint(e)) from e
 
 
 def _described(key: str, status: os.stat_result) -> StoredObject | None:

@@ -31,7 +31,10 @@ def link_new(folder: int, temporary: str, name: str) -> bool:
         os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
         # A network file system repeats a request whose response was lost, and then meets its own link.
-        return os.stat(temporary, dir_fd=folder).st_nlink == 2
+        try:
+            return os.stat(temporary, dir_fd=folder).st_nlink == 2
+        except OSError as e:
+            raise UnclearFailure from e
     except OSError as e:
         if e.errno in _NO_HARD_LINKS:
             return _rename_new(folder, temporary, name)

@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import inf
 
-from underlay.errors import Damaged, InvalidRequest, SnapshotExpired, Unsupported, VersionNotFound
+from underlay.errors import (
+    CommitUnknown,
+    Damaged,
+    InvalidRequest,
+    SnapshotExpired,
+    Unavailable,
+    Unsupported,
+    VersionNotFound,
+)
 from underlay.index.catalog import TagRecord, find_table, find_tag
 from underlay.index.operation import Operation
 from underlay.index.outline import VersionSummary
@@ -105,9 +113,16 @@ def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version
         )
     at_version(revision, version)
     before = find_table(lake.catalog(), name).tags.get(tag_name)
-    lake.change(tag_version(name, tag_name, revision.id, version))
+    catalog = lake.change(tag_version(name, tag_name, revision.id, version))
     # An expiry that did not see the tag committed before it, or looks at tags again before it takes anything away.
-    head = _readable_head(revision)
+    try:
+        head = _readable_head(revision)
+    except Unavailable as error:
+        raise CommitUnknown(
+            f"the tag is set, but it could not be checked that its version is still there ({error})",
+            place=revision.place,
+            hint="Set the tag again.",
+        ).of(catalog.commit_id) from error
     if head is not None and not head.retention.has(version):
         undo = untag_version(name, tag_name) if before is None else tag_version(name, tag_name, *_place(before))
         lake.change(undo)

@@ -109,7 +109,7 @@ def _finish_own(lake: LakeCatalog, revision: Revision, closed: Root) -> None:
     except Unavailable as error:
         entry_id = closed.terminal.commit_id if closed.terminal is not None else closed.commit_id
         raise CommitUnknown(
-            f"the revision is closed, but the catalog entry could not be written ({error.problem})",
+            f"the revision is closed, but the catalog entry could not be written ({error.place}: {error.problem})",
             place=revision.place,
             hint="The next process that opens the table writes it.",
         ).of(entry_id) from error
