@@ -21,11 +21,11 @@ IS_ALL = os.environ.get("UNDERLAY_TESTS") == "all"
 SEED = int(os.environ.setdefault("UNDERLAY_TEST_SEED", str(datetime.now(UTC).toordinal())))
 
 # No deadline: machines are noisy, and no test asserts on time.
-settings.register_profile("push", max_examples=50, deadline=None, print_blob=True)
+settings.register_profile("push", max_examples=30, deadline=None, print_blob=True)
 settings.register_profile("all", max_examples=300, deadline=None, print_blob=True)
 settings.load_profile("all" if IS_ALL else "push")
 
-costly = settings(max_examples=60 if IS_ALL else 15)
+costly = settings(max_examples=60 if IS_ALL else 10)
 """Decorates a property whose every example writes files or asks a database."""
 
 

@@ -73,8 +73,9 @@ MUTATIONS: dict[str, Mutation] = {
 
 
 def copy_source(folder: Path) -> Path:
-    """A copy of the package in `folder`, which then goes on the path."""
-    shutil.copytree(SOURCE, folder / "underlay", ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of the package in `folder`, which then goes on the path; with what is compiled, which holds for all files
+    but the one that is changed."""
+    shutil.copytree(SOURCE, folder / "underlay")
     return folder
 
 
@@ -88,11 +89,16 @@ def apply(mutation: Mutation, folder: Path) -> None:
 
 
 def run_tests(folder: Path, tests: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run tests against the copy, in a process of their own."""
+    """Run tests against the copy, in a process of their own; all that they ask, since any of it may be what notices."""
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "UNDERLAY_TESTS": "all",
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -10,12 +10,13 @@ import pytest
 import underlay
 from tests.contract.chaos import ChaoticRegistry
 from tests.contract.worlds import World
-from tests.gate import SEED, sized
+from tests.gate import SEED, part, sized
 from tests.registry.far import far_store
 from underlay.store import open_store
 
-WORLDS = ["local", "memory", "s3", "far-chaos"]
-"""A store, and a registry if it has one. One that misleads stands for all: no answer may depend on a registry."""
+STORES = ["local", "memory", "s3"]
+CHAOS = "far-chaos"
+"""A registry that misleads stands for all: no answer may depend on a registry."""
 REGISTRIES = ["local-sqlite", "s3-sqlite", "local-postgres", "s3-postgres"]
 """Those that there are: for every test in `make test-all`."""
 
@@ -28,7 +29,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "world" in metafunc.fixturenames:
         is_marked = metafunc.definition.get_closest_marker("with_postgres")
         own = ["s3-postgres"] if is_marked else []
-        metafunc.parametrize("world", [*WORLDS, *sized(own, REGISTRIES)], indirect=True)
+        stores = part(STORES, crc32(metafunc.definition.nodeid.encode()))
+        metafunc.parametrize("world", [*stores, CHAOS, *sized(own, REGISTRIES)], indirect=True)
 
 
 @pytest.fixture

@@ -12,11 +12,15 @@ import pyarrow as pa
 
 import underlay
 from tests.contract.worlds import World
+from tests.gate import part
 from tests.index.patching import opened
 from tests.parquet.footers import written
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import read_tail, seal
 from underlay.store import open_store
+
+THIRDS = 3
+"""With fewer conditions a kind of file would be asked none."""
 
 
 def numbered(values: pa.Array | pa.Table) -> pa.Table:
@@ -116,11 +120,14 @@ def by_scan(table: underlay.Table, wheres: Sequence[str]) -> list[list[int]]:
 
 
 def assert_safe(data: pa.Table, *wheres: str, given: Iterable[underlay.Table] | None = None, only_sql: bool = False):
-    """Each condition finds the same rows in every table, pruned, as in all rows."""
+    """Each condition finds the same rows in every table, pruned, as in all rows. In the gate each of our kinds of files
+    is asked a third of them."""
     expected = dict(zip(wheres, full(data, wheres), strict=True))
     for number, table in enumerate(tables(data) if given is None else given):
+        asked = part(wheres, number) if given is None and len(wheres) >= THIRDS else wheres
+        right = {where: expected[where] for where in asked}
         if number == 0:
             assert dict(zip(wheres, by_lake_sql(table, wheres), strict=True)) == expected
         if not only_sql:
-            assert dict(zip(wheres, by_scan(table, wheres), strict=True)) == expected
-        assert dict(zip(wheres, by_sql(table, wheres), strict=True)) == expected
+            assert dict(zip(asked, by_scan(table, asked), strict=True)) == right
+        assert dict(zip(asked, by_sql(table, asked), strict=True)) == right

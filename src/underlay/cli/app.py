@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import traceback
+from functools import cache
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from underlay import __version__
 from underlay.cli.care import compaction, deletions
@@ -142,7 +144,12 @@ def main(
     """
 
 
+_group = cache(lambda: get_command(app))
+"""Typer asks the signatures of all commands, which takes longer than many a command; a program that runs several, as
+tests do, does it once."""
+
+
 def run_command() -> None:
     """Run the command that the arguments name. Exit codes are those of `errors.EXIT_CODES`, 1 for a check that found
     something, and 130 after Ctrl-C."""
-    run_to_its_end(lambda: app(prog_name="underlay"), _REGISTRY_SECONDS)
+    run_to_its_end(lambda: _group()(prog_name="underlay"), _REGISTRY_SECONDS)

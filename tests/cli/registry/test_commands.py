@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,7 +61,14 @@ def append_without_registry() -> None:
 
 def delete(file: Path) -> None:
     for found in file.parent.glob(f"{file.name}*"):
-        found.unlink()
+        found.unlink(missing_ok=True)  # its log goes when the last connection of a lake that was let go is closed
+
+
+def copy(source: Path, file: Path) -> None:
+    """Another lake's registry in place of one."""
+    delete(file)
+    with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(file)) as written:
+        read.backup(written)
 
 
 def status() -> dict:
@@ -138,9 +144,7 @@ def test_a_dry_run_shows_differences_by_table_and_changes_nothing(file: Path):
 
 def test_a_registry_of_another_lake_is_refused_until_it_is_restored(file: Path, here: Path):
     make_lake("other")
-    delete(file)
-    shutil.copy(here / "other" / "_registry" / "registry.sqlite", file)
-    shutil.copy(here / "other" / "_registry" / "registry.sqlite-wal", f"{file}-wal")
+    copy(here / "other" / "_registry" / "registry.sqlite", file)
     assert status()["state"] == "refused"
     run = underlay("registry", "status")
     assert "refused: " in run.text
@@ -299,9 +303,7 @@ def test_verify_sums_up_what_is_wrong_and_repairs_it(file: Path):
 
 def test_verify_with_a_registry_of_another_lake_is_a_finding_that_is_repaired(file: Path, here: Path):
     make_lake("other")
-    delete(file)
-    shutil.copy(here / "other" / "_registry" / "registry.sqlite", file)
-    shutil.copy(here / "other" / "_registry" / "registry.sqlite-wal", f"{file}-wal")
+    copy(here / "other" / "_registry" / "registry.sqlite", file)
     found = underlay("verify")
     assert found.code == 1
     assert "underlay registry restore" in found.text
