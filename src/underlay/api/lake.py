@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from threading import Event
 from typing import TYPE_CHECKING, Self, Unpack
 
+from underlay.api.changing.caring_lake import CaringLake
 from underlay.api.opened.context import LakeContext
 from underlay.api.opened.info import RevisionInfo, TableInfo
 from underlay.api.opened.moment import show_moment
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from underlay.local.sql.connection import LakeConnection
     from underlay.local.sql.result import SqlResult
     from underlay.local.sql.views import SystemView
-    from underlay.maintain.sweep.swept import Progress as SweepProgress
-    from underlay.maintain.sweep.swept import Swept
     from underlay.maintain.verify.finding import Report
     from underlay.registry.registry import Registry
 
@@ -73,7 +72,7 @@ def _open_registry(url: str | None, store: Store) -> Registry | None:
     return open_registry(url, store)
 
 
-class Lake:
+class Lake(CaringLake):
     """Tables in one place. Made by `connect`. Safe for many threads."""
 
     def __init__(
@@ -272,18 +271,6 @@ class Lake:
 
         return verify_lake(self._context, names, deep=deep, repair=repair, registry=registry)
 
-    def sweep(
-        self, grace: str | timedelta = "1d", dry_run: bool = True, *, progress: SweepProgress | None = None
-    ) -> Swept:
-        """Delete objects of Underlay's that no version references and that are older than `grace`.
-
-        What running jobs uploaded stays, and files of others always do. Dropped tables and replaced revisions go after
-        their `care.keep_for`, or 7 days. Nothing is deleted unless `dry_run` is False.
-        """
-        from underlay.maintain.sweep.sweep_lake import sweep_lake  # what few processes need
-
-        return sweep_lake(self._lake, self._context.open_table, grace=grace, dry_run=dry_run, progress=progress)
-
     def jobs(self, name: str | None = None) -> list[JobInfo]:
         """Jobs that write, of a table or of all."""
         from underlay.api.jobs_and_leases import list_jobs
@@ -349,10 +336,12 @@ class Lake:
 
     def close(self) -> None:
         """Apply this process's commits to the registry, waiting 2 s at most, stop its thread and close its connections.
+        Care in the background ends after the step that it is in, for which this waits 10 s at most.
 
         Using the lake or one of its tables afterwards raises InvalidRequest; closing it again does nothing. A process
         that exits does the same by itself.
         """
+        self._context.end_care()
         self._lake.close()
         self._context.close()
         if self.registry is not None:

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from underlay import __version__
-from underlay.cli.care import compaction, deletions
+from underlay.cli.care import compaction, deletions, service
 from underlay.cli.changing import commands as changing
 from underlay.cli.ending import run_to_its_end
 from underlay.cli.ingest import commands as ingest
@@ -105,7 +105,9 @@ _VERBS = (
     compaction.compact,
     deletions.expire,
     deletions.sweep,
+    deletions.vacuum,
     deletions.health,
+    service.care,
     maintenance.verify,
     maintenance.jobs,
     maintenance.leases,

@@ -18,6 +18,7 @@ CARE_PROPERTIES = (KEEP_FOR, KEEP_VERSIONS, READER_AGE, COMPACT_AFTER_FILES, TAR
 DEFAULT_KEEP_FOR = timedelta(days=7)
 DEFAULT_KEEP_VERSIONS = 10
 DEFAULT_READER_AGE = timedelta(hours=1)
+_ASKING = frozenset({KEEP_FOR, KEEP_VERSIONS, COMPACT_AFTER_FILES})
 _MOST = 2**53
 
 
@@ -36,6 +37,11 @@ class CareSettings:
     def is_automatic(self) -> bool:
         """Whether the table is to be looked after without being told."""
         return (self.keep_for, self.keep_versions, self.compact_after_files) != (None, None, None)
+
+
+def asks_for_care(properties: Mapping[str, str]) -> bool:
+    """Whether a property says that the table is to be looked after without being told."""
+    return not _ASKING.isdisjoint(properties)
 
 
 def read_settings(properties: Mapping[str, str]) -> CareSettings:

@@ -41,3 +41,23 @@ def test_an_order_is_a_rewrite(trips: Table):
     (found,) = underlay("compact", "a.trips", "--order", "sort", "--where", "id < 2", "--json").objects
     assert (found["files_before"], found["files_after"]) == (2, 1)
     assert underlay("compact", "a.trips", "--order", "hilbert").code != 0
+
+
+def test_a_vacuum_needs_yes(trips: Table):
+    run = underlay("vacuum", "a.trips", "--older-than", "0s", "--keep", "1")
+    assert "4 files would be compacted" in run.text
+    assert trips.version == 5
+    assert underlay("vacuum", "a.trips", "--yes").code == 0
+    assert trips.snapshot().root.file_count == 1
+    (found,) = underlay("vacuum", "--json").objects
+    assert (found["is_dry_run"], len(found["compacted"])) == (True, 1)
+
+
+def test_care_does_what_properties_ask_for(trips: Table):
+    assert "0 tables looked after" in underlay("care").text
+    with trips.evolve() as change:
+        change.set_property("care.compact_after_files", 100)
+        change.set_property("care.keep_versions", 1)
+    (found,) = underlay("care", "--json").objects
+    assert [one["compacted"] for one in found["tables"]] == [None]
+    assert "1 table looked after" in underlay("care").text

@@ -10,6 +10,7 @@ from underlay.api.changing.changing_table import ChangingTable
 if TYPE_CHECKING:
     from underlay.api.opened.condition import Params, Where
     from underlay.maintain.care.health import Health
+    from underlay.maintain.care.vacuum import Vacuumed, VacuumProgress
     from underlay.maintain.compact.compact import Compacted, CompactProgress
     from underlay.maintain.expire.bury import Progress
     from underlay.maintain.expire.expire import Expired
@@ -56,6 +57,25 @@ class CaringTable(ChangingTable):
         from underlay.maintain.expire.expire import expire  # what few processes need
 
         return expire(self.writable(), older_than=older_than, keep=keep, dry_run=dry_run, progress=progress)
+
+    def vacuum(
+        self,
+        older_than: str | timedelta | None = None,
+        keep: int | None = None,
+        grace: str | timedelta = "1d",
+        dry_run: bool = True,
+        *,
+        progress: VacuumProgress | None = None,
+    ) -> Vacuumed:
+        """Compact what is worth it, expire old versions, and sweep what is then unreferenced, in this order.
+
+        `older_than` and `keep` are those of `expire`, `grace` that of `Lake.sweep`. Nothing is changed unless `dry_run`
+        is False.
+        """
+        from underlay.maintain.care.vacuum import VacuumRules, vacuum_table  # what few processes need
+
+        rules = VacuumRules(older_than=older_than, keep=keep, grace=grace)
+        return vacuum_table(self.writable(), self.file_access, rules, dry_run=dry_run, progress=progress)
 
     def health(self) -> Health:
         """Small files, dead rows, order, versions and orphans, and what care would bring. Reads metadata only."""

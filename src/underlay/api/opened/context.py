@@ -5,29 +5,35 @@ What reads tables is imported when a table is first opened: a listing takes a te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
-from weakref import finalize
+from weakref import WeakMethod, finalize
 
 from underlay.cache.settings import disk_cache, memory_cache
 from underlay.index.catalog import Catalog, find_table
+from underlay.index.operation import Operation
 from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.store.open import StoreOptions
 from underlay.store.store import Store
+from underlay.table.care_settings import asks_for_care
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.versions.environment import Surroundings
 
 if TYPE_CHECKING:
     from underlay.cache.objects import DecodedCache
     from underlay.index.keys import RevisionKeys
-    from underlay.index.root import SegmentRef
+    from underlay.index.root import Root, SegmentRef
     from underlay.index.segment.segment import Segment
+    from underlay.maintain.care.auto import AutoCare
     from underlay.registry.registry import Registry
     from underlay.scan.read.file_stores import FileStores
     from underlay.table.open_table import OpenTable
     from underlay.table.versions.revision import Revision
+
+
+_CARE = (Operation.COMPACT, Operation.IMPORT, Operation.EXPIRE, Operation.SWEEP, Operation.JOB)
 
 
 class LakeContext:
@@ -46,12 +52,22 @@ class LakeContext:
         registry: Registry | None = None,
     ) -> None:
         self.registry = registry
-        self.catalog = LakeCatalog(store, replace(surroundings or Surroundings(), registry=registry))
+        committed = WeakMethod(self._committed)  # the catalog must not keep its own context alive
+        self.catalog = LakeCatalog(
+            store,
+            replace(
+                surroundings or Surroundings(),
+                registry=registry,
+                after_commit=lambda revision, root: _tell(committed(), revision, root),
+            ),
+        )
         self.options: Mapping[str, str] = StoreOptions(options or {})
         """What the store was opened with, credentials included."""
         self.max_staleness_seconds = max_staleness_seconds
         self._lock = ProcessLock()
         self._opened: dict[str, tuple[str, OpenTable]] = {}
+        self._care: AutoCare | None = None
+        self._is_care_over = False
         self._forgetting = finalize(self, _forget, store)
 
     @cached_property
@@ -68,6 +84,13 @@ class LakeContext:
 
         shared = self.registry.pieces if self.registry is not None else None
         return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=shared)
+
+    def end_care(self) -> None:
+        """End what is done in the background for tables."""
+        with self._lock:
+            care, self._is_care_over = self._care, True
+        if care is not None:
+            care.close()
 
     def close(self) -> None:
         """Keep nothing in memory of what was read: no lake can ask for it."""
@@ -116,8 +139,34 @@ class LakeContext:
             self._opened[opened.name] = (revision.id, opened)
         return opened
 
+    def _committed(self, revision: str, root: Root) -> None:
+        """A commit of this process. No request, and for a table that asks for no care a look at its properties."""
+        if not asks_for_care(root.definition.properties) or root.operation in _CARE:
+            return
+        with self._lock:
+            table = next((table for known, table in self._opened.values() if known == revision), None)
+        if table is not None and (care := self._auto_care()) is not None:
+            care.committed(table, root)
+
+    def _auto_care(self) -> AutoCare | None:
+        from underlay.change.update.edit import FileAccess
+        from underlay.maintain.care.auto import AutoCare  # what few processes need
+
+        with self._lock:
+            if self._care is None and not self._is_care_over:
+                stores, cache = self.stores, self.cache
+                self._care = AutoCare(
+                    lambda: FileAccess(stores=stores, cache=cache), self.catalog.surroundings.in_background
+                )
+            return self._care
+
     def _load_segment(self, store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
         return self.cache.segment(store, keys.segment(ref.id), ref)
+
+
+def _tell(committed: Callable[[str, Root], None] | None, revision: str, root: Root) -> None:
+    if committed is not None:
+        committed(revision, root)
 
 
 def _forget(store: Store) -> None:

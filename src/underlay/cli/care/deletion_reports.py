@@ -6,7 +6,9 @@ from dataclasses import asdict
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
+from underlay.cli.care.compaction_reports import show_compacted
 from underlay.cli.common.output import print_json, progress_bar, say, show_bytes, show_count
+from underlay.maintain.care.vacuum import Vacuumed
 from underlay.maintain.expire.expire import Expired
 from underlay.maintain.sweep.swept import Swept
 
@@ -34,6 +36,39 @@ def sweep_objects(lake: Lake, grace: str, *, yes: bool, json: bool) -> None:
         print_json(swept_json(found))
         return
     print(show_swept(found))
+    if not yes:
+        say(_DO_IT)
+
+
+def vacuum_table(table: Table, older_than: str | None, keep: int | None, grace: str, *, yes: bool, json: bool) -> None:
+    """Compact, expire and sweep one table, and say what was done."""
+    with progress_bar("looking after") as tell:
+        found = table.vacuum(older_than, keep, grace, dry_run=not yes, progress=tell)
+    _print_vacuumed(found, yes=yes, json=json)
+
+
+def vacuum_lake(lake: Lake, older_than: str | None, keep: int | None, grace: str, *, yes: bool, json: bool) -> None:
+    """The same for all tables of a lake."""
+    with progress_bar("looking after") as tell:
+        found = lake.vacuum(older_than, keep, grace, dry_run=not yes, progress=tell)
+    _print_vacuumed(found, yes=yes, json=json)
+
+
+def _print_vacuumed(found: Vacuumed, *, yes: bool, json: bool) -> None:
+    if json:
+        print_json(
+            {
+                "is_dry_run": found.is_dry_run,
+                "compacted": [asdict(one) for one in found.compacted],
+                "expired": [asdict(one) for one in found.expired],
+                "swept": swept_json(found.swept),
+            }
+        )
+        return
+    for compacted, expired in zip(found.compacted, found.expired, strict=True):
+        print(show_compacted(compacted))
+        print(show_expired(expired))
+    print(show_swept(found.swept))
     if not yes:
         say(_DO_IT)
 

@@ -20,6 +20,7 @@ Keep = Annotated[
     typer.Option(metavar="N", help="Leave the newest N versions. Default: the table's care.keep_versions, else 10."),
 ]
 
+OptionalName = Annotated[str | None, typer.Argument(metavar="[DATASET.TABLE]", hidden=True, show_default=False)]
 Grace = Annotated[
     str,
     typer.Option(metavar="SPAN", help="Leave what was put since, such as 1d, 12h or 90m.", show_default=True),
@@ -74,6 +75,36 @@ def sweep(
     from underlay.cli.common.lake_choice import open_existing_lake
 
     sweep_objects(open_existing_lake(lake, option), grace, yes=yes, json=json)
+
+
+def vacuum(
+    name: OptionalName = None,
+    older_than: OlderThan = None,
+    keep: Keep = None,
+    grace: Grace = "1d",
+    yes: Yes = False,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """Compact tables, expire old versions, and sweep.
+
+    Does what "underlay compact", "underlay expire" and "underlay sweep" do, in this order, for one table or for all of
+    the lake. Nothing is changed without --yes.
+
+    \b
+    Examples:
+      underlay vacuum taxi.trips
+      underlay vacuum --older-than 3d --keep 5 --yes
+    """
+    from underlay.cli.care.deletion_reports import vacuum_lake, vacuum_table
+    from underlay.cli.common.lake_choice import open_existing_lake
+    from underlay.cli.common.table_choice import newest_table
+
+    if name is None:
+        vacuum_lake(open_existing_lake(lake, option), older_than, keep, grace, yes=yes, json=json)
+    else:
+        vacuum_table(newest_table(lake, option, name), older_than, keep, grace, yes=yes, json=json)
 
 
 def health(name: TableName, lake: LakeUrl = None, option: StoreOptions = None, json: Json = False) -> None:

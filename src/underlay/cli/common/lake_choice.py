@@ -37,6 +37,7 @@ REGISTRY_VARIABLE = "UNDERLAY_REGISTRY"
 _KNOWN = ("lake", "registry", "options")
 _SQLITE = "sqlite:///"
 _opened: list[Registry] = []
+_lakes: list[Lake] = []
 """The registries of the lakes that this command opened."""
 
 
@@ -78,13 +79,17 @@ def connect_chosen(choice: LakeChoice) -> Lake:
     from underlay.api.lake import connect  # loads Arrow
 
     lake = connect(choice.url, options=choice.options or None, registry=choice.registry)
+    _lakes.append(lake)
     if lake.registry is not None:
         _opened.append(lake.registry)
     return lake
 
 
 def finish_registries(timeout_seconds: float) -> None:
-    """Wait until the registries of the opened lakes have what this command wrote, if they answer."""
+    """Wait until the registries of the opened lakes have what this command wrote, if they answer; before, until care
+    of tables in the background is at a place where it can end."""
+    while _lakes:
+        _lakes.pop().end_care()
     while _opened:
         _opened.pop().finish(timeout_seconds)
 

@@ -86,9 +86,11 @@ def compact(
     dry_run: bool = False,
     order: str | None = None,
     progress: CompactProgress | None = None,
+    is_over: Callable[[], bool] | None = None,
 ) -> Compacted:
     """Compact the files that may hold rows that match. Never raises because of commits that came first.
 
+    When `is_over`, which is asked after each group of files, it commits what is done and ends.
     Raises what a condition raises, InvalidRequest for an order that there is not, Unavailable, CommitUnknown.
     """
     head = table.head()
@@ -106,7 +108,15 @@ def compact(
         groups = [whole(some, is_encoded=True) for some in found.values()]
         do = partial(_do_ordered, rewriter, leaves)
     return rewrite_groups(
-        table, head, groups, do, Operation.COMPACT, dry_run=dry_run, progress=progress, must_keep=order is not None
+        table,
+        head,
+        groups,
+        do,
+        Operation.COMPACT,
+        dry_run=dry_run,
+        progress=progress,
+        must_keep=order is not None,
+        is_over=is_over,
     )
 
 
@@ -129,6 +139,7 @@ def rewrite_groups(
     dry_run: bool,
     progress: CompactProgress | None = None,
     must_keep: bool = False,
+    is_over: Callable[[], bool] | None = None,
 ) -> Compacted:
     """Do these groups of a version, and commit them. `must_keep`: also those that gain nothing."""
     tally = _Tally(table.name, head.root.version, groups, is_dry_run=dry_run)
@@ -151,6 +162,8 @@ def rewrite_groups(
                 held = []
             if progress is not None:
                 progress(number, len(groups))
+            if is_over is not None and is_over():
+                break
         if held:
             tally.add(held, _commit(table, head, held, operation))
     return tally.result()

@@ -56,6 +56,8 @@ def commit(transaction: Transaction, redo: Redoing | None = None, *, redo_rewrit
         begin = surroundings.monotonic()
         root = attempt.run()
         if root is not None:
+            if surroundings.after_commit is not None:
+                surroundings.after_commit(transaction.revision.id, root)
             return root
         shortest = min(shortest, surroundings.monotonic() - begin)
         # Writers that lost the same race would otherwise meet again at the next version. The wait comes before the head

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 if TYPE_CHECKING:
+    from underlay.index.root import Root
     from underlay.table.versions.registry_protocol import RegistryPort
 
 _EXIT_WAIT_SECONDS = 0.5
@@ -84,6 +85,9 @@ class Surroundings:
     """How many races a commit may lose."""
     registry: RegistryPort | None = None
     """The lake's metadata database, if it has one."""
+    after_commit: Callable[[str, Root], object] | None = None
+    """Told the id of a revision and the version that this process committed in it. It makes no request, and does not
+    raise."""
 
     def back_off(self, attempt: int, *, most_seconds: float = 2.0) -> None:
         """Wait before attempt number `attempt`: up to 10 ms at first, doubling, up to `most_seconds` or 2 s."""
