@@ -7,7 +7,6 @@ commit. A forked child does none: its parent does.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from threading import Condition
 
@@ -17,6 +16,7 @@ from underlay.change.update.edit import FileAccess
 from underlay.errors import InvalidRequest, UnderlayError
 from underlay.index.root import Root
 from underlay.maintain.care.look_after import has_surplus, look_after
+from underlay.runtime.fork import start_afresh_after_fork
 from underlay.table.care_settings import DEFAULT_KEEP_VERSIONS, read_settings
 from underlay.table.open_table import OpenTable
 
@@ -31,16 +31,19 @@ class AutoCare:
     def __init__(self, files: Callable[[], FileAccess], in_background: Callable[[Callable[[], None]], None]) -> None:
         self._files = files
         self._in_background = in_background
-        self._process = os.getpid()
-        self._changed = Condition()
-        self._running: set[str] = set()
+        self._open()
         self._seen: dict[str, tuple[int, int]] = {}
         """Of each table, files and version after it was looked after."""
-        self._is_closed = False
+        start_afresh_after_fork(self)
+
+    def start_afresh(self) -> None:
+        """Do nothing in a forked child."""
+        self._open()
+        self._is_closed = True
 
     def committed(self, table: OpenTable, root: Root) -> None:
         """This process committed a version. Takes no request, and does not raise for what the properties say."""
-        if self._is_closed or os.getpid() != self._process:
+        if self._is_closed:
             return
         try:
             is_due = self._is_due(table.name, root)
@@ -58,8 +61,12 @@ class AutoCare:
         """Begin nothing more. Waits for a while until what is under way has come to a place where it can end."""
         with self._changed:
             self._is_closed = True
-            if os.getpid() == self._process:
-                self._changed.wait_for(lambda: not self._running, _CLOSE_SECONDS)
+            self._changed.wait_for(lambda: not self._running, _CLOSE_SECONDS)
+
+    def _open(self) -> None:
+        self._changed = Condition()
+        self._running: set[str] = set()
+        self._is_closed = False
 
     def _is_due(self, name: str, root: Root) -> bool:
         settings = read_settings(root.definition.properties)
