@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,7 @@ from underlay.spark.change.expressions import (
     Expression,
     attributes_of,
     check_condition,
+    named,
     references,
     resolve,
     resolved_column,
@@ -44,6 +46,7 @@ def delete_where(
     condition: Expression | None = None,
     *,
     token: str | None = None,
+    target_name: Sequence[str] = (),
 ) -> Changed:
     """Delete the rows for which the condition is true; without one all rows, and no file is read.
 
@@ -55,8 +58,8 @@ def delete_where(
             attempt.edit.remove_all()
             attempt.edit.finish(reads=ReadSet(is_whole=True))
             return
-        rows = attempt.numbered()
-        matching = _matching(rows, condition)
+        rows = _named(attempt.numbered(), target_name)
+        matching = matching_rows(rows, condition)
         numbers = _collect_numbers(matching, rows.number, attempt.small_rows)
         act = _act_column(matching)
         change = ChangeFrame(
@@ -79,7 +82,7 @@ def update_where(
     condition: Expression | None = None,
     *,
     token: str | None = None,
-    target_alias: str | None = None,
+    target_name: Sequence[str] = (),
 ) -> Changed:
     """Give columns other values in the rows for which the condition is true, or in all: `{"fare": "fare * 1.1"}`.
 
@@ -88,19 +91,19 @@ def update_where(
     """
 
     def prepare(attempt: Attempt) -> None:
-        rows = attempt.numbered()
-        matching = _matching(rows, condition)
+        rows = _named(attempt.numbered(), target_name)
+        matching = matching_rows(rows, condition)
         numbers = _collect_numbers(matching, rows.number, attempt.small_rows)
         if numbers is None:
-            change = _updates(attempt, assignments, matching, rows, target_alias)
+            change = _updates(attempt, assignments, matching, rows, target_name)
             found = attempt.find_by_tasks(attempt.clustered(change))
         elif len(numbers):
             files = dict(enumerate(rows.locations))
             positions = {files[file]: at for file, at in by_file(numbers).items()}
-            columns = _needed(attempt, assignments, target_alias)
+            columns = _needed(attempt, assignments, target_name)
             places = {location: file for file, location in files.items()}
             local = attempt.rows_at(positions, places, columns)
-            change = _updates(attempt, assignments, local, rows, target_alias)
+            change = _updates(attempt, assignments, local, rows, target_name)
             found = found_in(collect_rows(change.frame), change)
         else:
             found = FoundChange()
@@ -113,7 +116,11 @@ def _act_column(frame: DataFrame) -> str:
     return ACT + "_" * max(map(len, frame.columns))
 
 
-def _matching(rows: NumberedRows, condition: Expression | None) -> DataFrame:
+def _named(rows: NumberedRows, name: Sequence[str]) -> NumberedRows:
+    return replace(rows, frame=named(rows.frame, name)) if name else rows
+
+
+def matching_rows(rows: NumberedRows, condition: Expression | None) -> DataFrame:
     """The rows for which the condition is true."""
     if condition is None:
         return rows.frame
@@ -142,12 +149,12 @@ def _updates(
     given: Mapping[str, Expression],
     matching: DataFrame,
     rows: NumberedRows,
-    alias: str | None,
+    name: Sequence[str],
 ) -> ChangeFrame:
     """Every row of a frame, with its new values."""
-    scope = matching if alias is None else matching.alias(alias)
+    scope = named(matching, name) if name else matching
     schema = attempt.edit.snapshot.schema
-    bound = NewValues(given, schema, alias)
+    bound = NewValues(given, schema, name[-1] if name else None)
     values = bound.bind(scope, resolve(scope, bound.values), keep=True)
     act = _act_column(matching)
     columns = [value.alias(name) for name, value in values.items()]
@@ -155,12 +162,11 @@ def _updates(
     return ChangeFrame(frame=frame, number=rows.number, act=act, locations=rows.locations)
 
 
-def _needed(attempt: Attempt, given: Mapping[str, Expression], alias: str | None) -> tuple[str, ...]:
+def _needed(attempt: Attempt, given: Mapping[str, Expression], name: Sequence[str]) -> tuple[str, ...]:
     """The columns of a row without which its new values are not known."""
-    scope = attempt.prototype()
-    scope = scope if alias is None else scope.alias(alias)
+    scope = named(attempt.prototype(), name) if name else attempt.prototype()
     schema = attempt.edit.snapshot.schema
-    bound = NewValues(given, schema, alias)
+    bound = NewValues(given, schema, name[-1] if name else None)
     used = references(resolve(scope, bound.values))
     names = {name for at, name in attributes_of(scope).items() if at in used} | bound.kept
     return tuple(name for name in schema.names if name in names)

@@ -12,14 +12,33 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType
 
 from underlay.errors import InvalidRequest
-from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_text, gateway_of, java_plan
+from underlay.spark.jvm.gateway import (
+    Gateway,
+    JavaObject,
+    call,
+    call_text,
+    frame_of_plan,
+    gateway_of,
+    java_plan,
+    scala_seq,
+)
 from underlay.spark.jvm.plan_nodes import items_of
 
 Expression = str | Column
 """SQL text, or a Column whose names Spark resolves."""
 
 _COLUMNS = "org.apache.spark.sql.classic.ExpressionUtils"
+_ALIAS = "org.apache.spark.sql.catalyst.AliasIdentifier"
+_NAMED = "org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias"
 _CAST = "org.apache.spark.sql.catalyst.expressions.Cast"
+
+
+def named(frame: DataFrame, name: Sequence[str]) -> DataFrame:
+    """The frame under a name, of which expressions may leave the first parts out: `taxi.trips.fare`, `trips.fare`."""
+    gateway = gateway_of(frame.sparkSession)
+    alias = gateway.new(_ALIAS, name[-1], scala_seq(gateway, name[:-1]))
+    plan = gateway.new(_NAMED, alias, call(java_plan(frame), "analyzed"))
+    return frame_of_plan(plan, frame.sparkSession)
 
 
 def as_column(given: Expression) -> Column:

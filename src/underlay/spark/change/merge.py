@@ -40,6 +40,8 @@ def merge_frames(
     *,
     source_alias: str = "source",
     target_alias: str = "target",
+    source_qualifier: tuple[str, ...] = (),
+    target_qualifier: tuple[str, ...] = (),
     token: str | None = None,
 ) -> Changed:
     """Change, delete and insert rows by those of a source, in one commit.
@@ -47,7 +49,14 @@ def merge_frames(
     Raises TableNotFound, InvalidRequest when two rows of the source would change the same row, SchemaMismatch for null
     in a required column, CommitConflict, CommitUnknown (then call it again with the same token), Spark's errors.
     """
-    statement = FrameMerge(on=on, clauses=tuple(clauses), source_alias=source_alias, target_alias=target_alias)
+    statement = FrameMerge(
+        on=on,
+        clauses=tuple(clauses),
+        source_alias=source_alias,
+        target_alias=target_alias,
+        source_qualifier=source_qualifier,
+        target_qualifier=target_qualifier,
+    )
     statement.check()
     if not isinstance(source, DataFrame):
         raise InvalidRequest("not a Spark DataFrame", found=type(source).__name__)

@@ -22,6 +22,7 @@ from underlay.spark.change.expressions import (
     as_column,
     attributes_of,
     check_condition,
+    named,
     references,
     resolve,
     resolved_column,
@@ -70,6 +71,9 @@ class FrameMerge:
     clauses: tuple[MergeClause, ...]
     source_alias: str
     target_alias: str
+    source_qualifier: tuple[str, ...] = ()
+    """What may stand before the alias: the parts of a name that has none of its own."""
+    target_qualifier: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise InvalidRequest for clauses that no merge can have."""
@@ -110,8 +114,9 @@ class JoinedMerge:
         self._schema = schema
         self._number = number
         self._gateway = gateway_of(target.sparkSession)
-        self._target = target.alias(statement.target_alias)
-        self._source = source.withColumn(_IN_SOURCE, f.lit(True)).alias(statement.source_alias)
+        self._target = named(target, (*statement.target_qualifier, statement.target_alias))
+        marked = source.withColumn(_IN_SOURCE, f.lit(True))
+        self._source = named(marked, (*statement.source_qualifier, statement.source_alias))
         self._names = source.columns
         pairs = self._target.join(self._source, as_column(statement.on), "inner")
         self._pairs = pairs

@@ -7,7 +7,7 @@ are named in full here, which makes a call a single round trip.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import active_count
@@ -260,6 +260,11 @@ def scala_map(gateway: Gateway, values: dict[str, str]) -> JavaObject:
     for key, value in values.items():
         found = call(found, "updated", key, value)
     return found
+
+
+def scala_seq(gateway: Gateway, values: Sequence[object]) -> JavaObject:
+    """A Scala Seq."""
+    return gateway.static("org.apache.spark.api.python.PythonUtils", "toSeq", list(values))
 
 
 def java_frame(frame: DataFrame) -> JavaObject:

@@ -1,7 +1,7 @@
 """The parser of a session: Spark's own, behind one that Python sees first.
 
 `spark.sql` hands every statement to the session's parser. Here a Python object takes its place: it brings the names of
-a lake's tables up to date. All else is passed on as it is.
+a lake's tables up to date, and runs statements that change them (see `statements`). All else is passed on as it is.
 Sessions that are made from the same one get such a parser from Spark's extensions, which know when one is made.
 """
 
@@ -16,6 +16,7 @@ from underlay.spark.catalog.mentioned import follow_name, follow_text
 from underlay.spark.catalog.session_catalog import Names
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, java_session
 from underlay.spark.jvm.plan_nodes import items_of
+from underlay.spark.sql.statements import may_change, run_change
 
 _installing = ProcessLock()
 _sessions: set[str] = set()
@@ -62,7 +63,8 @@ class LakeParser:
     def _statement(self, method: str, text: str, *arguments: object) -> JavaObject:
         with self._gateway.raising_errors():
             follow_text(self._names, text)
-            return call(self._parser, method, text, *arguments)
+            plan = call(self._parser, method, text, *arguments)
+            return run_change(self._session, self._names, plan) if may_change(text) else plan
 
     def _name(self, method: str, text: str) -> JavaObject:
         with self._gateway.raising_errors():

@@ -1,0 +1,39 @@
+"""What a statement answers: rows, as a plan without a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from underlay.change.update.result import Changed
+from underlay.spark.jvm.gateway import JavaObject, call, java_plan
+
+
+def counts_of(spark: SparkSession, counts: Mapping[str, int]) -> JavaObject:
+    """One row of counts."""
+    columns = ", ".join(f"{number}L AS {name}" for name, number in counts.items())
+    return call(java_plan(spark.sql(f"SELECT {columns}")), "analyzed")
+
+
+def nothing(spark: SparkSession) -> JavaObject:
+    """No rows and no columns, as Spark answers definitions."""
+    return call(java_plan(spark.createDataFrame([], "nothing int").select()), "analyzed")
+
+
+def merged(spark: SparkSession, done: Changed) -> JavaObject:
+    """What Delta Lake answers to MERGE."""
+    return counts_of(
+        spark,
+        {
+            "num_affected_rows": done.rows_updated + done.rows_deleted + done.rows_inserted,
+            "num_updated_rows": done.rows_updated,
+            "num_deleted_rows": done.rows_deleted,
+            "num_inserted_rows": done.rows_inserted,
+        },
+    )
+
+
+def inserted(spark: SparkSession, count: int) -> JavaObject:
+    """What Delta Lake answers to INSERT."""
+    return counts_of(spark, {"num_affected_rows": count, "num_inserted_rows": count})

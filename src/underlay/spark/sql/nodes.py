@@ -1,0 +1,88 @@
+"""Reads the nodes that Spark's parser makes of a statement, before anything in it is resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, SparkSession
+
+from underlay.spark.change.expressions import resolved_column
+from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, scala_seq
+from underlay.spark.jvm.plan_nodes import items_of
+
+SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
+_NO_NAME = "__underlay_source"
+
+
+def kind_of(node: JavaObject) -> str:
+    """The name of a node's class."""
+    return call_text(call(node, "getClass"), "getSimpleName")
+
+
+def option_of(found: JavaObject) -> JavaObject | None:
+    """What a Scala Option holds."""
+    return None if call(found, "isEmpty") else call(found, "get")
+
+
+def texts_of(found: JavaObject) -> list[str]:
+    """A Seq of strings."""
+    return [str(text) for text in items_of(found)]
+
+
+def name_parts(node: JavaObject) -> list[str]:
+    """The parts of an attribute's or a relation's name, as they are written."""
+    method = "nameParts" if kind_of(node) == "UnresolvedAttribute" else "multipartIdentifier"
+    return texts_of(call(node, method))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRelation:
+    """A relation as a statement names it. `parts` is its own name, None for a query; `name` what columns may be
+    qualified with: the alias, or the parts."""
+
+    parts: list[str] | None
+    name: tuple[str, ...]
+
+
+def named_relation(plan: JavaObject) -> NamedRelation:
+    """What a relation of a statement is called."""
+    kind = kind_of(plan)
+    if kind == "SubqueryAlias":
+        inner = named_relation(call(plan, "child"))
+        alias = call(plan, "identifier")
+        qualifier = texts_of(call(alias, "qualifier"))
+        return NamedRelation(parts=inner.parts, name=(*qualifier, call_text(alias, "name")))
+    if kind in ("UnresolvedRelation", "UnresolvedTable", "UnresolvedIdentifier"):
+        method = "nameParts" if kind == "UnresolvedIdentifier" else "multipartIdentifier"
+        parts = texts_of(call(plan, method))
+        return NamedRelation(parts=parts, name=tuple(parts))
+    return NamedRelation(parts=None, name=(_NO_NAME,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementScope:
+    """A session, and the queries that a statement names before it: WITH …."""
+
+    spark: SparkSession
+    queries: JavaObject | None
+
+    def plan(self, plan: JavaObject) -> JavaObject:
+        """A plan that knows these queries."""
+        if self.queries is None:
+            return plan
+        return call(self.queries, "withNewChildren", scala_seq(gateway_of(self.spark), [plan]))
+
+    def column(self, expression: JavaObject) -> Column:
+        """An expression as a Column, whose subqueries know these queries."""
+        found = expression if self.queries is None else self._with_queries(expression)
+        return resolved_column(gateway_of(self.spark), found)
+
+    def _with_queries(self, expression: JavaObject) -> JavaObject:
+        gateway = gateway_of(self.spark)
+        children = list(items_of(call(expression, "children")))
+        if children:
+            changed = [self._with_queries(child) for child in children]
+            expression = call(expression, "withNewChildren", scala_seq(gateway, changed))
+        if call(gateway.java_class(SUBQUERY), "isInstance", expression):
+            expression = call(expression, "withNewPlan", self.plan(call(expression, "plan")))
+        return expression

@@ -1,0 +1,70 @@
+"""Statements on tables of a lake that Spark's parser has read: which there are, and who runs them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from underlay.errors import Unsupported
+from underlay.spark.catalog.session_catalog import Names
+from underlay.spark.jvm.gateway import JavaObject, call, call_text
+from underlay.spark.sql.insert import insert
+from underlay.spark.sql.nodes import StatementScope, kind_of, named_relation
+from underlay.spark.sql.rows import delete, merge, truncate, update
+from underlay.spark.sql.targets import StatementTarget, find_target
+
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_FIRST = re.compile(rf"{_BLANK}(?:merge|insert|update|delete|truncate|with|explain)\b", re.IGNORECASE | re.DOTALL)
+_CHANGES: dict[str, tuple[str, Callable[[StatementScope, JavaObject, StatementTarget], JavaObject]]] = {
+    "MergeIntoTable": ("targetTable", merge),
+    "UpdateTable": ("table", update),
+    "DeleteFromTable": ("table", delete),
+    "InsertIntoStatement": ("table", insert),
+    "TruncateTable": ("table", truncate),
+}
+_PARAMETERS = re.compile(r"\b(?:named|pos)parameter\(", re.IGNORECASE)
+
+
+def may_change(text: str) -> bool:
+    """Whether a text begins as a statement that changes tables, or names queries before one."""
+    return _FIRST.match(text) is not None
+
+
+def run_change(spark: SparkSession, names: Names, plan: JavaObject) -> JavaObject:
+    """What a statement answers, if it changes a table of a lake, after that is done; else its plan as it is."""
+    kind, node = kind_of(plan), plan
+    queries = None
+    if kind == "ExplainCommand":
+        _refuse_explain(spark, names, call(plan, "logicalPlan"))
+        return plan
+    if kind == "UnresolvedWith":
+        queries, node = plan, call(plan, "child")
+        kind = kind_of(node)
+    if kind not in _CHANGES:
+        return plan
+    table, run = _CHANGES[kind]
+    target = find_target(spark, names, named_relation(call(node, table)))
+    if target is None:
+        return plan
+    if _PARAMETERS.search(call_text(plan, "toString")):
+        raise Unsupported(
+            "this Spark hands over parameters too late to change a table by them",
+            found=spark.version,
+            expected="Spark 4.3 or later",
+            hint="Write the values, or call underlay.spark.merge, update or delete.",
+        )
+    return run(StatementScope(spark=spark, queries=queries), node, target)
+
+
+def _refuse_explain(spark: SparkSession, names: Names, plan: JavaObject) -> None:
+    """Raise Unsupported for EXPLAIN of a change: Spark has no plan of it before it is done."""
+    node = call(plan, "child") if kind_of(plan) == "UnresolvedWith" else plan
+    if kind_of(node) not in _CHANGES:
+        return
+    table, _ = _CHANGES[kind_of(node)]
+    if find_target(spark, names, named_relation(call(node, table))) is not None:
+        raise Unsupported(
+            "a change of a table has no plan of Spark", found="EXPLAIN", hint="lake.sql explains what it would change."
+        )
