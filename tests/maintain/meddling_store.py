@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class MeddlingStore(StoreWrapper):
-    """Passes everything on. `meddle` is called once, before a root is created; it must use another store."""
+    """Passes everything on. `meddle` is called once, before a root is created; what it commits is not meddled with."""
 
     meddle: Callable[[], object] | None = None
 

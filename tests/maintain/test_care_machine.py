@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.gate import sized
 from tests.maintain.audit import audit
 from tests.maintain.late_store import LateStore
+from tests.maintain.meddling_store import MeddlingStore
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import NotFound, SnapshotExpired
@@ -36,7 +37,8 @@ class CareMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.store = LateStore(open_store(f"memory://{uuid4()}"))
+        self.meddling = MeddlingStore(open_store(f"memory://{uuid4()}"))
+        self.store = LateStore(self.meddling)
         clocks = (lambda: now_us() - HOUR_US // 2, lambda: now_us() + HOUR_US // 2)
         self.lakes = [Lake(self.store, surroundings=Surroundings(now_us=clock)) for clock in clocks]
         self.lakes[0].create_table(NAME, "id bigint, word string", key=["id"])
@@ -119,6 +121,43 @@ class CareMachine(RuleBasedStateMachine):
         self.table(client).expire(older_than, keep, dry_run=False)
         self.note(client)
 
+    @rule(client=clients, order=st.sampled_from([None, None, "zorder(id, word)"]))
+    def compact(self, client: int, order: str | None) -> None:
+        table = self.table(client)
+        before = self.versions[max(self.versions)]
+        table.compact(order=order)
+        self.note(client)
+        assert self.versions[max(self.versions)] == before
+        assert all(entry.deletes is None for entry in table.snapshot().files())
+
+    @rule(client=clients, meddler=st.sampled_from(["append", "upsert", "delete"]), ids=keys)
+    def compact_while_another_commits(self, client: int, meddler: str, ids: list[int]) -> None:
+        seen = [row for row, _ in self.versions[max(self.versions)]]
+        if meddler == "upsert" and len(seen) > len(set(seen)):
+            return
+        other, rows = self.table(1 - client), self.frame(ids)
+
+        def meddle() -> None:
+            change = {"append": other.append, "upsert": other.upsert, "delete": lambda rows: other.delete(rows=rows)}
+            change[meddler](rows)
+
+        expected = dict.fromkeys(self.versions[max(self.versions)])
+        self.meddling.meddle = meddle
+        self.table(client).compact()
+        if self.meddling.meddle is not None:  # there was nothing to compact
+            self.meddling.meddle = None
+            return
+        self.note(client)
+        after = self.versions[max(self.versions)]
+        new = list(map(tuple, (row.values() for row in rows.to_pylist())))
+        kept = [row for row in expected if meddler == "append" or row[0] not in ids]
+        assert sorted(after) == sorted([*kept, *(new if meddler != "delete" else [])])
+
+    @rule(client=clients, keep=st.integers(1, 4))
+    def vacuum(self, client: int, keep: int) -> None:
+        self.table(client).vacuum("1h", keep, "1h", dry_run=False)
+        self.note(client)
+
     @rule(client=clients)
     def sweep(self, client: int) -> None:
         self.lakes[client].sweep("1h", dry_run=False)
@@ -149,8 +188,9 @@ class CareMachine(RuleBasedStateMachine):
         for _, lease in self.leases:
             lease.release()
         self.store.late += timedelta(days=40)
-        self.table(0).expire("1h", 1, dry_run=False)
-        self.lakes[1].sweep(dry_run=False)
+        self.table(0).vacuum("1h", 1, dry_run=False)
+        self.store.late += timedelta(days=40)
+        self.lakes[1].vacuum("1h", 1, dry_run=False)
         assert audit(self.store) == (set(), set())
         assert not any(one.findings for one in self.lakes[0].verify(registry=False).tables[0].revisions)
         for lake in self.lakes:

@@ -90,6 +90,7 @@ _VERBS = (
     changing.delete,
     rows.register,
     rows.unregister,
+    compaction.import_registered,
     lake.tables,
     table.show,
     rows.scan,
@@ -114,7 +115,8 @@ _VERBS = (
 )
 """In the order in which help lists them."""
 for _verb in _VERBS:
-    app.command(cls=_SqlCommand if _verb is rows.sql else None)(_verb)
+    name = "import" if _verb is compaction.import_registered else None
+    app.command(name, cls=_SqlCommand if _verb is rows.sql else None)(_verb)
 app.add_typer(registry, name="registry")
 app.add_typer(pm, name="pm")
 

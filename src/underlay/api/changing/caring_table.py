@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from underlay.api.changing.changing_table import ChangingTable
@@ -39,6 +40,18 @@ class CaringTable(ChangingTable):
 
         condition = self._condition(where, params)
         return compact(self.writable(), self.file_access, condition, dry_run=dry_run, order=order, progress=progress)
+
+    def import_files(
+        self, *files: str | PathLike[str], dry_run: bool = False, progress: CompactProgress | None = None
+    ) -> Compacted:
+        """Make registered files the table's own: these paths, folders, URLs and patterns, or all of them.
+
+        Their blocks are copied as they are, and encoded again where that could mislead other engines. The rows stay;
+        the registered files are no part of new versions, and stay where they are.
+        """
+        from underlay.maintain.compact.import_files import import_files  # what few processes need
+
+        return import_files(self.writable(), self.file_access, files, dry_run=dry_run, progress=progress)
 
     def expire(
         self,

@@ -41,7 +41,7 @@ def unregister(table: OpenTable, patterns: Sequence[str | PathLike[str]], stores
     """
     if not patterns:
         raise InvalidRequest("no files to unregister")
-    wanted = [(text, _matcher(text, stores)) for text in map(path_text, patterns)]
+    wanted = _matchers(patterns, stores)
     rows = 0
 
     def prepare(transaction: Transaction) -> None:
@@ -55,7 +55,16 @@ def unregister(table: OpenTable, patterns: Sequence[str | PathLike[str]], stores
     return Unregistered(version=done.version, file_count=done.head.root.counts.get("files_removed", 0), row_count=rows)
 
 
+def registered_files(snapshot: Snapshot, patterns: Sequence[str | PathLike[str]], stores: FileStores) -> list[str]:
+    """The locations of registered files that these paths, folders, URLs and patterns name. Raises as `unregister`."""
+    return _chosen(snapshot, _matchers(patterns, stores), stores)
+
+
 Matcher = Callable[[str], object]
+
+
+def _matchers(patterns: Sequence[str | PathLike[str]], stores: FileStores) -> list[tuple[str, Matcher]]:
+    return [(text, _matcher(text, stores)) for text in map(path_text, patterns)]
 
 
 def _matcher(pattern: str, stores: FileStores) -> Matcher:

@@ -129,7 +129,7 @@ def trusts_of(origins: Sequence[Origin], schema: Schema) -> list[Trust]:
 def _trusted(
     created_by: str | None, orders: tuple[ColumnOrder, ...] | None, schema: Schema
 ) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-    is_old = _is_old_writer(created_by)
+    is_old = is_old_writer(created_by)
     values, deprecated = [], []
     for leaf in schema.leaves:
         order = order_of(leaf)
@@ -144,7 +144,7 @@ def _trusted(
 _known_trusted = lru_cache(maxsize=64)(_trusted)
 
 
-def _is_old_writer(created_by: str | None) -> bool:
+def is_old_writer(created_by: str | None) -> bool:
     """Whether a release wrote the file whose bounds of bytes and unsigned numbers are wrong."""
     found = _WRITER.match(created_by or "")
     first_sound = _FIRST_SOUND.get(found[1]) if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,6 +51,8 @@ class Rewriter:
     snapshot: Snapshot
     files: FileAccess
     targets: CompactTargets
+    check_source: Callable[[OpenFile], object] | None = None
+    """Raises Unsupported for a file whose blocks must not be copied."""
     _count: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -153,7 +155,10 @@ class Rewriter:
         def opened(one: tuple[ChosenFile, Numbers]) -> tuple[OpenFile, Numbers]:
             entry = one[0].entry
             place = self.files.stores.locate(self.snapshot.keys, entry.location)
-            return open_file(place, entry, self.snapshot.layout(entry.layout)), one[1]
+            found = open_file(place, entry, self.snapshot.layout(entry.layout))
+            if self.check_source is not None:
+                self.check_source(found)
+            return found, one[1]
 
         return side_by_side(opened, wanted, self.snapshot.store.parallel_requests)
 
