@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import underlay as ul
+from underlay.scan.read import page_cut
 
 SCHEMA = pa.schema(
     [
@@ -22,6 +23,11 @@ SCHEMA = pa.schema(
     ]
 )
 COUNT = 300
+
+
+@pytest.fixture(autouse=True)
+def pages_are_left_out_of_small_blocks(monkeypatch):
+    monkeypatch.setattr(page_cut, "WORTH_BYTES", 0)
 
 
 def rows() -> pa.Table:
@@ -90,3 +96,18 @@ def test_upserted_rows_keep_the_columns_that_the_update_lacks(tmp_path: Path, wr
         expected[number]["price"] = 1000.0
     expected[105] |= {"word": None, "tags": None, "place": None}
     assert table.scan().to_arrow().sort_by("id").to_pylist() == expected
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("asked", [[0], [57, 58], [299], [20, 119, 120, 299]])
+def test_pages_before_the_rows_are_left_out_of_columns_without_lists(tmp_path: Path, version: str, asked: list[int]):
+    flat = rows().drop_columns(["tags", "place"])
+    options = {"row_group_size": 100, "write_batch_size": 10, "max_rows_per_page": 10, "data_page_version": version}
+    pq.write_table(flat, tmp_path / "a.parquet", **options)
+    table = ul.connect(f"memory://{os.urandom(6).hex()}").create_table("a.b", flat.schema)
+    table.register(str(tmp_path / "a.parquet"))
+    table.delete("id = 5")
+    table.update({"price": "price + 1000"}, where=f"id in ({', '.join(map(str, asked))})")
+    raised = np.where(np.isin(np.arange(COUNT), asked), 1000.0, 0.0) + flat["price"].to_numpy()
+    expected = flat.set_column(2, "price", pa.array(raised)).filter(pa.array(np.arange(COUNT) != 5))
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == expected.to_pylist()

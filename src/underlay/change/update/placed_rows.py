@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -50,19 +50,26 @@ def blocks_with(edit: RowEdit, positions: Mapping[str, Positions]) -> dict[str, 
 
 def _read(query: Query, wanted: Mapping[str, Positions], slab: Slab) -> tuple[Slab, PlacedRows]:
     asked = wanted[slab.location]
-    slab = _until_last(slab, asked)
-    positions, _ = live_positions(slab)
+    read, spans = slab.open(query.files).read_between(_spans(slab, asked))
+    decoded = _between(slab, spans)
+    positions, _ = live_positions(decoded)
     places = np.searchsorted(asked, positions).clip(max=len(asked) - 1)
     keep = asked[places] == positions
-    rows = keep_rows(slab.open(query.files).read().select(query.columns), keep)
-    return slab, PlacedRows(location=slab.location, places=places[keep], rows=rows)
+    return slab, PlacedRows(
+        location=slab.location, places=places[keep], rows=keep_rows(read.select(query.columns), keep)
+    )
 
 
-def _until_last(slab: Slab, asked: Positions) -> Slab:
-    """The slab with its blocks cut after the last row that is asked for: what follows in a block is not decoded."""
+def _spans(slab: Slab, asked: Positions) -> list[tuple[int, int]]:
+    """In each block of a slab the first row that is asked for, and the end of the last."""
     firsts = np.array(slab.first_rows)
-    lasts = asked[np.searchsorted(asked, firsts + slab.row_counts) - 1]
-    blocks = [
-        replace(block, row_count=count) for block, count in zip(slab.blocks, (lasts - firsts + 1).tolist(), strict=True)
-    ]
-    return msgspec.structs.replace(slab, blocks=tuple(blocks))
+    begins = asked[np.searchsorted(asked, firsts)] - firsts
+    ends = asked[np.searchsorted(asked, firsts + slab.row_counts) - 1] - firsts + 1
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def _between(slab: Slab, spans: Sequence[tuple[int, int]]) -> Slab:
+    """The slab with these rows of its blocks alone."""
+    blocks = [replace(block, row_count=end - begin) for block, (begin, end) in zip(slab.blocks, spans, strict=True)]
+    firsts = [first + begin for first, (begin, _) in zip(slab.first_rows, spans, strict=True)]
+    return msgspec.structs.replace(slab, blocks=tuple(blocks), first_rows=tuple(firsts))

@@ -17,6 +17,7 @@ from underlay.parquet.footer.minimal import Chunk
 from underlay.parquet.footer.tail import MAGIC, seal
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
+from underlay.scan.read.page_cut import cut_pages
 from underlay.values.ranges import ByteRange, coalesce
 
 # Which byte ranges bring the wanted chunks, and where each chunk then lies in one buffer.
@@ -143,6 +144,31 @@ class FileRead:
                 yield self.decode_alike(fetch, buffer, (block,))
         except UnderlayError as error:
             raise error.at(store.place_of(key)) from None
+
+    def read_between(self, spans: Sequence[tuple[int, int]]) -> tuple[pa.Table, list[tuple[int, int]]]:
+        """Of each block the rows from about the first of a span to its end, and from and to which of its rows they are.
+
+        What lies before and after in a block is decoded only where pages do not end there.
+        """
+        fetch, buffer = self.fetch()
+        store, key = self.place
+        try:
+            parts = [self._decode_between(fetch, buffer, *one) for one in zip(self.blocks, spans, strict=True)]
+        except UnderlayError as error:
+            raise error.at(store.place_of(key)) from None
+        return pa.concat_tables([rows for rows, _ in parts]), [span for _, span in parts]
+
+    def _decode_between(
+        self, fetch: Fetch, buffer: pa.Buffer, block: BlockChunks, span: tuple[int, int]
+    ) -> tuple[pa.Table, tuple[int, int]]:
+        moved = _moved(block, fetch, 0).chunks
+        lists = frozenset(leaf for leaf in moved if self.shape.file.schema.leaves[leaf].max_rep_level)
+        cut = cut_pages(buffer, moved, block.row_count, span, lists)
+        if cut is None:
+            return self.decode_alike(fetch, buffer, (block,)), (0, block.row_count)
+        some = BlockChunks(row_count=cut.end - cut.first, chunks=dict(cut.chunks), null_leaves=block.null_leaves)
+        whole = Fetch((ByteRange(0, len(cut.data)),))
+        return self.decode_alike(whole, pa.py_buffer(cut.data), (some,)), (cut.first, cut.end)
 
     def fetch(self) -> tuple[Fetch, pa.Buffer]:
         """The bytes of all chunks. Raises Replaced when the file is another one."""
