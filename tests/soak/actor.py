@@ -24,7 +24,15 @@ from typing import Any
 import pyarrow as pa
 
 import underlay as ul
-from underlay.errors import InvalidRequest, SchemaMismatch, Unavailable, UnderlayError
+from underlay.errors import (
+    Busy,
+    CommitUnknown,
+    InvalidRequest,
+    SchemaMismatch,
+    SnapshotExpired,
+    Unavailable,
+    UnderlayError,
+)
 from underlay.registry.registry import open_registry
 from underlay.store.open import open_store
 from underlay.table.versions.environment import Surroundings, now_us
@@ -38,6 +46,9 @@ MOST_ROWS = 400
 PAUSE_SECONDS = 0.02
 FORK_SECONDS = 600
 """A forked child that takes longer hangs."""
+PROPERTIES = {"care.reader_age": "1m"}
+SWEEP_GRACE = "1m"
+"""An upload that takes longer meets a sweep's horizon, and is done again."""
 VERBS = ("append", "append", "upsert", "upsert", "delete", "delete keys", "update")
 
 Step = dict[str, Any]
@@ -57,6 +68,8 @@ class Role:
     seed: int
     clock_seconds: int = 0
     forks: bool = False
+    cares: bool = False
+    """Whether it compacts, expires and sweeps."""
     stop: str = ""
     """A file whose presence ends the process."""
 
@@ -224,6 +237,26 @@ def work(lake: ul.Lake, owner: Owner, chance: random.Random, stop: Path) -> None
     owner.check(table)
 
 
+def care(lake: ul.Lake, chance: random.Random, stop: Path) -> None:
+    """Compact, expire and sweep while others write. What the weather does is no reason to end, what is stored is."""
+    while not stop.exists():
+        time.sleep(3 * chance.random())
+        try:
+            match chance.choice(("compact", "expire", "sweep")):
+                case "compact":
+                    lake.table(NAME).compact(dry_run=False)
+                case "expire":
+                    lake.table(NAME).expire("30s", 20, dry_run=False)
+                case "sweep":
+                    lake.sweep(SWEEP_GRACE, dry_run=False)
+        except (Unavailable, CommitUnknown, Busy, SnapshotExpired, OSError):
+            continue
+        except UnderlayError:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(DIFFERENT)
+
+
 def fork_one(lake: ul.Lake, owner: Owner, chance: random.Random) -> None:
     """A step of this owner in a forked child, with the lake that it inherits."""
     child = os.fork()
@@ -277,6 +310,8 @@ def main(role: Role) -> None:
     threads = [Thread(target=run, args=(owner, chance.randrange(1 << 30))) for owner in owners]
     for thread in threads:
         thread.start()
+    if role.cares:
+        Thread(target=care, args=(lake, random.Random(role.seed), stop), daemon=True).start()
     while any(thread.is_alive() for thread in threads):
         if forked is not None and not stop.exists():
             fork_one(lake, forked, chance)

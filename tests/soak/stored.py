@@ -16,7 +16,7 @@ ROOT = re.compile(r"(?P<folder>.+)/_index/(?P<version>\d{20})\.root")
 
 def check_chain(store: Store) -> tuple[str, list[dict[str, object]]]:
     """The folder of the one table, and its roots: without a hole, each the child of the one before; no commit and no
-    token twice."""
+    token twice, as far as their roots have not expired."""
     found = [match for one in store.list_objects() if (match := ROOT.fullmatch(one.key))]
     (folder,) = {match["folder"] for match in found}
     assert sorted(int(match["version"]) for match in found) == list(range(len(found))), "a hole in the chain"
@@ -27,7 +27,7 @@ def check_chain(store: Store) -> tuple[str, list[dict[str, object]]]:
         assert root["version"] == version
         assert root["parent_id"] == (roots[-1]["commit_id"] if roots else None), f"version {version} has another parent"
         assert not roots or root["committed_us"] > roots[-1]["committed_us"]
-        now = {record[0] for record in root["delta"].get("sources", ()) if record[0].startswith("token:")}
+        now = {record[0] for record in root.get("delta", {}).get("sources", ()) if record[0].startswith("token:")}
         assert tokens.isdisjoint(now), "a token was committed twice"
         tokens |= now
         roots.append({name: root[name] for name in ("commit_id", "committed_us")})

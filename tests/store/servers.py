@@ -137,7 +137,9 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
             *("server", f"-dir={home}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
             *("-filer", "-s3", f"-s3.config={home / 's3.json'}", "-s3.autoCreateBucket=false"),
             *("-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.allowEmptyFolder=false"),
-            *("-volume.max=3", "-master.volumeSizeLimitMB=64", "-master.electionTimeout=1s", "-master.telemetry=false"),
+            # volumes for the bucket and for the filer's own log, without which it stands still after some minutes
+            *("-volume.max=24", "-master.volumeSizeLimitMB=64", "-master.electionTimeout=1s"),
+            "-master.telemetry=false",
             *(f"-{name}.port={ports[name]}" for name in names),
             *(f"-{name}.port.grpc={ports[f'{name}.grpc']}" for name in names),
         ]

@@ -25,6 +25,7 @@ from underlay.table.catalog.lifecycle import prepare_successor
 from underlay.table.commit.commit import commit
 from underlay.table.coordination.upload_intent import announce
 from underlay.table.open_table import Head
+from underlay.table.versions.environment import wait_for_background
 
 WEEKS = timedelta(days=30)
 
@@ -253,6 +254,32 @@ def test_a_store_that_was_put_back_from_an_older_copy_is_refused(store):
     store.late = WEEKS
     with pytest.raises(Inconsistent, match="restored from an older copy"):
         lake_of(store).sweep(dry_run=False)
+
+
+class OvertakenStore(LateStore):
+    """Whenever the hint of the head is read, another writer has just committed, and left a newer hint."""
+
+    commits = 0
+
+    def around(self, request, call, received_bytes):
+        if any(key.endswith("/_index/hint") for key in request.keys) and request.op is StoreMethod.GET:
+            table = lake_of(self.inner).table("shop.sales")
+            for number in range(20, 28):  # the writer of every eighth version leaves a hint
+                table.append(rows(number))
+                self.commits += 1
+            wait_for_background()
+        return call()
+
+
+def test_commits_of_others_while_a_sweep_begins_are_not_taken_for_a_restored_copy():
+    inner = open_store(f"memory://{uuid4()}")
+    left = litter(inner, make(inner))
+    before = lake_of(inner).table("shop.sales").version
+    store = OvertakenStore(inner, WEEKS)
+    assert lake_of(store).sweep(dry_run=False).object_count == len(left)
+    assert store.commits
+    assert lake_of(inner).table("shop.sales").version == before + store.commits + 1
+    assert audit(inner) == (set(), set())
 
 
 def test_a_clock_that_went_back_is_refused(store):

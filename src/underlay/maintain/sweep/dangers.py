@@ -68,10 +68,13 @@ def check_history(revision: Revision, head: Root, holders: Holders, registry: Re
     opening = registry.opening(name) if registry is not None else None
     if opening is not None and opening.table is not None and opening.table.revision == revision.id:
         known["the registry"] = opening.table.head.number
+    newest = head.version
+    if max(known.values()) > newest:
+        newest = revision.newest_version()  # others commit while these are read
     for what, version in known.items():
-        if version > head.version:
+        if version > newest:
             raise Inconsistent(
-                f"{what} names version {version}, and the newest in the store is {head.version}",
+                f"{what} names version {version}, and the newest in the store is {newest}",
                 place=revision.place,
                 hint=_OLDER,
             )
