@@ -19,6 +19,9 @@ from bench.queries import check_same
 from bench.questions import make_questions
 from bench.registry import Size as RegistrySize
 from bench.registry import run as run_registry
+from bench.small_commits import NAMES as SMALL_NAMES
+from bench.small_commits import ratios as small_ratios
+from bench.small_commits import run as run_small_commits
 from bench.systems.placed import OWN
 from bench.tables import Size, describe_run
 from bench.tables import run as run_tables
@@ -165,3 +168,12 @@ def test_warm_queries_and_commits_run_and_sql_costs_little_python_beside_a_scan(
     assert min(found["queries"]["cpu_seconds"].values()) > 0
     assert found["commits"]["quiet"]["count"] > 0
     assert all(min(seconds) > 0 for seconds in found["imports"].values())
+
+
+def test_small_commits_of_all_systems_have_the_same_rows_and_versions(tmp_path: Path):
+    costs = run_small_commits(tmp_path, appends=30, rounds=1, names=SMALL_NAMES)
+    cases = {"appends", "open and history", "open and full scan"}
+    assert {(cost.case, cost.system) for cost in costs} == {(case, name) for case in cases for name in SMALL_NAMES}
+    assert all(cost.cpu_seconds > 0 for cost in costs)
+    peers = {name for name in SMALL_NAMES if name != "underlay"}
+    assert {case: set(found) for case, found in small_ratios(costs).items()} == dict.fromkeys(cases, frozenset(peers))
