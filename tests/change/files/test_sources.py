@@ -102,6 +102,11 @@ def test_values_that_do_not_fit_are_named(table, rows, error):
     assert table.version == 1
 
 
-def test_no_dicts_are_no_rows(table):
+def test_no_dicts_are_no_rows_of_any_verb(table):
     assert table.append([]).version == 1
+    assert table.upsert([]).version == 1
+    assert table.delete(rows=[]).version == 1
+    merge = table.merge([], "target.id = source.id").when_matched_delete().when_not_matched_insert_all()
+    assert merge.execute().version == 1
+    assert table.merge([], "target.id = source.id").when_not_matched_by_source_delete().execute().rows_deleted == 2
     assert table.upsert(pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], pa.string())})).rows_matched == 0

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from underlay.change.files.rows import read_rows
-from underlay.change.files.update_set import RowsOfVersion, TableRows
+from underlay.change.files.update_set import RowsOfVersion, TableRows, or_no_rows_of
 from underlay.change.update import merge as merging
 from underlay.change.update.edit import FileAccess
 from underlay.change.update.result import Changed
@@ -118,7 +118,7 @@ class TableMerger:
 
     def _rules_for(self, snapshot: Snapshot) -> DuckDbRules:
         again = self._on_version(snapshot)
-        source = self._rows if again is None else again.table()
+        source = or_no_rows_of(snapshot, self._rows) if again is None else again.table()
         bound = bind_merge(self._statement, snapshot.schema, source.schema)
         return DuckDbRules(bound, source, key_columns(snapshot))
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from underlay.change.files.rows import read_rows
 from underlay.runtime.locks import cached_property
+from underlay.schema.convert.arrow import to_arrow
 from underlay.table.versions.snapshot import Snapshot
 
 
@@ -35,8 +36,13 @@ class UpdateSet:
     def of_version(self, snapshot: Snapshot) -> tuple[pa.Table, bool]:
         """The rows for a change of this version, and whether they are rows of the same table, which change with it."""
         again = self._data.on_version(snapshot) if isinstance(self._data, TableRows) else None
-        return (self._rows, False) if again is None else (again.table(), True)
+        return (or_no_rows_of(snapshot, self._rows), False) if again is None else (again.table(), True)
 
     @cached_property
     def _rows(self) -> pa.Table:
         return pa.concat_tables(list(read_rows(self._data)()))
+
+
+def or_no_rows_of(snapshot: Snapshot, rows: pa.Table) -> pa.Table:
+    """The rows; an empty list of dicts, which has no columns, as no rows of the table."""
+    return rows if rows.num_columns or rows.num_rows else to_arrow(snapshot.schema).empty_table()
