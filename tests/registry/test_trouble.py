@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -68,6 +69,31 @@ def check_said_once(lake: underlay.Lake, caplog: pytest.LogCaptureFixture) -> No
         time.sleep(0.05)
     assert not registry_of(lake).wait(2)
     assert len(warnings_in(caplog)) == 1
+
+
+def test_no_commit_of_an_open_lake_waits_for_a_server_that_froze(store, postgres, monkeypatch):
+    monkeypatch.setattr("underlay.registry.follow.ask.ANSWER_SECONDS", 3600)
+    url = postgres.create_database()
+    lake = use(store, url, 0)
+    assert registry_of(lake).wait(120)
+
+    def write(numbers) -> None:
+        for number in numbers:
+            lake.table(NAME).append(rows([number]))
+
+    postgres.freeze()
+    try:
+        writer = Thread(target=write, args=[range(3, 20)], daemon=True)
+        writer.start()
+        writer.join(600)
+        is_waiting = writer.is_alive()
+    finally:
+        postgres.thaw()
+    assert not is_waiting
+    write(range(20, 30))
+    assert ids(lake.table(NAME)) == list(range(30))
+    assert registry_of(lake).wait(240)
+    assert registry_of(lake).differences() == []
 
 
 def test_a_folder_in_the_place_of_the_file_is_said_once(store, tmp_path: Path, caplog):
