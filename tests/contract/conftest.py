@@ -21,10 +21,6 @@ REGISTRIES = ["local-sqlite", "s3-sqlite", "local-postgres", "s3-postgres"]
 """Those that there are: for every test in `make test-all`."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "with_postgres: runs on S3 with a registry in PostgreSQL too")
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "world" in metafunc.fixturenames:
         is_marked = metafunc.definition.get_closest_marker("with_postgres")

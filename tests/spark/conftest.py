@@ -76,12 +76,6 @@ def rows_of(file: int) -> pa.Table:
     return pa.table(nulled, SCHEMA)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "local_only: without tasks, or with a session of its own")
-    config.addinivalue_line("markers", "cluster_only: needs executors in processes of their own")
-    config.addinivalue_line("markers", "s3a_only: needs Hadoop's jars for S3")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not for the kind of session that this process has."""
     has_cluster, has_jars = MASTER in os.environ, S3A in os.environ
