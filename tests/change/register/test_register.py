@@ -243,7 +243,7 @@ def test_many_files_are_read_with_threads_and_without(
 def test_footers_are_parsed_some_at_a_time_and_problems_name_their_files(
     table: underlay.Table, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "FOOTERS_AT_ONCE", 3)
+    monkeypatch.setattr(module, "_FOOTERS_AT_ONCE", 3)
     put(folder, *"abcdefgh")
     pq.write_table(pa.table({"id": ["x"]}), folder / "f-wrong.parquet")
     with pytest.raises(SchemaMismatch, match="1 of 9 files") as raised:

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from tests.gate import costly
 from tests.parquet.footers import example, footer_bytes, plain_footers, written
 from underlay.errors import Damaged, UnderlayError
+from underlay.parquet.footer import stack as module
 from underlay.parquet.footer.chunks import IndexedChunks, Statistics
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.stack import Stack, read_stacks, stack_of
+from underlay.parquet.records import walk
 from underlay.parquet.records.records import Spans
 
 
@@ -45,7 +47,7 @@ def texts(spans: Spans, data: bytes) -> list[bytes | None]:
 
 
 def assert_read_alike(footers: list[bytes]) -> list[tuple[Stack, list[int]]]:
-    stacks = read_stacks(footers)
+    stacks = list(read_stacks(footers))
     assert sorted(index for _, indices in stacks for index in indices) == list(range(len(footers)))
     for stack, indices in stacks:
         for row, index, origin in zip(stack.begins, indices, stack.origins, strict=False):
@@ -103,6 +105,38 @@ def test_genuine_footers_read_as_they_do_alone(folder):
     assert_read_alike(footers)
 
 
+def test_one_footer_of_a_form_is_parsed_and_those_with_the_same_lengths_are_not_walked(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    footers = [footer_bytes(example(start=2 * n, compression="none")) for n in range(100, 190)]
+    common = max({len(footer) for footer in footers}, key=lambda size: sum(len(one) == size for one in footers))
+    footers = [footer for footer in footers if len(footer) == common]
+    assert len(footers) > 20
+    expected = [stack_of(Footer.parse(footer)).origins[0] for footer in footers]
+    parsed, walked = [], []
+    parse, walk_uneven = Footer.parse, walk._walk_uneven
+
+    def note_walk(*arguments):
+        walked.append(arguments[-1].size)
+        return walk_uneven(*arguments)
+
+    monkeypatch.setattr(module, "FOOTERS_AT_ONCE", 8)
+    monkeypatch.setattr(Footer, "parse", lambda data: parsed.append(data) or parse(data))
+    monkeypatch.setattr(walk, "_walk_uneven", note_walk)
+    found = list(read_stacks(footers))
+    assert [origin for stack, _ in found for origin in stack.origins] == expected
+    assert len(parsed) == 1
+    assert sum(walked) < len(footers)
+    assert_read_alike(footers)
+
+
+@pytest.mark.parametrize("first", [0, 2**62])
+def test_a_lead_need_not_be_in_the_stack(first: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "FOOTERS_AT_ONCE", 3)
+    starts = [first, *range(5), 2**40, *range(9), first, 300, 300, 300]
+    assert_read_alike([footer_bytes(example(start=start)) for start in starts])
+
+
 def is_sound(data: bytes) -> bool:
     try:
         stack_of(Footer.parse(data))
@@ -114,11 +148,11 @@ def is_sound(data: bytes) -> bool:
 def test_a_damaged_footer_is_named_and_no_other_is_touched():
     good = footer_bytes(example())
     with pytest.raises(Damaged, match="footer 2"):
-        read_stacks([good, good, good[:-1], good])
+        list(read_stacks([good, good, good[:-1], good]))
     with pytest.raises(Damaged, match="footer 1"):
-        read_stacks([good, good + b"\x00", good])
+        list(read_stacks([good, good + b"\x00", good]))
     with pytest.raises(Damaged, match="footer 1"):
-        read_stacks([good, good + good, good[:-1], good])
+        list(read_stacks([good, good + good, good[:-1], good]))
 
 
 def test_flipped_bytes_never_give_another_answer_than_reading_alone():
@@ -131,8 +165,8 @@ def test_flipped_bytes_never_give_another_answer_than_reading_alone():
             assert_read_alike([good, bytes(changed), good])
         else:
             with pytest.raises(UnderlayError):
-                read_stacks([good, bytes(changed), good])
+                list(read_stacks([good, bytes(changed), good]))
 
 
 def test_no_footers_are_no_stacks():
-    assert read_stacks([]) == []
+    assert list(read_stacks([])) == []

@@ -47,6 +47,8 @@ _MANY = 256
 _WAITING_SECONDS = 0.002
 """Reading that takes longer for a file waits for a disk or a network; a busy machine alone is not so slow."""
 _SHOWN = 20
+_FOOTERS_AT_ONCE = 8 * FOOTERS_AT_ONCE
+"""Footers that one thread reads with what it learns of their forms."""
 _PARSERS = 4
 """Threads that read footers which are in memory: more would wait for the interpreter."""
 
@@ -281,9 +283,9 @@ def _read_files(
     for index, of_file in enumerate(constants):
         by_given.setdefault(given_fields(of_file), []).append(index)
     batches = [
-        (given, every[begin : begin + FOOTERS_AT_ONCE])
+        (given, every[begin : begin + _FOOTERS_AT_ONCE])
         for given, every in by_given.items()
-        for begin in range(0, len(every), FOOTERS_AT_ONCE)
+        for begin in range(0, len(every), _FOOTERS_AT_ONCE)
     ]
     alike: list[FilesAlike] = []
     misfits: dict[int, Misfit] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,6 +23,9 @@ NUM_ROWS, KEY_VALUES, CREATED_BY = 3, 5, 6
 
 FOOTERS_AT_ONCE = 512
 """Large enough to amortise the numpy calls, small enough for the CPU cache."""
+
+_FEWEST = 2
+"""Fewer footers cost less when they are read alone."""
 
 MAX_LEADS = 8
 """At most this many forms of footers are looked for in a batch; the rest is read one by one."""
@@ -70,22 +74,47 @@ def stack_of(footer: Footer) -> Stack:
     return Stack(schema=footer.schema, data=footer.data, origins=(origin,), row_counts=rows, chunks=footer.chunks)
 
 
-def read_stacks(footers: Sequence[bytes]) -> list[tuple[Stack, list[int]]]:
+def read_stacks(footers: Sequence[bytes]) -> Iterator[tuple[Stack, list[int]]]:
     """Many footers as stacks, each with the positions of its files in `footers`; every footer is in one stack.
 
     Files of one writer and schema come out together, and cost little more than one of them. Raises what the first
     damaged footer raises, its position in `footers` for a place.
     """
-    found = []
+    leads: dict[int, Footer] = {}
     for begin in range(0, len(footers), FOOTERS_AT_ONCE):
         pending = list(range(begin, min(begin + FOOTERS_AT_ONCE, len(footers))))
         for _ in range(MAX_LEADS):
             if pending:
-                stack, taken = _stack_like_first(footers, pending)
-                found.append((stack, taken))
+                stack, taken = _next_stack(footers, pending, leads)
+                yield stack, taken
                 pending = sorted(set(pending) - set(taken))
-        found += [(_stack_one(_parse(footers, index), index), [index]) for index in pending]
+        for index in pending:
+            yield _stack_one(_parse(footers, index), index), [index]
+
+
+def _next_stack(footers: Sequence[bytes], pending: list[int], leads: dict[int, Footer]) -> tuple[Stack, list[int]]:
+    """The footers that are like one of the commonest length: most of that length have their values where it has them.
+
+    `leads` are footers that others were like, by their lengths.
+    """
+    length, _ = Counter(len(footers[index]) for index in pending).most_common(1)[0]
+    known = leads.get(length)
+    found = None if known is None else _stack_like(known, footers, pending)
+    if found is not None:
+        return found
+    lead = _lead(footers, pending, length)
+    found = _stack_like(lead, footers, pending)
+    if found is None:
+        return _stack_one(_parse(footers, pending[0]), pending[0]), pending[:1]
+    leads[length] = lead
     return found
+
+
+def _lead(footers: Sequence[bytes], pending: list[int], length: int) -> Footer:
+    try:
+        return _parse(footers, next(index for index in pending if len(footers[index]) == length))
+    except UnderlayError:  # the first damaged one is named
+        return _parse(footers, pending[0])
 
 
 def _parse(footers: Sequence[bytes], index: int) -> Footer:
@@ -102,20 +131,20 @@ def _stack_one(footer: Footer, index: int) -> Stack:
         raise error.at(f"footer {index}") from None
 
 
-def _stack_like_first(footers: Sequence[bytes], pending: list[int]) -> tuple[Stack, list[int]]:
-    """The first pending footer, with all others that are like it."""
-    first = pending[0]
-    lead = _parse(footers, first)
+def _stack_like(lead: Footer, footers: Sequence[bytes], pending: list[int]) -> tuple[Stack, list[int]] | None:
+    """All pending footers that are like the lead. None when that is less than two, or when one of them is damaged."""
     beginning = lead.data[: int(lead.tree.end[lead.tree.fields(0)[ELEMENTS]])]
-    others = [index for index in pending[1:] if footers[index].startswith(beginning)]
-    if not others or lead.is_encrypted:
-        return _stack_one(lead, first), [first]
+    wanted = [index for index in pending if footers[index].startswith(beginning)]
+    if len(wanted) < _FEWEST or lead.is_encrypted:
+        return None
     try:
-        stacked, is_alike = stack_alike(lead.tree, len(beginning), [footers[index] for index in others])
-        taken = [first, *(index for index, alike in zip(others, is_alike.tolist(), strict=True) if alike)]
+        stacked, is_alike = stack_alike(lead.tree, len(beginning), [footers[index] for index in wanted])
+        taken = [index for index, alike in zip(wanted, is_alike.tolist(), strict=True) if alike]
+        if len(taken) < _FEWEST:
+            return None
         return _stacked(lead, stacked, [footers[index] for index in taken]), taken
-    except UnderlayError:  # one of them is damaged: which one, reading them one by one tells
-        return _stack_one(lead, first), [first]
+    except UnderlayError:  # which one is damaged, reading them one by one tells
+        return None
 
 
 def _stacked(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) -> Stack:

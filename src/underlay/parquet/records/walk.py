@@ -30,6 +30,9 @@ _ALWAYS_FITS_BYTES = {ThriftKind.I16: 2, ThriftKind.I32: 4, ThriftKind.I64: 9}
 _AT_ONCE = 256
 """Fixed bytes that are compared in one step: small enough for the CPU cache."""
 
+_STRUCTS_AT_ONCE = 32
+"""The same for whole structs of some ten thousand bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Values:
@@ -49,21 +52,33 @@ class _Values:
 class _Walk:
     """Where the structs, their common beginning and every value end.
 
-    The end at `rank` is at `known[rank]` in the lead, and at `variable[rank] + fixed[rank]` in each struct: bytes of
-    varying length before it, and fixed ones.
+    In the structs that are as long as the lead everywhere, values lie where they do in the lead. In the `uneven` ones
+    the end at `rank`, which is at `known[rank]` in the lead, is at `variable[rank] + fixed[rank]`: bytes of varying
+    length before it, and fixed ones.
     """
 
     known: Integers
-    variable: Integers
     fixed: Integers
+    starts: Integers
+    uneven: Integers
+    variable: Integers
 
     def moved(self, lead_positions: NDArray[np.integer]) -> Integers:
         """Positions of the lead in every struct: a fixed distance after the last value that ends before them."""
         at = lead_positions.astype(np.int64)
-        rank = np.searchsorted(self.known, at, side="right") - 1
-        found: Integers = self.variable.take(rank, axis=0)
-        found += (at - self.known[rank] + self.fixed[rank])[:, None]
+        found: Integers = at[:, None] + self.starts
+        if self.uneven.size:
+            rank = np.searchsorted(self.known, at, side="right") - 1
+            found[:, self.uneven] = (
+                self.variable.take(rank, axis=0) + (at - self.known[rank] + self.fixed[rank])[:, None]
+            )
         return found
+
+    def chosen(self, is_chosen: Flags) -> _Walk:
+        """Some of the structs."""
+        stay = is_chosen[self.uneven]
+        uneven = (np.cumsum(is_chosen) - 1)[self.uneven[stay]]
+        return _Walk(self.known, self.fixed, self.starts[is_chosen], uneven, self.variable[:, stay])
 
 
 class StackedStructs:
@@ -73,7 +88,7 @@ class StackedStructs:
         self.lead = lead
         self.data = data
         self.octets: Octets = np.frombuffer(data, np.uint8)
-        self.count = walk.variable.shape[1]
+        self.count = walk.starts.size
         self._walk = walk
 
     def ends(self, entries: Integers) -> Integers:
@@ -95,32 +110,31 @@ class StackedStructs:
         return decode_integers(self.octets, kind, begins.ravel()).reshape(begins.shape)
 
 
-def stack_alike(lead: ThriftTree, common_bytes: int, others: Sequence[bytes]) -> tuple[StackedStructs, Flags]:
-    """The lead and those of `others` that are like it, and which those are.
+def stack_alike(lead: ThriftTree, common_bytes: int, structs: Sequence[bytes]) -> tuple[StackedStructs, Flags]:
+    """Those of `structs` that are like the lead, which need not be one of them, and which those are.
 
     All begin with the same `common_bytes` bytes, which hold whole values only. Raises Malformed when a number is too
     large for its field.
     """
-    data = b"".join((lead.data[: lead.size_bytes], *others))
-    sizes = np.array([lead.size_bytes, *map(len, others)], np.int64)
-    starts = np.cumsum(sizes) - sizes
+    data = b"".join(structs)
+    sizes = np.fromiter(map(len, structs), np.int64, len(structs))
+    stops = np.cumsum(sizes)
     values = _varying(lead, common_bytes)
-    walk, is_alike, sizes_read = _walk(lead, values, common_bytes, data, starts, starts + sizes)
+    walk, is_alike, sizes_read = _walk(lead, values, common_bytes, data, stops - sizes, stops)
     if not is_alike.all():
-        walk = _Walk(walk.known, walk.variable[:, is_alike], walk.fixed)
-        sizes_read = sizes_read[:, is_alike]
-    _check_integers(values, walk, sizes_read, np.frombuffer(data, np.uint8))
-    return StackedStructs(lead, data, walk), is_alike[1:]
+        sizes_read = sizes_read[:, is_alike[walk.uneven]]
+        walk = walk.chosen(is_alike)
+    _check_integers(lead, values, walk, sizes_read, data)
+    return StackedStructs(lead, data, walk), is_alike
 
 
-def _check_integers(values: _Values, walk: _Walk, sizes: NDArray[np.uint8], octets: Octets) -> None:
+def _check_integers(lead: ThriftTree, values: _Values, walk: _Walk, sizes: NDArray[np.uint8], data: bytes) -> None:
     """Refuse numbers that are too large for their field; only long ones can be."""
+    longest = np.maximum(_sizes_in(lead, values), sizes.max(axis=1, initial=0))
     for kind, limit in _ALWAYS_FITS_BYTES.items():
-        rows = np.flatnonzero(values.kind == kind)
-        row, struct = np.nonzero(sizes[rows] > limit)
-        if row.size:
-            ends = walk.variable[rows[row] + 2, struct] + walk.fixed[rows[row] + 2]
-            decode_integers(octets, kind, ends - sizes[rows[row], struct])
+        begins = values.begin[(values.kind == kind) & (longest > limit)]
+        if begins.size:
+            decode_integers(np.frombuffer(data, np.uint8), kind, walk.moved(begins).ravel())
 
 
 def _varying(lead: ThriftTree, common_bytes: int) -> _Values:
@@ -150,27 +164,87 @@ def integers_in_lists(lead: ThriftTree, lists: Integers) -> tuple[Integers, Inte
 def _walk(
     lead: ThriftTree, values: _Values, common_bytes: int, data: bytes, starts: Integers, stops: Integers
 ) -> tuple[_Walk, Flags, NDArray[np.uint8]]:
-    """Where everything ends in each struct, which structs are like the lead, and how many bytes each integer takes.
+    """Where everything ends in each struct, which structs are like the lead, and the sizes of integers in uneven ones.
 
-    Positions of a struct that is not alike mean nothing; they are kept inside `data` only where it is read.
+    Positions of a struct that is not alike mean nothing; they are kept inside `data` only where it is read. A struct
+    that is as long as the lead in every value needs no walk: its values lie where the lead's do.
     """
     octets: Octets = np.frombuffer(data, np.uint8)
     known = np.concatenate(([0, common_bytes], values.end))
     fixed = np.zeros(known.size, np.int64)
     np.cumsum(values.begin - known[1:-1], out=fixed[2:])
-    variable = np.empty((known.size, starts.size), np.int64)
-    variable[0], variable[1] = starts, starts + common_bytes
+    is_alike = _as_long_everywhere(lead, values, common_bytes, octets, starts, stops)
+    uneven = np.flatnonzero(~is_alike)
+    walk = _Walk(known, fixed, starts, uneven, np.empty((known.size, uneven.size), np.int64))
+    sizes = np.zeros((values.begin.size, 0), np.uint8)
+    if uneven.size:
+        begins, ends = starts[uneven].tolist(), stops[uneven].tolist()
+        alone = np.concatenate([octets[begin:end] for begin, end in zip(begins, ends, strict=True)])
+        until = np.cumsum(stops[uneven] - starts[uneven])
+        moved_by = stops[uneven] - until
+        walk.variable[0] = starts[uneven] - moved_by
+        walk.variable[1] = walk.variable[0] + common_bytes
+        sizes, is_alike[uneven] = _walk_uneven(lead, values, walk, alone, until)
+        walk.variable[:] += moved_by
+    return walk, is_alike, sizes
+
+
+def _walk_uneven(
+    lead: ThriftTree, values: _Values, walk: _Walk, octets: Octets, stops: Integers
+) -> tuple[NDArray[np.uint8], Flags]:
+    """Fill in `variable`, by positions among the uneven structs alone.
+
+    Returns the bytes of each integer, and which of these structs are like the lead.
+    """
+    variable, fixed = walk.variable, walk.fixed
     # Most binaries are short: those of the lead that are tell where, and if one of another struct is not, none is.
     is_long = values.is_binary & (lead.octets[values.begin] >= 0x80)
-    is_alike = np.ones(starts.size, np.bool_)
+    is_alike = np.ones(stops.size, np.bool_)
     sizes = _step(values, is_long, octets, variable, fixed, is_alike)
     if (sizes[values.is_binary & ~is_long] - np.uint8(1) >= 0x80).any():
         is_alike[:] = True
         sizes = _step(values, values.is_binary, octets, variable, fixed, is_alike)
-    walk = _Walk(known, variable, fixed)
     _compare_fixed(lead, values, walk, octets, is_alike)
-    is_alike &= variable[-1] + fixed[-1] + (lead.size_bytes - known[-1]) == stops
-    return walk, is_alike, sizes
+    is_alike &= variable[-1] + fixed[-1] + (lead.size_bytes - walk.known[-1]) == stops
+    return sizes, is_alike
+
+
+def _sizes_in(lead: ThriftTree, values: _Values) -> NDArray[np.uint8]:
+    """What `_step` returns of the lead."""
+    sizes = values.end - values.begin
+    sizes[values.is_binary & (lead.octets[values.begin] >= 0x80)] = 0
+    return sizes.astype(np.uint8)
+
+
+def _as_long_everywhere(
+    lead: ThriftTree, values: _Values, common_bytes: int, octets: Octets, starts: Integers, stops: Integers
+) -> Flags:
+    """Which structs differ from the lead in nothing but the bits of numbers and the bytes of binaries."""
+    told = _telling_bits(lead, values)[common_bytes:]
+    wanted = lead.octets[common_bytes : lead.size_bytes] & told
+    is_even: Flags = stops - starts == lead.size_bytes
+    if not is_even.any():
+        return is_even
+    windows = np.lib.stride_tricks.sliding_window_view(octets, told.size)
+    candidates = np.flatnonzero(is_even)
+    for begin in range(0, candidates.size, _STRUCTS_AT_ONCE):
+        some = candidates[begin : begin + _STRUCTS_AT_ONCE]
+        found = windows[starts[some] + common_bytes]
+        found &= told
+        is_even[some] = (found == wanted).all(axis=1)
+    return is_even
+
+
+def _telling_bits(lead: ThriftTree, values: _Values) -> Octets:
+    """The bits of the lead that decide where values lie: of fixed bytes and of binaries' lengths all, of numbers that
+    which says whether they go on.
+    """
+    bits = np.full(lead.size_bytes, 0xFF, np.uint8)
+    lengths = varint_lengths(lead.octets)[values.begin]
+    bits[ragged_ranges(values.begin, np.where(values.is_binary, 0, values.end - values.begin))] = 0x80
+    inner = values.begin + lengths
+    bits[ragged_ranges(inner, np.where(values.is_binary, values.end - inner, 0))] = 0
+    return bits
 
 
 def _step(
