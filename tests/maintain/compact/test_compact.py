@@ -290,6 +290,7 @@ MEDDLING = {
     "update": lambda table: table.update({"word": "'x'"}, where="id between 2000 and 2003"),
     "overwrite": lambda table: table.overwrite(rows(0, 5)),
     "overwrite where": lambda table: table.overwrite(rows(1000, 5), "id between 1000 and 1999"),
+    "overwrite stream": lambda table: table.overwrite(rows(1000, 5).to_reader(), "id between 1000 and 1999"),
     "truncate": lambda table: table.truncate(),
     "rollback": lambda table: table.rollback(2),
     "rename": lambda table: _evolve(table, lambda change: change.rename_column("word", "label")),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from tempfile import SpooledTemporaryFile
+from weakref import finalize
 
 import pyarrow as pa
 
@@ -11,14 +13,19 @@ from underlay.schema.arrow_aliases import AnyArray
 
 RUN_BYTES = 256 << 20
 """Bytes of Arrow memory that are sorted and written together."""
+_KEPT_BYTES = 64 << 20
+"""Rows that are kept to be read again lie in memory up to this size."""
 
 Rows = Callable[[], Iterable[pa.Table]]
 """The runs of an input, each time from its beginning; an input that can be read once raises when it is asked twice."""
 
 
-def read_rows(data: object) -> Rows:
+def read_rows(data: object, *, is_kept: bool = False) -> Rows:
     """The rows of an Arrow table, batch, reader, stream, dataset or scanner, a pandas, Polars or DuckDB frame, a Polars
-    LazyFrame, or a list of batches or of dicts. Raises InvalidRequest for anything else."""
+    LazyFrame, or a list of batches or of dicts. Raises InvalidRequest for anything else.
+
+    `is_kept`: what can be read only once is kept, on this machine's disk when it is large, and can be read again.
+    """
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -33,7 +40,7 @@ def read_rows(data: object) -> Rows:
         return lambda: runs_of(_checked(dataset.scanner().to_reader()))
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):  # a Polars LazyFrame
         return read_rows(data.collect())
-    return _once(_reader(data))
+    return _kept(_reader(data)) if is_kept else _once(_reader(data))
 
 
 def _table_of(rows: Sequence[Mapping[object, object]]) -> pa.Table:
@@ -101,6 +108,29 @@ def _once(reader: pa.RecordBatchReader) -> Rows:
         is_taken = True
         return runs_of(reader)
 
+    return take
+
+
+def _kept(reader: pa.RecordBatchReader) -> Rows:
+    kept = SpooledTemporaryFile(max_size=_KEPT_BYTES)  # noqa: SIM115  # closed with what reads it
+    once = _once(reader)
+    is_whole = False
+
+    def first() -> Iterator[pa.Table]:
+        nonlocal is_whole
+        with pa.ipc.new_stream(pa.PythonFile(kept, "w"), reader.schema) as writer:
+            for run in once():
+                writer.write_table(run)
+                yield run
+        is_whole = True
+
+    def take() -> Iterator[pa.Table]:
+        if not is_whole:
+            return first()
+        kept.seek(0)
+        return runs_of(pa.ipc.open_stream(pa.PythonFile(kept, "r")))
+
+    finalize(take, kept.close)
     return take
 
 

@@ -24,12 +24,13 @@ def overwrite(
     CommitConflict when a later commit added rows that may match, or changed some that do; SchemaMismatch,
     RevisionClosed, CommitUnknown (then call it again with the same token).
     """
-    rows = read_rows(data)
+    rows = read_rows(data, is_kept=True)  # a compaction that comes first must not fail it
 
     def prepare(edit: RowEdit) -> None:
         query = query_of(edit, condition)
         remove_matching(edit, query)
         edit.finish(rows(), reads=reads_of(query))
 
-    # Never prepared again: the caller decided for the rows that the table had, not for those of a later commit.
+    # Never prepared again but after commits that only wrote rows anew: the caller decided for the rows that the table
+    # had, not for those of a later commit.
     return commit_edit(table, files, Operation.OVERWRITE, prepare, token=token, base=table.head(), can_redo=False)
