@@ -270,6 +270,14 @@ def test_a_name_that_is_not_there_gets_a_hint(where, table):
     assert caught.value.hint == "Did you mean ts?"
 
 
+def test_text_without_quotes_gets_a_hint_that_says_so(table):
+    with pytest.raises(UnknownColumn, match="no column EWR") as caught:
+        table.count("s=EWR")
+    assert (caught.value.hint or "").endswith(
+        "If EWR is text, write 'EWR'; in a shell put the whole condition in double quotes."
+    )
+
+
 def test_names_that_differ_in_case_only_are_told_apart_where_that_is_possible():
     lake = underlay.connect("memory://cases", registry="none")
     table = lake.create_table("a.b", 'i bigint, "I" bigint, j bigint')

@@ -82,6 +82,6 @@ def _translated(error: duckdb.Error, schema: pa.Schema | None) -> UnderlayError:
         return found
     missing = _NO_COLUMN.search(found.problem)
     if missing and schema is not None:
-        return unknown_column(missing[1], list(schema.names))
+        return unknown_column(missing[1], list(schema.names), may_be_text=True)
     problem = found.problem.partition("\n")[0]
     return BadPredicate(problem, hint=USE_SQL if _OF_MANY_ROWS.search(problem) else None)

@@ -113,12 +113,14 @@ def resolve_names(predicate: Predicate, schema: pa.Schema) -> Predicate:
             return replace(predicate, column=resolve_path(predicate.column, schema))
 
 
-def unknown_column(name: str, names: list[str]) -> UnknownColumn:
-    """There is no such column; the names most like it are the hint."""
+def unknown_column(name: str, names: list[str], *, may_be_text: bool = False) -> UnknownColumn:
+    """There is no such column; the names most like it are the hint, or that text stands in quotes, which shells eat."""
     by_fold = {one.casefold(): one for one in names}
     near = [by_fold[one] for one in get_close_matches(name.casefold(), by_fold, n=3)]
     more = "" if len(names) <= _SHOWN_NAMES else f" and {len(names) - _SHOWN_NAMES} more"
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Columns: {', '.join(names[:_SHOWN_NAMES])}{more}."
+    if may_be_text and not near:
+        hint = f"{hint} If {name} is text, write '{name}'; in a shell put the whole condition in double quotes."
     return UnknownColumn(f"there is no column {name}", hint=hint)
 
 
