@@ -59,6 +59,7 @@ def test_codes_are_stable():
         "commit_unknown",
         "damaged",
         "error",
+        "forbidden",
         "inconsistent",
         "invalid_request",
         "job_taken_over",

@@ -8,7 +8,8 @@
     │   │   └── NewColumn
     │   ├── SourceChanged
     │   ├── TableExists
-    │   └── TooManyRejected
+    │   ├── TooManyRejected
+    │   └── Forbidden
     ├── NotFound          name something that exists: a file, a table, a version
     │   ├── TableNotFound
     │   └── VersionNotFound
@@ -158,6 +159,12 @@ class TooManyRejected(InvalidRequest):
     of the same batch were not committed."""
 
     code = "too_many_rejected"
+
+
+class Forbidden(InvalidRequest):
+    """The caller lacks the right. Nothing was changed."""
+
+    code = "forbidden"
 
 
 class NotFound(UnderlayError):

@@ -21,10 +21,11 @@ from underlay.table.catalog.lifecycle import drop
 
 
 class ChangingLake:
-    """What `underlay.local.statements` needs."""
+    """What `underlay.local.statements` needs. `token`: an INSERT with it is done once, however often it is run."""
 
-    def __init__(self, context: LakeContext) -> None:
+    def __init__(self, context: LakeContext, *, token: str | None = None) -> None:
         self._context = context
+        self._token = token
 
     def names(self) -> list[str]:
         """The names of all tables; none of a lake that does not exist."""
@@ -44,7 +45,8 @@ class ChangingLake:
 
         `then` is given the rows as the table has them, before they are committed.
         """
-        return append_read(self._context.open_table(name), read, is_of_table=is_of_table, then=then)
+        opened = self._context.open_table(name)
+        return append_read(opened, read, is_of_table=is_of_table, then=then, token=self._token)
 
     def change_chosen(
         self,

@@ -21,6 +21,7 @@ from underlay.cli.maintenance import commands as maintenance
 from underlay.cli.pm.commands import app as pm
 from underlay.cli.registry.commands import app as registry
 from underlay.cli.rows import commands as rows
+from underlay.cli.serve import commands as serving
 from underlay.cli.tables import lake_commands as lake
 from underlay.cli.tables import table_commands as table
 
@@ -109,6 +110,7 @@ _VERBS = (
     deletions.vacuum,
     deletions.health,
     service.care,
+    serving.serve,
     maintenance.verify,
     maintenance.jobs,
     maintenance.leases,
@@ -119,6 +121,7 @@ for _verb in _VERBS:
     app.command(name, cls=_SqlCommand if _verb is rows.sql else None)(_verb)
 app.add_typer(registry, name="registry")
 app.add_typer(pm, name="pm")
+app.add_typer(serving.token, name="token")
 
 
 def _print_version(wanted: bool) -> None:

@@ -50,11 +50,13 @@ def append_read(
     *,
     is_of_table: bool,
     then: Callable[[pa.Table], object] | None = None,
+    token: str | None = None,
 ) -> Appended:
     """Add the rows that `read` finds for the version that they are added to, all or none.
 
     `is_of_table`: the rows depend on those of that version, so that they are read again when others come first. `then`
-    is given the rows as the table has them, before the commit. Raises SchemaMismatch, CommitUnknown, CommitConflict,
+    is given the rows as the table has them, before the commit. With a token, rows are added once.
+    Raises SchemaMismatch, CommitUnknown, CommitConflict,
     and what `read` and `then` raise.
     """
 
@@ -69,7 +71,7 @@ def append_read(
         if then is not None:
             then(whole)
 
-    return appended(commit_change(table, Operation.APPEND, prepare))
+    return appended(commit_change(table, Operation.APPEND, prepare, token=token))
 
 
 def find_token(table: OpenTable, head: Head, token: str | None) -> Appended | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 
@@ -17,7 +18,7 @@ _ENVIRONMENT = (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.Internal
 
 def from_duckdb(error: Exception, tables: Collection[str], named: Collection[str]) -> UnderlayError:
     """The same with its message, which shows the place in the text. `named` are the names a.b in the query."""
-    message = str(error)
+    message, _ = read_message(error)
     missing = _NO_TABLE.search(message)
     if isinstance(error, duckdb.CatalogException) and missing:
         name = missing[1].strip('"')
@@ -29,6 +30,24 @@ def from_duckdb(error: Exception, tables: Collection[str], named: Collection[str
     if isinstance(error, _ENVIRONMENT):
         return Unavailable(message)
     return InvalidRequest(message)
+
+
+def read_message(error: BaseException) -> tuple[str, int | None]:
+    """What DuckDB says, and the byte of the text that it is about where the engine gives places."""
+    message = str(error)
+    kind, found, rest = message.partition("{")
+    if not found or not rest.startswith('"exception_type"'):
+        return message, None
+    try:
+        told = json.loads(f"{{{rest}")
+    except json.JSONDecodeError:
+        return message, None
+    if not isinstance(told, dict) or not isinstance(told.get("exception_message"), str):
+        return message, None
+    place = told.get("position")
+    return f"{kind or told['exception_type'] + ' Error: '}{told['exception_message']}", int(place) if isinstance(
+        place, str
+    ) and place.isdecimal() else None
 
 
 def no_table(name: str, tables: Collection[str]) -> TableNotFound:

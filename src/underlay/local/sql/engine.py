@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import RLock
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -30,6 +31,23 @@ if TYPE_CHECKING:
     )
 
 MAX_IDLE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """What each database of this process may use, None for DuckDB's own limits.
+
+    `has_places`: errors are JSON, which has the byte of the text that they are about.
+    """
+
+    memory_bytes: int | None = None
+    spill_folder: str | None = None
+    spill_bytes: int | None = None
+    threads: int | None = None
+    has_places: bool = False
+
+
+_limits = EngineLimits()
 _MOST_CHECKED = 256
 _CHECKED_CHARS = 10_000
 _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions() where function_type = 'table'"
@@ -46,6 +64,8 @@ class Engine:
         self.is_open = is_open
         self.is_pushing = is_pushing
         self.threads = threads
+        self.gives_places = _limits.has_places
+        """Whether errors have the byte of the text that they are about."""
         self.worker = Worker()
         self.has_failed = False
         self.has_ended = False
@@ -142,6 +162,12 @@ class Engine:
         self._database.close()
 
 
+def limit_engines(limits: EngineLimits) -> None:
+    """Limit the databases that this process opens from now on: a server calls it before its first query."""
+    global _limits
+    _limits = limits
+
+
 class _Pool:
     def __init__(self) -> None:
         self.start_afresh()
@@ -190,14 +216,22 @@ class _Pool:
 
 def _settings(*, is_open: bool, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:
     # each database has a folder of its own to spill to: DuckDB gives its files the same names in all
-    spill = os.path.join(tempfile.gettempdir(), f"underlay-duckdb-{uuid4().hex}")
+    folder = _limits.spill_folder or tempfile.gettempdir()
+    spill = os.path.join(folder, f"underlay-duckdb-{uuid4().hex}")
     settings: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": spill,
         "python_enable_replacements": False,
         "python_scan_all_frames": False,
     }
-    if threads is not None:
-        settings["threads"] = threads
+    chosen = threads if threads is not None else _limits.threads
+    if chosen is not None:
+        settings["threads"] = chosen
+    if _limits.memory_bytes is not None:
+        settings["memory_limit"] = f"{_limits.memory_bytes}B"
+    if _limits.spill_bytes is not None:
+        settings["max_temp_directory_size"] = f"{_limits.spill_bytes}B"
+    if _limits.has_places:
+        settings["errors_as_json"] = True
     if not is_open:
         settings |= {
             "autoload_known_extensions": False,

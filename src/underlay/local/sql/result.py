@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,8 +39,11 @@ class SqlResult:
         translate: Callable[[Exception], Exception],
         interrupt: Callable[[], None],
         on_end: Callable[[], None],
+        types: Sequence[str] | None = None,
     ) -> None:
         self.schema: pa.Schema = reader.schema
+        self.types = types
+        """DuckDB's types of the columns, where DuckDB answered."""
         self.cancel = interrupt
         self._on_end = on_end
         self._reader = reader

@@ -237,6 +237,7 @@ class _Query:
             translate=self.translate,
             interrupt=self.interrupt,
             on_end=self._end,
+            types=[str(kind) for _, kind, *_ in connection.description or ()],
         )
 
     def _end(self) -> None:
@@ -244,6 +245,8 @@ class _Query:
 
     def _can_be_planned(self, parameters: Parameters | None) -> bool:
         """Whether DuckDB's plan of the statement may be kept: of one that reads few rows, so that it holds no more."""
+        if self._engine.gives_places:  # those of a plan that is kept count from PREPARE
+            return False
         return _IS_DUCKDB_1 and self._engine.threads == 1 and self._given is None and not parameters
 
     def _show(self, tables: Iterable[ShownTable], engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:

@@ -1,0 +1,155 @@
+"""SQL over the tables that a caller may read. For everybody else's tables a statement finds what it finds for none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from underlay.api.changing_lake import ChangingLake
+from underlay.api.lake import Lake
+from underlay.api.opened.info import TableInfo
+from underlay.api.table import Table
+from underlay.change.rows.append import Appended
+from underlay.change.update.chosen import Choose
+from underlay.change.update.result import Changed
+from underlay.errors import Forbidden
+from underlay.index.operation import Operation
+from underlay.local.sql.duckdb_errors import no_table
+from underlay.local.sql.result import SqlResult
+from underlay.local.sql.run import Parameters, is_change, run_sql
+from underlay.local.statements.lake import ReadRows
+from underlay.local.statements.run import run_statement
+from underlay.runtime.locks import cached_property
+
+if TYPE_CHECKING:
+    from underlay.local.dataset.source import EngineDataset
+
+May = Callable[[str], bool]
+"""Whether a right covers the table of this name."""
+
+
+class LimitedLake:
+    """One statement's view of a lake. `read_versions` are those of the tables that it read.
+
+    With `as_of` every table that a statement does not pin itself is read as it was then, and nothing can be changed.
+    """
+
+    def __init__(
+        self, lake: Lake, *, may_read: May, may_write: May, as_of: datetime | None = None, token: str | None = None
+    ) -> None:
+        self._lake = lake
+        self._may_read = may_read
+        self._may_write = may_write
+        self._as_of = as_of
+        self._token = token
+        self.read_versions: dict[str, int] = {}
+        """By `dataset.table`, or `dataset.table@7` of a version that the statement pins."""
+
+    @cached_property
+    def _infos(self) -> list[TableInfo]:
+        return [one for one in self._lake.tables() if self._may_read(one.name)]
+
+    @property
+    def names(self) -> list[str]:
+        """The tables that the caller may read."""
+        return [one.name for one in self._infos]
+
+    def sql(self, text: str, parameters: Parameters | None = None) -> SqlResult:
+        """As `Lake.sql`. Raises Forbidden for a change of a table that the caller may only read."""
+        if not is_change(text):
+            views = self._lake._system_views
+            return run_sql(text, self._dataset, lambda: self.names, parameters, views=views)
+        if self._as_of is not None:
+            raise Forbidden("a statement with as_of only reads", hint="Leave as_of out to change the newest version.")
+        changing = _ChangingLimited(self._lake, self._may_read, self._may_write, self._token)
+        return run_statement(text, changing, self._dataset, {}, parameters, self._lake._system_views)
+
+    def table(self, name: str) -> Table:
+        """A table that the caller may read. Raises TableNotFound."""
+        if name not in self.names:
+            raise no_table(name, self.names)
+        return self._lake.table(name)
+
+    def _dataset(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset:
+        is_pinned = version is not None or as_of is not None
+        found = self._lake._dataset(name, version, as_of if is_pinned else self._as_of)
+        number = found.source.snapshot.root.version
+        self.read_versions[f"{name}@{number}" if is_pinned else name] = number
+        return found
+
+
+class _ChangingLimited(ChangingLake):
+    def __init__(self, lake: Lake, may_read: May, may_write: May, token: str | None) -> None:
+        super().__init__(lake._context, token=token)
+        self._may_read = may_read
+        self._may_write = may_write
+
+    def names(self) -> list[str]:
+        return [name for name in super().names() if self._may_read(name)]
+
+    def table(self, name: str) -> Table:
+        """The table that is changed: all others are read as datasets."""
+        self._check(name)
+        return super().table(name)
+
+    def insert(
+        self, name: str, read: ReadRows, *, is_of_table: bool, then: Callable[[pa.Table], object] | None = None
+    ) -> Appended:
+        self._check(name)
+        return super().insert(name, read, is_of_table=is_of_table, then=then)
+
+    def change_chosen(
+        self,
+        name: str,
+        choose: Choose,
+        operation: Operation,
+        *,
+        then: Callable[[], object] | None = None,
+        dry_run: bool = False,
+    ) -> Changed:
+        self._check(name)
+        return super().change_chosen(name, choose, operation, then=then, dry_run=dry_run)
+
+    def create_table(
+        self,
+        name: str,
+        schema: object,
+        *,
+        data: pa.RecordBatchReader | None,
+        replaces: int | None,
+        key: Sequence[str],
+        sort_by: Sequence[str],
+        partition_by: Sequence[str],
+        comment: str | None,
+        properties: Mapping[str, str | int],
+        checks: Mapping[str, str],
+    ) -> Table:
+        self._check(name)
+        return super().create_table(
+            name,
+            schema,
+            data=data,
+            replaces=replaces,
+            key=key,
+            sort_by=sort_by,
+            partition_by=partition_by,
+            comment=comment,
+            properties=properties,
+            checks=checks,
+        )
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        self._check(name)
+        self._check(new_name)
+        super().rename_table(name, new_name)
+
+    def drop_table(self, name: str) -> None:
+        self._check(name)
+        super().drop_table(name)
+
+    def _check(self, name: str) -> None:
+        if not self._may_write(name):
+            raise Forbidden(f"this token may not change {name}", hint="Ask for a token with --write for its dataset.")

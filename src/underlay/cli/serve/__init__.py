@@ -1,0 +1,1 @@
+"""`underlay serve`, and `underlay token`: create, list and revoke."""

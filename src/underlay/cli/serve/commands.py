@@ -1,0 +1,169 @@
+"""Declares `serve` and `token`; what they do is imported when they run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from underlay.cli.common.options import Json, LakeUrl, StoreOptions
+
+TokensFile = Annotated[
+    str | None,
+    typer.Option(
+        "--tokens",
+        metavar="FILE",
+        help="The file of tokens, which holds hashes only. Default: UNDERLAY_TOKENS, else tokens.json in the user's"
+        " state directory.",
+    ),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--read", metavar="NAME", help="A dataset, a table or *; repeatable. Default: none."),
+]
+WriteNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--write", metavar="NAME", help="The same for changes, which include reading; repeatable. Default: none."
+    ),
+]
+token = typer.Typer(
+    help="Create, list and revoke the tokens of a server.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="The address to listen on. Others than loopback need --tokens.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 is any free one.")] = 8080,
+    writable: Annotated[
+        bool, typer.Option("--writable", help="Allow statements that change tables. Default: reads only.")
+    ] = False,
+    tokens: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help='Who may use it: the file of "underlay token". It is read again when it changes. Default: anybody on'
+            " this machine may read.",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Statements at once, each in a process of its own.")] = 4,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of each worker's engine.")] = "1GiB",
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, max=3600, help="Statements that do not ask for another.")
+    ] = 60.0,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Under which name clients reach it, such as https://sql.example. Default: its address."
+        ),
+    ] = None,
+    root_path: Annotated[str, typer.Option(metavar="PATH", help="The path that a proxy puts before it.")] = "",
+    spool: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Where results are kept. Default: underlay-spool in the temporary directory."),
+    ] = None,
+    audit: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Append a line of JSON for each statement. Default: no such log."),
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TLS: the certificate, as PEM. Default: no TLS.")
+    ] = None,
+    certificate_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TLS: its key. Default: in the same file.")
+    ] = None,
+    lake: LakeUrl = None,
+    option: StoreOptions = None,
+) -> None:
+    """Answer SQL over HTTP until it is stopped.
+
+    Statements run on DuckDB in processes of their own, with limits, and reach the tables of the lake that their token
+    may read, and nothing else. GET /openapi.json describes the endpoints. SIGTERM and Ctrl-C stop it when what runs has
+    ended.
+
+    \b
+    Examples:
+      underlay serve
+      underlay serve --host 0.0.0.0 --tokens tokens.json --writable
+    """
+    from underlay.cli.serve.run import ServeChoice, serve_lake
+
+    serve_lake(
+        ServeChoice(
+            host=host,
+            port=port,
+            is_writable=writable,
+            tokens=tokens,
+            workers=workers,
+            memory=memory,
+            timeout_seconds=timeout,
+            public_url=public_url,
+            root_path=root_path,
+            spool=spool,
+            audit=audit,
+            certificate=certificate,
+            certificate_key=certificate_key,
+        ),
+        lake,
+        option,
+    )
+
+
+@token.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", hidden=True, show_default=False)],
+    read: Names = None,
+    write: WriteNames = None,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="See and stop the statements of all. Default: its own only.")
+    ] = False,
+    expires: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="After this time it is void, such as 90d or 12h. Default: never.")
+    ] = None,
+    tokens: TokensFile = None,
+    json: Json = False,
+) -> None:
+    """Create a token and print it, once: the file keeps only its hash.
+
+    \b
+    Examples:
+      underlay token create ada --read taxi --expires 90d
+      underlay token create loader --read "*" --write shop.orders
+    """
+    from underlay.cli.serve.tokens import create_token
+
+    create_token(tokens, name, read=read or (), write=write or (), admin=admin, expires=expires, json=json)
+
+
+@token.command("list")
+def list_(tokens: TokensFile = None, json: Json = False) -> None:
+    """List tokens: their names, rights and times. Nothing here can be used as a token.
+
+    \b
+    Examples:
+      underlay token list
+    """
+    from underlay.cli.serve.tokens import list_tokens
+
+    list_tokens(tokens, json=json)
+
+
+@token.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", hidden=True, show_default=False)],
+    tokens: TokensFile = None,
+) -> None:
+    """Revoke a token, by its name or id. Servers refuse it from their next request on.
+
+    \b
+    Examples:
+      underlay token revoke ada
+    """
+    from underlay.cli.serve.tokens import revoke_token
+
+    revoke_token(tokens, name)

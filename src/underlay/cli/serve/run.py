@@ -1,0 +1,73 @@
+"""What `underlay serve` does."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from underlay.cli.common.lake_choice import choose_lake, open_existing_lake, show_place
+from underlay.cli.common.output import say
+from underlay.cli.common.text_options import read_size
+from underlay.errors import Unsupported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeChoice:
+    """The options of the command."""
+
+    host: str
+    port: int
+    is_writable: bool
+    tokens: str | None
+    workers: int
+    memory: str
+    timeout_seconds: float
+    public_url: str | None
+    root_path: str
+    spool: str | None
+    audit: str | None
+    certificate: str | None
+    certificate_key: str | None
+
+
+def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | None) -> None:
+    """Serve the lake until the process is told to stop. Raises NotFound without a lake."""
+    try:
+        from underlay.server.common.settings import ServerLimits, ServerSettings
+        from underlay.server.serve import bind, make_server
+    except ModuleNotFoundError as error:
+        raise Unsupported(
+            f"the server needs a library that is not installed: {error.name}",
+            hint='Run pip install "underlay[server]".',
+        ) from None
+    with open_existing_lake(lake, option) as known:
+        url = known.url  # workers have folders of their own: a relative path would be another one there
+    where = choose_lake(lake, option)
+    settings = ServerSettings(
+        lake=url,
+        options=where.options,
+        registry=where.registry,
+        host=chosen.host,
+        port=chosen.port,
+        is_writable=chosen.is_writable,
+        tokens=None if chosen.tokens is None else Path(chosen.tokens),
+        public_url=chosen.public_url,
+        root_path=chosen.root_path,
+        spool=Path(chosen.spool) if chosen.spool else Path(tempfile.gettempdir()) / "underlay-spool",
+        audit=None if chosen.audit is None else Path(chosen.audit),
+        certificate=None if chosen.certificate is None else Path(chosen.certificate),
+        certificate_key=None if chosen.certificate_key is None else Path(chosen.certificate_key),
+        limits=ServerLimits(
+            running=chosen.workers,
+            memory_bytes=read_size(chosen.memory),
+            statement_seconds=chosen.timeout_seconds,
+        ),
+    )
+    server = make_server(settings)
+    listening = bind(settings)
+    host, port = listening.getsockname()[:2]
+    scheme = "http" if chosen.certificate is None else "https"
+    say(f"Serving {show_place(url)} on {scheme}://{f'[{host}]' if ':' in host else host}:{port}, Ctrl-C stops it.")
+    server.run([listening])

@@ -1,0 +1,1 @@
+"""SQL over HTTP: a service that answers statements from worker processes, for tokens with rights."""

@@ -1,0 +1,109 @@
+"""Looks at each request before anything else does: is it meant for us, and is it from a page of ours?
+
+A website can make a browser send requests to a server on loopback. It cannot choose the Host header that goes with its
+own name, nor leave out Origin, so that these are checked on every request, before its body is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from underlay.server.common.problem import MEDIA_TYPE, Problem
+from underlay.server.formats.encode import json_text
+
+Scope: TypeAlias = MutableMapping[str, Any]  # Any: as ASGI has it
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]  # Any: as ASGI has it
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]  # Any: as ASGI has it
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+_FOREIGN = frozenset((b"cross-site", b"same-site"))
+HEADERS = (
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+)
+
+
+class RequestGuard:
+    """An ASGI application before another one."""
+
+    def __init__(self, app: App, *, hosts: frozenset[str], public_url: str | None) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._public = _origin(public_url) if public_url else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with a problem, or let the request through and add headers to what it gets."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: MutableMapping[str, Any]) -> None:  # Any: as ASGI has it
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
+            await send(message)
+
+        refused = self._refused(scope)
+        if refused is None:
+            await self._app(scope, receive, send_guarded)
+        else:
+            await send_problem(refused, send_guarded)
+
+    def _refused(self, scope: Scope) -> Problem | None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1")
+        if _host_name(host) not in self._hosts:
+            return Problem(
+                status=421,
+                code="wrong_host",
+                detail="this server does not go by the name in the Host header",
+                hint="Start it with --public-url to give it a name.",
+            )
+        origin = headers.get(b"origin")
+        own = {_origin(f"{scope['scheme']}://{host}"), self._public}
+        is_foreign = origin is not None and _origin(origin.decode("latin-1")) not in own - {None}
+        if is_foreign or headers.get(b"sec-fetch-site") in _FOREIGN:
+            return Problem(status=403, code="wrong_origin", detail="the request comes from a page of another site")
+        return None
+
+
+async def send_problem(problem: Problem, send: Send) -> None:
+    """A problem as a whole answer."""
+    body = json_text(problem.as_json()).encode()
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def host_names(host: str, public_url: str | None) -> frozenset[str]:
+    """The names that the server goes by: loopback's, the address it listens on, and its public one."""
+    given = {host.strip("[]").lower()} if host not in ("0.0.0.0", "::") else set()
+    public = urlsplit(public_url).hostname if public_url else None
+    return LOOPBACK | given | ({public.lower()} if public else set())
+
+
+def _host_name(host: str) -> str:
+    if any(sign in host for sign in "/@?# \t"):
+        return ""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _origin(url: str) -> str | None:
+    """Scheme, host and port, as browsers write an origin; None for none, such as `null`."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if not parts.scheme or not parts.hostname:
+        return None
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{parts.hostname.lower()}:{port or usual}"

@@ -1,0 +1,97 @@
+"""The application: endpoints, what every error becomes, and what is open while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from underlay import __version__
+from underlay.api.lake import connect
+from underlay.errors import UnderlayError
+from underlay.server.access.guard import RequestGuard, host_names
+from underlay.server.access.tokens import TokenFile
+from underlay.server.common.metrics import ServerMetrics
+from underlay.server.common.problem import Problem, problem_of
+from underlay.server.common.settings import ServerSettings
+from underlay.server.formats.formats import NotAcceptable
+from underlay.server.routes import catalog, operations, sql, statements
+from underlay.server.routes.answers import ProblemResponse
+from underlay.server.routes.keyed import StatementKeys
+from underlay.server.statements.service import StatementService
+
+_THREADS = 8
+"""Requests to the lake's store at once, of endpoints that need no engine."""
+
+
+def make_app(settings: ServerSettings) -> FastAPI:
+    """The application. Its workers start when it does, and end with it."""
+    app = FastAPI(
+        title="Underlay",
+        version=__version__,
+        description="SQL over the tables of a lake.",
+        lifespan=_open,
+        docs_url=None,  # their pages load scripts of other sites
+        redoc_url=None,
+        root_path=settings.root_path,
+    )
+    app.state.settings = settings
+    for one in (sql, statements, catalog, operations):
+        app.include_router(one.router)
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(UnderlayError, _on_problem)
+    app.add_exception_handler(NotAcceptable, _on_problem)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_fault)
+    app.add_middleware(
+        RequestGuard, hosts=host_names(settings.host, settings.public_url), public_url=settings.public_url
+    )
+    return app
+
+
+@asynccontextmanager
+async def _open(app: FastAPI) -> AsyncIterator[None]:
+    settings: ServerSettings = app.state.settings
+    app.state.tokens = None if settings.tokens is None else TokenFile(settings.tokens)
+    app.state.metrics = ServerMetrics()
+    app.state.threads = anyio.CapacityLimiter(_THREADS)
+    app.state.keys = StatementKeys()
+    app.state.lake = connect(settings.lake, options=settings.options, registry=settings.registry)
+    app.state.service = StatementService(settings, app.state.metrics)
+    await app.state.service.open()
+    try:
+        yield
+    finally:
+        await app.state.service.close()
+        app.state.lake.close()
+
+
+async def _on_problem(request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    if problem.status == 429:
+        request.app.state.metrics.count("refused_total", code=problem.code)
+    return ProblemResponse(problem)
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    said = "; ".join(f"{'.'.join(map(str, one['loc'][1:]))}: {one['msg']}" for one in found)
+    return ProblemResponse(Problem(status=400, code="invalid_request", detail=said[:1000] or "the request is wrong"))
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "invalid_request")
+    return ProblemResponse(Problem(status=status, code=code, detail="there is no such endpoint"))
+
+
+async def _on_fault(request: Request, error: Exception) -> Response:
+    """A fault of ours: the log has its traceback, the client its kind."""
+    return ProblemResponse(Problem(status=500, code="internal", detail="the server failed"))

@@ -1,0 +1,1 @@
+"""What the parts of the server share: settings and limits, problems, metrics."""

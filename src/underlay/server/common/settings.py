@@ -1,0 +1,65 @@
+"""How a server is run: which lake, what it may use, and what it allows each request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """What one request, one token and all together may use. `/v1/info` tells them."""
+
+    sql_bytes: int = 256 << 10
+    body_bytes: int = 16 << 20
+    statement_seconds: float = 60.0
+    most_statement_seconds: float = 3600.0
+    wait_seconds: float = 60.0
+    running: int = 4
+    waiting: int = 128
+    per_token: int = 100
+    page_rows: int = 100_000
+    memory_bytes: int = 1 << 30
+    """Of each worker's engine."""
+    spill_bytes: int = 10 << 30
+    stream_bytes: int = 64 << 30
+    result_bytes: int = 4 << 30
+    """Of one kept result."""
+    spool_bytes: int = 20 << 30
+    """Of all kept results."""
+    kept_seconds: float = 600.0
+    """A result that nobody asks for."""
+    most_kept_seconds: float = 3600.0
+    kept_statements: int = 1000
+    cancel_seconds: float = 1.5
+    """A worker that does not stop for so long is killed."""
+    idle_write_seconds: float = 30.0
+    """A client that reads nothing for so long is gone."""
+    drain_seconds: float = 30.0
+
+    def as_json(self) -> dict[str, object]:
+        """By name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """One server. `tokens` is None for anonymous readers, which only a loopback address may have."""
+
+    lake: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    registry: str | None = field(default=None, repr=False)
+    host: str = "127.0.0.1"
+    port: int = 8080
+    is_writable: bool = False
+    tokens: Path | None = None
+    public_url: str | None = None
+    root_path: str = ""
+    spool: Path
+    audit: Path | None = None
+    threads: int | None = None
+    """Of each worker's engine; None for a fair part of the cores."""
+    certificate: Path | None = None
+    certificate_key: Path | None = None
+    limits: ServerLimits = field(default_factory=ServerLimits)

@@ -1,0 +1,82 @@
+"""The formats of answers: which one a request asks for, what it is called, and who writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class ResultFormat(Enum):
+    """A format of rows, by the name of its files."""
+
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    ARROW = "arrow"
+    PARQUET = "parquet"
+
+
+MEDIA_TYPES = {
+    ResultFormat.JSON: "application/json",
+    ResultFormat.NDJSON: "application/x-ndjson",
+    ResultFormat.CSV: "text/csv; charset=utf-8; header=present",
+    ResultFormat.ARROW: "application/vnd.apache.arrow.stream",
+    ResultFormat.PARQUET: "application/vnd.apache.parquet",
+}
+_BY_MEDIA = {
+    **{name.partition(";")[0]: one for one, name in MEDIA_TYPES.items()},
+    "application/jsonl": ResultFormat.NDJSON,
+    "application/ndjson": ResultFormat.NDJSON,
+    "text/*": ResultFormat.CSV,
+    "application/*": ResultFormat.JSON,
+    "*/*": ResultFormat.JSON,
+}
+COMPRESSIONS = ("zstd", "br", "gzip")
+"""What bodies may be compressed with, best first. Arrow's names differ for one of them."""
+
+
+class NotAcceptable(Exception):  # as HTTP calls it; not an UnderlayError, which the library never raises
+    """The request accepts no format that there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference:
+    """One item of an Accept header."""
+
+    name: str
+    quality: float
+
+
+def preferences(header: str) -> list[Preference]:
+    """The items of an Accept or Accept-Encoding header, the most wanted first; what cannot be read counts as 1."""
+    found = []
+    for item in header.split(","):
+        name, *options = [part.strip().lower() for part in item.split(";")]
+        given = next((option[2:] for option in options if option.startswith("q=")), "1")
+        digits = given.replace(".", "", 1)
+        is_number = len(given) <= 8 and digits.isascii() and digits.isdigit()
+        if name:
+            found.append(Preference(name=name, quality=float(given) if is_number else 1.0))
+    return sorted(found, key=lambda one: -one.quality)
+
+
+def choose_format(accept: str | None, named: str | None = None) -> ResultFormat:
+    """The format that a request asks for, by name or by its Accept header. Raises NotAcceptable."""
+    names = [one.value for one in ResultFormat]
+    if named is not None:
+        if named not in names:
+            raise NotAcceptable(f"unknown format {named[:80]}: there are {', '.join(names)}")
+        return ResultFormat(named)
+    for wanted in preferences(accept or "*/*"):
+        if wanted.quality > 0 and wanted.name in _BY_MEDIA:
+            return _BY_MEDIA[wanted.name]
+    known = ", ".join(name.partition(";")[0] for name in MEDIA_TYPES.values())
+    raise NotAcceptable(f"no format is {(accept or '')[:200]}: there are {known}")
+
+
+def choose_compression(accepted: str | None, format: ResultFormat) -> str | None:
+    """How to compress a body, None for not at all: as the request prefers, and Parquet is compressed already."""
+    if not accepted or format is ResultFormat.PARQUET:
+        return None
+    wanted = [one for one in preferences(accepted) if one.quality > 0]
+    return next((name for name in COMPRESSIONS if any(one.name == name for one in wanted)), None)

@@ -1,0 +1,83 @@
+"""What OpenAPI says of requests and answers that FastAPI cannot see: bodies that stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from underlay.server.common.problem import MEDIA_TYPE
+from underlay.server.formats.formats import MEDIA_TYPES
+
+_TEXT = {"type": "string"}
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "code", "detail", "retryable"],
+    "properties": {
+        "type": _TEXT,
+        "title": _TEXT,
+        "status": {"type": "integer"},
+        "code": _TEXT,
+        "detail": _TEXT,
+        "hint": _TEXT,
+        "statement": _TEXT,
+        "retryable": {"type": "boolean"},
+        "position": {
+            "type": "object",
+            "properties": {name: {"type": "integer"} for name in ("line", "column", "offset", "length")},
+        },
+    },
+}
+_STATUSES = {
+    400: "The request is wrong.",
+    401: "There is no valid token.",
+    403: "The right is missing, or the page is another site's.",
+    404: "There is no such thing, or the token may not see it.",
+    406: "There is no such format.",
+    409: "Another change came first, or the name is taken.",
+    410: "It has expired.",
+    413: "The body or the statement is too large.",
+    415: "The body is of another type.",
+    421: "The server has another name.",
+    422: "The statement failed on data, hit a limit, or was cancelled.",
+    429: "Too many statements. Try again after Retry-After seconds.",
+    503: "The server stops, or the store is away. Try again after Retry-After seconds.",
+}
+Responses = dict[int | str, dict[str, Any]]  # Any: a part of a JSON schema
+PROBLEMS: Responses = {
+    status: {"description": text, "content": {MEDIA_TYPE: {"schema": _PROBLEM}}} for status, text in _STATUSES.items()
+}
+"""For each endpoint."""
+ROWS: Responses = {
+    200: {
+        "description": "The rows.",
+        "content": {name.partition(";")[0]: {"schema": {}} for name in MEDIA_TYPES.values()},
+    },
+    304: {"description": "The same versions give the same answer."},
+}
+_STATEMENT = {
+    "type": "object",
+    "required": ["sql"],
+    "additionalProperties": False,
+    "properties": {
+        "sql": {**_TEXT, "description": "One statement."},
+        "parameters": {
+            "description": "Values by name for $name, or a list for ?; one with a type is"
+            ' {"value": "12.50", "type": "decimal(9,2)"}.',
+            "oneOf": [{"type": "object"}, {"type": "array"}, {"type": "null"}],
+        },
+        "engine": {"type": ["string", "null"], "enum": ["auto", "duckdb", None]},
+        "as_of": {"type": ["string", "null"], "description": "Read every table as it was then."},
+        "wait": {"type": ["number", "null"], "minimum": 0, "maximum": 60, "description": "Seconds."},
+        "limit": {"type": ["integer", "null"], "minimum": 0, "description": "Rows of the first page."},
+        "row_limit": {"type": ["integer", "null"], "minimum": 0, "description": "Rows of the result."},
+        "timeout": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 3600, "description": "Seconds."},
+        "shape": {"type": ["string", "null"], "enum": ["arrays", "objects", None]},
+        "integers": {"type": ["string", "null"], "enum": ["numbers", "string", None]},
+        "tags": {"type": ["object", "null"], "additionalProperties": {**_TEXT, "maxLength": 200}, "maxProperties": 20},
+    },
+}
+STATEMENT_BODY: dict[str, Any] = {  # Any: a part of a JSON schema
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": _STATEMENT}, "application/sql": {"schema": _TEXT}},
+    }
+}

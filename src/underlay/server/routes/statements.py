@@ -1,0 +1,158 @@
+"""`/v1/statements`: statements whose results are kept: run, watched, read in windows, downloaded, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from underlay.server.access.tokens import AccessToken
+from underlay.server.common.problem import Problem
+from underlay.server.formats.formats import MEDIA_TYPES, ResultFormat
+from underlay.server.routes.answers import RowsResponse, first_of, while_there
+from underlay.server.routes.describe import PROBLEMS, ROWS, STATEMENT_BODY
+from underlay.server.routes.keyed import start_once
+from underlay.server.routes.requests import (
+    caller_of,
+    headers_of,
+    read_key,
+    read_output,
+    read_statement,
+    service_of,
+    settings_of,
+)
+from underlay.server.statements.service import spool_of
+from underlay.server.statements.statement import RunStatement
+from underlay.server.worker.job import Output, WindowJob
+
+router = APIRouter(tags=["statements"])
+_MOST = 2**53
+
+
+@router.post(
+    "/v1/statements",
+    responses={202: {"description": "It goes on."}, **PROBLEMS},
+    openapi_extra=STATEMENT_BODY,
+    response_model=None,
+)
+async def post_statement(request: Request) -> Response:
+    """Run a statement and keep its result. Answers with the first page when it ends within `wait` seconds, else 202."""
+    caller = caller_of(request)
+    asked = await read_statement(request)
+    output = Output(shape=asked.shape, integers_as_text=asked.integers_as_text)
+    statement = start_once(request, caller, asked, output, read_key(request))
+    await _wait(statement, asked.wait_seconds, request)
+    return await _shown(request, statement, output, page_rows=asked.page_rows)
+
+
+@router.get("/v1/statements", responses=PROBLEMS, response_model=None)
+async def list_statements(request: Request) -> Response:
+    """The statements of this token that the server knows, newest first; an admin sees those of all."""
+    caller = caller_of(request)
+    found = [one for one in service_of(request).known.values() if _is_owner(caller, one)]
+    return JSONResponse({"statements": [one.as_json() for one in reversed(found)]})
+
+
+@router.get("/v1/statements/{id}", responses=PROBLEMS, response_model=None)
+async def get_statement(request: Request, id: str, wait: Annotated[float, Query(ge=0, le=60)] = 0.0) -> Response:
+    """Its state. With `wait` the answer comes when it ends, or after so many seconds."""
+    statement = _find(request, id)
+    await _wait(statement, wait, request)
+    return JSONResponse(statement.as_json(), headers={"Cache-Control": "no-store"})
+
+
+@router.get("/v1/statements/{id}/rows", responses={**ROWS, **PROBLEMS}, response_model=None)
+async def get_rows(
+    request: Request,
+    id: str,
+    offset: Annotated[int, Query(ge=0, le=_MOST)] = 0,
+    limit: Annotated[int, Query(ge=0, le=_MOST)] = 1000,
+    order_by: str | None = None,
+    descending: bool = False,
+    format: str | None = None,
+) -> Response:
+    """A window of the kept result, sorted by a column if one is named."""
+    statement = _find(request, id)
+    output = read_output(request, statement.request, format)
+    rows = min(limit, settings_of(request).limits.page_rows)
+    job = WindowJob(
+        spool=str(spool_of(statement)),
+        offset=offset,
+        limit=rows,
+        order_by=order_by,
+        is_descending=descending,
+        facts={"offset": offset, "total": statement.rows},
+        output=output,
+    )
+    return await _window(request, statement, job, {})
+
+
+@router.get("/v1/statements/{id}/result", responses={**ROWS, **PROBLEMS}, response_model=None)
+async def get_result(request: Request, id: str, format: str | None = None) -> Response:
+    """The whole kept result as a download. The statement does not run again."""
+    statement = _find(request, id)
+    output = read_output(request, statement.request, format)
+    job = WindowJob(spool=str(spool_of(statement)), output=output)
+    name = {"Content-Disposition": f'attachment; filename="result.{output.format}"'}
+    return await _window(request, statement, job, name)
+
+
+@router.delete("/v1/statements/{id}", status_code=204, responses=PROBLEMS, response_model=None)
+async def delete_statement(request: Request, id: str) -> Response:
+    """Cancel it, and forget it and its rows. Also when it ended before."""
+    service, statement = service_of(request), _find(request, id)
+    service.cancel(statement)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(settings_of(request).limits.cancel_seconds + 5):
+            await statement.ended.wait()
+    service.forget(statement)
+    return Response(status_code=204)
+
+
+async def _shown(request: Request, statement: RunStatement, output: Output, *, page_rows: int) -> Response:
+    found = statement.as_json()
+    if not statement.has_ended:
+        where = f"{settings_of(request).root_path}/v1/statements/{statement.id}"
+        return JSONResponse(found, status_code=202, headers={"Location": where})
+    if statement.problem is not None:
+        raise statement.problem
+    if statement.spool is not None:
+        found["rows"] = await service_of(request).page(statement, page_rows, output)
+        has_more = statement.rows > page_rows
+        found["next"] = f"/v1/statements/{statement.id}/rows?offset={page_rows}" if has_more else None
+    return JSONResponse(found)
+
+
+async def _window(request: Request, statement: RunStatement, job: WindowJob, headers: dict[str, str]) -> Response:
+    parts = service_of(request).window(statement, job)
+    await first_of(parts, request)
+    return RowsResponse(
+        parts,
+        media_type=MEDIA_TYPES[ResultFormat(job.output.format)],
+        headers={**headers_of(job.output), **headers},
+        idle_seconds=settings_of(request).limits.idle_write_seconds,
+    )
+
+
+async def _wait(statement: RunStatement, seconds: float, request: Request) -> None:
+    if seconds and not statement.has_ended:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await while_there(statement.ended.wait(), request)
+
+
+def _find(request: Request, id: str) -> RunStatement:
+    """The statement, for those who may see it. Raises Problem."""
+    caller = caller_of(request)
+    found = service_of(request).known.get(id)
+    if found is None or not _is_owner(caller, found):
+        raise Problem(status=404, code="statement_not_found", detail="there is no such statement")
+    return found
+
+
+def _is_owner(caller: AccessToken, statement: RunStatement) -> bool:
+    return caller.id == statement.owner.id or caller.rights.is_admin

@@ -1,0 +1,90 @@
+"""Runs the application on a socket until it is told to stop, then lets what runs end."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from types import FrameType
+
+import uvicorn
+
+from underlay.errors import InvalidRequest, Unavailable
+from underlay.server.app import make_app
+from underlay.server.common.settings import ServerSettings
+
+_HEADER_BYTES = 64 << 10
+_KEPT_ALIVE_SECONDS = 75
+
+
+class DrainingServer(uvicorn.Server):
+    """A server that refuses new statements from the moment that it is told to stop."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """SIGTERM and Ctrl-C: the first one drains."""
+        service = getattr(self.config.app.state, "service", None)  # type: ignore[union-attr]  # our application
+        if service is not None:
+            service.is_draining = True
+        super().handle_exit(sig, frame)
+
+
+def check_settings(settings: ServerSettings) -> None:
+    """Raise InvalidRequest for a server that would let strangers in."""
+    if settings.tokens is None and not is_loopback(settings.host):
+        raise InvalidRequest(
+            "a server without tokens listens on loopback only",
+            found=settings.host,
+            hint='Give --tokens FILE, and make one with "underlay token create".',
+        )
+    if settings.tokens is None and settings.is_writable:
+        raise InvalidRequest(
+            "a server without tokens only reads",
+            hint='Give --tokens FILE with --writable, and make one with "underlay token create NAME --write DATASET".',
+        )
+
+
+def make_server(settings: ServerSettings) -> DrainingServer:
+    """The server, not yet running. Raises InvalidRequest."""
+    check_settings(settings)
+    seconds = settings.limits.drain_seconds
+    return DrainingServer(
+        uvicorn.Config(
+            make_app(settings),
+            host=settings.host,
+            port=settings.port,
+            lifespan="on",
+            server_header=False,
+            date_header=True,
+            access_log=False,
+            log_level="warning",
+            proxy_headers=False,
+            h11_max_incomplete_event_size=_HEADER_BYTES,
+            timeout_keep_alive=_KEPT_ALIVE_SECONDS,
+            timeout_graceful_shutdown=int(seconds) + 1,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.certificate_key,
+        )
+    )
+
+
+def bind(settings: ServerSettings) -> socket.socket:
+    """The socket that it listens on; port 0 is any free one. Raises Unavailable."""
+    try:
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        listening = socket.create_server((settings.host.strip("[]"), settings.port), family=family, backlog=2048)
+    except OSError as error:
+        raise Unavailable(
+            f"cannot listen: {error.strerror or error}", place=f"{settings.host}:{settings.port}"
+        ) from None
+    # asyncio does this for sockets that it made; without it an answer in two parts waits for a delayed ACK, 40 ms
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""Statements of all clients: waiting, running in workers, kept, cancelled."""

@@ -1,0 +1,134 @@
+"""What a client asks for, checked: the text, its parameters, and how to run it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from underlay.errors import InvalidRequest
+from underlay.server.common.settings import ServerLimits
+
+_KNOWN = frozenset((
+    "sql", "parameters", "engine", "as_of", "wait", "limit", "row_limit", "timeout", "shape", "integers", "tags",
+))  # fmt: skip
+_ENGINES = ("auto", "duckdb")
+_SHAPES = ("arrays", "objects")
+_INTEGERS = ("numbers", "string")
+_MOST_TAGS = 20
+_PAGE_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementRequest:
+    """A statement as it was asked for."""
+
+    sql: str
+    parameters: Mapping[str, object] | Sequence[object] | None = None
+    as_of: str | None = None
+    wait_seconds: float = 10.0
+    page_rows: int = _PAGE_ROWS
+    row_limit: int | None = None
+    timeout_seconds: float = 60.0
+    shape: str = "arrays"
+    integers_as_text: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_json(body: bytes) -> dict[str, Any]:  # Any: JSON
+    """A JSON object. Raises InvalidRequest; NaN and Infinity are no JSON."""
+    try:
+        found = json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"the body is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidRequest("the body is not a JSON object", hint='Write {"sql": "…"}.')
+    return found
+
+
+def read_request(known: Mapping[str, Any], limits: ServerLimits) -> StatementRequest:  # Any: JSON
+    """The request that an object describes. Raises InvalidRequest."""
+    unknown = sorted(set(known) - _KNOWN)
+    if unknown:
+        raise InvalidRequest("unknown member", expected=", ".join(sorted(_KNOWN)), found=", ".join(unknown)[:200])
+    sql = known.get("sql")
+    if not isinstance(sql, str):
+        raise InvalidRequest("sql is not a text", hint='Write {"sql": "select 1"}.')
+    _one_of(known, "engine", _ENGINES)
+    return StatementRequest(
+        sql=check_text(sql),
+        parameters=_parameters(known.get("parameters")),
+        as_of=read_moment(known.get("as_of")),
+        wait_seconds=_number(known, "wait", 10.0, 0.0, limits.wait_seconds),
+        page_rows=int(_number(known, "limit", _PAGE_ROWS, 0, limits.page_rows)),
+        row_limit=None if known.get("row_limit") is None else int(_number(known, "row_limit", 0, 0, 2**53)),
+        timeout_seconds=_number(known, "timeout", limits.statement_seconds, 0.001, limits.most_statement_seconds),
+        shape=_one_of(known, "shape", _SHAPES),
+        integers_as_text=_one_of(known, "integers", _INTEGERS) == "string",
+        tags=_tags(known.get("tags")),
+    )
+
+
+def check_text(sql: str) -> str:
+    """The text, if it can be sent to an engine. Raises InvalidRequest."""
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("the text of the statement is not Unicode: it has half of a surrogate pair") from None
+    if "\0" in sql:
+        raise InvalidRequest("the text of the statement has a character 0")
+    return sql
+
+
+def read_moment(value: object) -> str | None:
+    """A time as ISO 8601, in UTC unless it says otherwise. Raises InvalidRequest."""
+    if value is None:
+        return None
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if found is not None:
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidRequest("as_of is not a time", expected="such as 2026-01-31T12:00:00Z", found=repr(value)[:80])
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a number in JSON")
+
+
+def _parameters(value: object) -> Mapping[str, object] | Sequence[object] | None:
+    if value is None or isinstance(value, dict | list):
+        return value
+    raise InvalidRequest("parameters are an object by name or a list", hint='Write {"zone": "JFK"} for $zone.')
+
+
+def _number(known: Mapping[str, object], name: str, default: float, least: float, most: float) -> float:
+    value = known.get(name)
+    if value is None:
+        return default
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or not least <= value <= most:  # type: ignore[arg-type, operator]
+        raise InvalidRequest(f"{name} is out of range", expected=f"{least:g} to {most:g}", found=repr(value)[:80])
+    return value  # type: ignore[return-value]  # it is a number
+
+
+def _one_of(known: Mapping[str, object], name: str, choices: Sequence[str]) -> str:
+    value = known.get(name)
+    if value is None:
+        return choices[0]
+    if value not in choices:
+        raise InvalidRequest(f"unknown {name}", expected=" or ".join(choices), found=repr(value)[:80])
+    return str(value)
+
+
+def _tags(value: object) -> Mapping[str, str]:
+    if value is None:
+        return {}
+    is_flat = isinstance(value, dict) and all(isinstance(text, str) and len(text) <= 200 for text in value.values())
+    if not isinstance(value, dict) or not is_flat or len(value) > _MOST_TAGS:
+        raise InvalidRequest(f"tags are at most {_MOST_TAGS} texts by name")
+    return value

@@ -1,0 +1,269 @@
+"""Runs statements for clients: each waits for its turn, runs in a worker, and leaves a result, a stream or a
+problem."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+from underlay.server.common.metrics import ServerMetrics
+from underlay.server.common.problem import Problem
+from underlay.server.common.settings import ServerSettings
+from underlay.server.statements.audit import AuditLog
+from underlay.server.statements.pool import WorkerPool
+from underlay.server.statements.process import WorkerGone
+from underlay.server.statements.spool import SpoolFolder
+from underlay.server.statements.statement import RunStatement, StatementState
+from underlay.server.statements.turns import Ticket, Turns
+from underlay.server.worker.frames import Frame, FrameKind, Message
+from underlay.server.worker.job import Output, StatementJob, WindowJob
+
+_SWEEP_SECONDS = 5.0
+_CANCELLED = "cancelled"
+
+
+class BrokenStream(Exception):  # what happened
+    """Rows ended early, and their format has no place to say so: the connection is cut."""
+
+
+class StatementService:
+    """All statements of a server, and the workers that run them."""
+
+    def __init__(self, settings: ServerSettings, metrics: ServerMetrics) -> None:
+        limits = settings.limits
+        self._spool = SpoolFolder(settings.spool)
+        self._settings = replace(settings, spool=self._spool.path)
+        self._limits = limits
+        self._metrics = metrics
+        self._audit = AuditLog(settings.audit)
+        self.turns = Turns(running=limits.running, waiting=limits.waiting, per_token=limits.per_token)
+        self.workers = WorkerPool(self._settings, limits.running)
+        self.readers = WorkerPool(self._settings, max(1, limits.running // 2))
+        self.known: dict[str, RunStatement] = {}
+        self.is_draining = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Start the workers. Raises what keeps them from starting."""
+        try:
+            await asyncio.gather(self.workers.open(), self.readers.open())
+        except BaseException:
+            await self.close()
+            raise
+        self._sweeping = asyncio.create_task(self._sweep())
+
+    async def close(self) -> None:
+        """Let what runs end, for some seconds; then stop it, and leave nothing behind."""
+        self.is_draining = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._limits.drain_seconds)
+        stopped = Problem(status=503, code="draining", detail="the server stops", retry_after_seconds=5)
+        for statement in list(self.known.values()):
+            statement.stop(stopped, self._limits.cancel_seconds)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await asyncio.gather(self.workers.close(), self.readers.close())
+        self._audit.close()
+        self._spool.close()
+
+    @property
+    def spool_bytes(self) -> int:
+        """Of all kept results."""
+        return sum(one.bytes for one in self.known.values() if one.spool is not None)
+
+    async def stream(self, statement: RunStatement, job: StatementJob) -> AsyncIterator[bytes]:
+        """The answer as it comes. The first item is empty: the statement has begun. Raises Problem before that, and
+        BrokenStream after it."""
+        has_begun = False
+        try:
+            async for frame in self._frames(statement, job.as_message()):
+                if frame.kind is FrameKind.DATA:
+                    yield frame.payload
+                    continue
+                message = frame.message
+                if message["type"] == "begun":
+                    has_begun = True
+                    yield b""
+                elif message["type"] == "error" and not message.get("is_told"):
+                    raise statement.stopped_by or Problem.from_json(message["problem"])
+        except Problem:
+            if has_begun:
+                raise BrokenStream from None
+            raise
+
+    def keep(self, statement: RunStatement, job: StatementJob) -> None:
+        """Run it in the background, and keep its rows. Raises Problem when there is no place."""
+        if self.spool_bytes > self._limits.spool_bytes:
+            self._forget_oldest()
+        self._enter(statement)
+        statement.spool = self._spool.path / f"{statement.id}.arrow"
+        frames = self._frames(statement, replace(job, spool=str(statement.spool)).as_message())
+        task = asyncio.ensure_future(self._to_its_end(frames))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def window(self, statement: RunStatement, job: WindowJob) -> AsyncIterator[bytes]:
+        """Rows of a kept result. The first item is empty: its rows are there. Raises Problem."""
+        statement.touched = monotonic()
+        has_begun = False
+        try:
+            async with self.readers.worker() as reader:
+                await reader.begin(job.as_message())
+                async for frame in reader.frames():
+                    if frame.kind is FrameKind.DATA:
+                        yield frame.payload
+                    elif frame.message["type"] == "begun":
+                        has_begun = True
+                        yield b""
+                    elif frame.message["type"] == "error":
+                        raise Problem.from_json(frame.message["problem"])
+        except WorkerGone as gone:
+            raise (BrokenStream() if has_begun else gone.as_problem()) from None
+        except Problem:
+            if has_begun:
+                raise BrokenStream from None
+            raise
+        finally:
+            statement.touched = monotonic()
+
+    async def page(self, statement: RunStatement, rows: int, output: Output) -> object:
+        """The first rows of a kept result, as JSON that was read."""
+        job = WindowJob(spool=str(statement.spool), limit=rows, output=replace(output, format="json"))
+        return json.loads(b"".join([part async for part in self.window(statement, job)]))["rows"]
+
+    def cancel(self, statement: RunStatement) -> None:
+        """Stop it, whatever it is doing."""
+        problem = Problem(status=422, code=_CANCELLED, detail="the statement was cancelled")
+        statement.stop(problem, self._limits.cancel_seconds)
+
+    def forget(self, statement: RunStatement) -> None:
+        """Keep nothing of it."""
+        self.known.pop(statement.id, None)
+        self._drop_rows(statement)
+
+    def _enter(self, statement: RunStatement) -> Ticket:
+        if self.is_draining:
+            raise Problem(status=503, code="draining", detail="the server stops", retry_after_seconds=5)
+        statement.ticket = self.turns.enter(statement.owner.id)
+        self.known[statement.id] = statement
+        return statement.ticket
+
+    async def _to_its_end(self, frames: AsyncIterator[Frame]) -> None:
+        with suppress(Problem):  # it is the outcome of the statement
+            async for _ in frames:
+                pass
+
+    async def _frames(self, statement: RunStatement, job: Message) -> AsyncIterator[Frame]:
+        ticket = statement.ticket or self._enter(statement)
+        problem: Problem | None = Problem(status=422, code=_CANCELLED, detail="the client went away")
+        started = monotonic()
+        try:
+            await ticket.turn
+            statement.queued_ms = _since(started)
+            async with self.workers.worker() as worker:
+                if statement.stopped_by is not None:
+                    raise statement.stopped_by
+                statement.state, statement.worker = StatementState.RUNNING, worker
+                begun = monotonic()
+                timer = asyncio.get_running_loop().call_later(
+                    statement.request.timeout_seconds, self._time_out, statement
+                )
+                try:
+                    await worker.begin(job)
+                    async for frame in worker.frames():
+                        if frame.kind is FrameKind.MESSAGE:
+                            statement.take(frame.message)
+                            worker.is_broken = worker.is_broken or _is_doubtful(statement.problem)
+                        statement.run_ms = _since(begun)
+                        if not worker.is_busy:
+                            problem = None
+                            statement.end()
+                        yield frame
+                finally:
+                    timer.cancel()
+                    statement.worker = None
+                    statement.run_ms = _since(begun)
+        except WorkerGone as gone:
+            problem = statement.stopped_by or gone.as_problem()
+            raise problem from None
+        except Problem as found:
+            problem = found
+            raise
+        finally:
+            self.turns.leave(ticket)
+            statement.end(problem)
+            self._record(statement)
+
+    def _time_out(self, statement: RunStatement) -> None:
+        seconds = statement.request.timeout_seconds
+        problem = Problem(
+            status=422,
+            code="statement_timeout",
+            detail=f"the statement took longer than {seconds:g} s",
+            hint="Give timeout in seconds.",
+        )
+        statement.stop(problem, self._limits.cancel_seconds)
+
+    def _record(self, statement: RunStatement) -> None:
+        code = "" if statement.problem is None else statement.problem.code
+        self._metrics.count("statements_total", state=statement.state.value, engine="duckdb", code=code)
+        self._metrics.count("rows_total", statement.rows)
+        self._metrics.count("result_bytes_total", statement.bytes)
+        self._metrics.observe("queue_seconds", statement.queued_ms / 1000)
+        self._metrics.observe("run_seconds", statement.run_ms / 1000)
+        self._audit.write(statement)
+        if statement.state is not StatementState.FINISHED:
+            self._drop_rows(statement)
+
+    def _drop_rows(self, statement: RunStatement) -> None:
+        if statement.spool is not None:
+            statement.spool.unlink(missing_ok=True)
+            statement.spool = None
+
+    def _forget_oldest(self) -> None:
+        kept = sorted((one for one in self.known.values() if one.has_ended and one.spool), key=lambda one: one.touched)
+        for statement in kept:
+            if self.spool_bytes <= self._limits.spool_bytes // 2:
+                return
+            self._drop_rows(statement)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            now = monotonic()
+            for statement in list(self.known.values()):
+                is_idle = now - statement.touched > self._limits.kept_seconds
+                is_old = now - (statement.ended_at or now) > self._limits.most_kept_seconds
+                if statement.has_ended and (is_idle or is_old):
+                    self.forget(statement)
+            ended = [one for one in self.known.values() if one.has_ended]
+            for statement in ended[: max(0, len(ended) - self._limits.kept_statements)]:
+                self.forget(statement)
+
+
+def _is_doubtful(problem: Problem | None) -> bool:
+    """Whether the process that ran the statement may be in no state to run another."""
+    return problem is not None and problem.code in ("memory_limit", "internal", "engine_failed")
+
+
+def _since(started: float) -> float:
+    return round((monotonic() - started) * 1000, 1)
+
+
+def spool_of(statement: RunStatement) -> Path:
+    """The file of its rows. Raises Problem when they are gone, or not there yet."""
+    if statement.problem is not None:
+        raise statement.problem
+    if not statement.has_ended:
+        raise Problem(status=409, code="statement_running", detail="the statement still runs", retry_after_seconds=1)
+    if statement.spool is None:
+        raise Problem(status=410, code="statement_gone", detail="the rows of the statement are not kept any longer")
+    return statement.spool

@@ -1,0 +1,93 @@
+"""What a worker is asked to do, as a value that travels as JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+
+from underlay.errors import InvalidRequest
+from underlay.server.access.rights import Rights
+from underlay.server.worker.frames import Message
+
+_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_ ]{0,40}(\(\s*\d{1,3}\s*(,\s*\d{1,3}\s*)?\))?(\[\]){0,4}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """How rows are written. `shape` is arrays or objects."""
+
+    format: str = "json"
+    compression: str | None = None
+    shape: str = "arrays"
+    integers_as_text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementJob:
+    """A statement for one caller. With a `spool` its rows go to that file, else they are sent as `output` says.
+
+    `salt` is what an ETag depends on beside the statement and the versions; an answer with `if_none_match` is not sent.
+    """
+
+    sql: str
+    parameters: Mapping[str, object] | Sequence[object] | None = None
+    as_of: str | None = None
+    rights: Rights
+    is_writable: bool = False
+    token: str | None = None
+    row_limit: int | None = None
+    byte_limit: int | None = None
+    output: Output = field(default_factory=Output)
+    spool: str | None = None
+    if_none_match: str | None = None
+    salt: str = ""
+
+    def as_message(self) -> Message:
+        """As JSON."""
+        return {"type": "statement", **asdict(self)}
+
+    @classmethod
+    def from_message(cls, message: Message) -> StatementJob:
+        """What `as_message` wrote."""
+        known = {name: value for name, value in message.items() if name != "type"}
+        rights = known.pop("rights")
+        output = Output(**known.pop("output"))
+        own = Rights(read=tuple(rights["read"]), write=tuple(rights["write"]), is_admin=rights["is_admin"])
+        return cls(rights=own, output=output, **known)
+
+    @property
+    def moment(self) -> datetime | None:
+        """The time that tables are read as of."""
+        return None if self.as_of is None else datetime.fromisoformat(self.as_of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowJob:
+    """Rows of a kept result, from `offset` on, sorted if `order_by` names a column."""
+
+    spool: str
+    offset: int = 0
+    limit: int | None = None
+    order_by: str | None = None
+    is_descending: bool = False
+    facts: Mapping[str, object] = field(default_factory=dict)
+    output: Output = field(default_factory=Output)
+
+    def as_message(self) -> Message:
+        """As JSON."""
+        return {"type": "window", **asdict(self)}
+
+    @classmethod
+    def from_message(cls, message: Message) -> WindowJob:
+        """What `as_message` wrote."""
+        known = {name: value for name, value in message.items() if name != "type"}
+        return cls(output=Output(**known.pop("output")), **known)
+
+
+def check_type(name: object) -> str:
+    """The type of a parameter, such as decimal(9,2), for a cast. Raises InvalidRequest for any other text."""
+    if not isinstance(name, str) or _TYPE.fullmatch(name) is None:
+        raise InvalidRequest("not the name of a type", expected="such as decimal(9,2)", found=repr(name)[:80])
+    return name

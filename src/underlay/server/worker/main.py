@@ -1,0 +1,142 @@
+"""The worker process: waits for statements on a socket, runs one at a time, and stops it when it is told to.
+
+A statement runs in the main thread, so that a signal ends whatever it waits for, as Ctrl-C does for `lake.sql`. Another
+thread reads what the server says meanwhile: to cancel is a signal to the main thread, and the end of the connection is
+the end of the process, whatever it is doing. Nothing outlives a server that was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from underlay.server.worker.frames import Frame, Message, frame_of, receive
+
+_OWN_BYTES = 4 << 30
+"""Address space for stacks and allocators beside the engine's memory. The server watches what is really used."""
+
+
+class Interruptions:
+    """Cancels that arrive while a statement runs. One for a statement that is over does nothing."""
+
+    def __init__(self) -> None:
+        self._running: int | None = None
+        self._cancelled: int | None = None
+        self._is_held = False
+        self._is_late = False
+
+    def begin(self, number: int) -> None:
+        """A statement begins in this thread. Raises KeyboardInterrupt for one that was cancelled before."""
+        self._running = number
+        self._is_late = False
+        if self._cancelled == number:
+            raise KeyboardInterrupt
+
+    def is_cancelled(self, number: int) -> bool:
+        """Whether this statement was to be stopped. DuckDB makes another error of a signal that comes while it runs."""
+        return self._cancelled == number
+
+    def end(self) -> None:
+        """It is over: no cancel interrupts what comes after it."""
+        self._running = None
+
+    def cancel(self, number: int) -> None:
+        """Stop the statement. Called by another thread."""
+        self._cancelled = number
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def on_signal(self, number: int, frame: object) -> None:
+        """In the main thread."""
+        if self._running is None or self._running != self._cancelled:
+            return
+        if self._is_held:
+            self._is_late = True
+            return
+        raise KeyboardInterrupt
+
+    def whole(self, do: Callable[[], object]) -> None:
+        """Do what must not stop in its middle, such as half a frame; then stop, if that was asked for."""
+        self._is_held = True
+        try:
+            do()
+        finally:
+            self._is_held = False
+        if self._is_late:
+            self._is_late = False
+            raise KeyboardInterrupt
+
+
+class ServerConnection:
+    """The socket to the server."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._arrived: deque[Frame] = deque()
+        self._there = threading.Semaphore(0)
+        self.interruptions = Interruptions()
+
+    def listen(self) -> None:
+        """Read until the server is gone, then leave at once: nothing here is worth an orderly end."""
+        while (frame := receive(self._connection)) is not None:
+            message = frame.message
+            if message["type"] == "cancel":
+                self.interruptions.cancel(message["number"])
+            else:
+                self._arrived.append(frame)
+                self._there.release()
+        os._exit(0)
+
+    def next(self) -> Message:
+        """What to do next."""
+        self._there.acquire()
+        return self._arrived.popleft().message
+
+    def send(self, data: bytes) -> None:
+        """One frame, whole."""
+        self.interruptions.whole(lambda: self._connection.sendall(data))
+
+    def say(self, message: Message) -> None:
+        """One message, whole."""
+        self.send(frame_of(message))
+
+
+def limit_process(memory_bytes: int) -> None:
+    """What the kernel holds this process to. It is also the first to go when the machine is out of memory."""
+    most = memory_bytes + _OWN_BYTES
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard == resource.RLIM_INFINITY or most < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("800")
+    except OSError:
+        return  # not Linux
+
+
+def main() -> None:
+    """`python -m underlay.server.worker.main FD`: serve statements until the connection ends."""
+    server = ServerConnection(socket.socket(fileno=int(sys.argv[1])))
+    signal.signal(signal.SIGINT, server.interruptions.on_signal)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a group's signal is the server's to answer: it drains
+    threading.Thread(target=server.listen, daemon=True, name="underlay-listen").start()
+    settings: dict[str, Any] = server.next()  # Any: JSON
+    limit_process(settings["memory_bytes"])
+    sys.setrecursionlimit(10_000)
+    from underlay.server.worker.serve import WorkerService  # loads DuckDB, under the limits
+
+    service = WorkerService(server, settings)
+    server.say({"type": "ready", "pid": os.getpid()})
+    while True:
+        service.run(server.next())
+
+
+if __name__ == "__main__":
+    main()

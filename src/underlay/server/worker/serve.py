@@ -1,0 +1,244 @@
+"""What a worker does with a message: run the statement, write its rows, and say how it ended."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from io import RawIOBase
+from time import perf_counter
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
+
+import pyarrow as pa
+
+from underlay.api.lake import connect
+from underlay.local.sql.engine import EngineLimits, limit_engines
+from underlay.server.common.problem import Problem, problem_of
+from underlay.server.formats.encode import Encoder, as_arrow_file, is_beyond_browsers, make_encoder
+from underlay.server.formats.formats import ResultFormat
+from underlay.server.formats.types import columns_of
+from underlay.server.worker.frames import Message, data_frame
+from underlay.server.worker.job import Output, StatementJob, WindowJob
+from underlay.server.worker.spool import open_window, split_batch
+from underlay.server.worker.statement import Begun, StatementRunner
+
+if TYPE_CHECKING:
+    from underlay.server.worker.main import ServerConnection
+
+_SEND_BYTES = 256 << 10
+_CODECS: dict[str, Literal["gzip", "zstd", "brotli"]] = {"gzip": "gzip", "zstd": "zstd", "br": "brotli"}
+
+
+class _Sink(RawIOBase):
+    """Frames of bytes to the server. It waits while the client reads slower than rows come."""
+
+    def __init__(self, server: ServerConnection) -> None:
+        self._server = server
+        self._held = bytearray()
+        self.size_bytes = 0
+
+    def write(self, data: Any) -> int:  # noqa: ANN401  # whatever has bytes
+        self._held += data
+        if len(self._held) >= _SEND_BYTES:
+            self.flush()
+        return len(data)
+
+    def flush(self) -> None:
+        if self._held:
+            data, self._held = self._held, bytearray()
+            self.size_bytes += len(data)
+            for at in range(0, len(data), _SEND_BYTES):
+                self._server.send(data_frame(memoryview(data)[at : at + _SEND_BYTES]))
+
+    def writable(self) -> bool:
+        return True
+
+
+class _Answer:
+    """An encoder whose bytes go to the server, compressed if that is wanted."""
+
+    def __init__(self, server: ServerConnection, output: Output) -> None:
+        self.sink = _Sink(server)
+        self._compressor: Any = None  # Any: Arrow's stream
+        target: Any = self.sink  # Any: one of two that take bytes
+        if output.compression is not None:
+            target = pa.CompressedOutputStream(as_arrow_file(cast("IO[bytes]", self.sink)), _CODECS[output.compression])
+            self._compressor = target
+        self.encoder: Encoder = make_encoder(
+            ResultFormat(output.format), target, shape=output.shape, integers_as_text=output.integers_as_text
+        )
+
+    def flush(self) -> None:
+        """Send what is written: a reader waits for rows, not for full buffers."""
+        if self._compressor is not None:
+            self._compressor.flush()
+        self.sink.flush()
+
+    def close(self) -> None:
+        if self._compressor is not None:
+            self._compressor.close()
+        self.sink.flush()
+
+
+class WorkerService:
+    """The lake and the engines of this process."""
+
+    def __init__(self, server: ServerConnection, settings: Mapping[str, Any]) -> None:  # Any: JSON
+        limit_engines(
+            EngineLimits(
+                memory_bytes=settings["memory_bytes"],
+                spill_folder=settings["folder"],
+                spill_bytes=settings["spill_bytes"],
+                threads=settings["threads"],
+                has_places=True,
+            )
+        )
+        self._server = server
+        self._lake = connect(settings["lake"], options=settings["options"], registry=settings["registry"])
+        self._runner = StatementRunner(self._lake)
+        with suppress(Exception):  # what is wrong with the lake is told to those who ask
+            self._lake.tables()
+
+    def run(self, message: Message) -> None:
+        """Do one job, and send how it ended: always one last message, of type end or error."""
+        interruptions = self._server.interruptions
+        number = message.pop("number")
+        text = message.get("sql")
+        try:
+            try:
+                interruptions.begin(number)
+                ended = self._window(message) if message["type"] == "window" else self._statement(message)
+            finally:
+                interruptions.end()
+        except BaseException as error:  # noqa: BLE001  # told to the client, and the worker goes on
+            problem = problem_of(error, text)
+            if isinstance(error, KeyboardInterrupt) or interruptions.is_cancelled(number):
+                problem = Problem(status=422, code="cancelled", detail="the statement was cancelled")
+            if problem.code == "internal":
+                traceback.print_exc()
+            ended = _error(problem)
+        self._server.say(ended)
+
+    def _statement(self, message: Message) -> Message:
+        job = StatementJob.from_message(message)
+        started = perf_counter()
+        begun = self._runner.begin(job)
+        try:
+            is_known = begun.etag is not None and job.if_none_match == begun.etag
+            self._server.say(
+                {
+                    "type": "begun",
+                    "columns": columns_of(begun.schema),
+                    "versions": dict(begun.versions),
+                    "etag": begun.etag,
+                    "is_change": begun.is_change,
+                    "is_not_modified": is_known,
+                    "plan_ms": _since(started),
+                }
+            )
+            if is_known:
+                return {"type": "end", "rows": 0, "bytes": 0, "is_truncated": False}
+            if job.spool is not None:
+                return self._spool(job, job.spool, begun)
+            return self._stream(job, begun, started)
+        finally:
+            begun.result.close()
+
+    def _stream(self, job: StatementJob, begun: Begun, started: float) -> Message:
+        answer = _Answer(self._server, job.output)
+        encoder, counted = answer.encoder, _Counted(job)
+        facts = {"tables": [{"name": name, "version": number} for name, number in begun.versions.items()]}
+        encoder.begin(begun.schema, facts)
+        try:
+            for batch in counted.limited(begun.batches):
+                encoder.write(batch)
+                answer.flush()
+        except Exception as error:  # noqa: BLE001  # told to the client, in the format or beside it
+            problem = problem_of(error, job.sql)
+            if encoder.can_fail:
+                encoder.fail(problem.as_json())
+                answer.close()
+            return {**_error(problem), "is_told": encoder.can_fail}
+        encoder.end(
+            {"row_count": counted.rows, "truncated": counted.is_truncated, "stats": {"run_ms": _since(started)}}
+        )
+        answer.close()
+        return {"type": "end", **counted.facts(), "sent_bytes": answer.sink.size_bytes}
+
+    def _spool(self, job: StatementJob, path: str, begun: Begun) -> Message:
+        counted = _Counted(job)
+        try:
+            with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, begun.schema) as writer:
+                for batch in counted.limited(begun.batches):
+                    for part in split_batch(batch):
+                        writer.write_batch(part)
+                    self._server.say({"type": "progress", "rows": counted.rows, "bytes": counted.bytes})
+        except BaseException:
+            os.unlink(path)
+            raise
+        return {"type": "end", **counted.facts(), "beyond_2_53": sorted(counted.beyond)}
+
+    def _window(self, message: Message) -> Message:
+        job = WindowJob.from_message(message)
+        schema, batches = open_window(job)
+        answer = _Answer(self._server, job.output)
+        self._server.say({"type": "begun"})
+        answer.encoder.begin(schema, job.facts)
+        rows = 0
+        for batch in batches:
+            rows += batch.num_rows
+            answer.encoder.write(batch)
+            answer.flush()
+        answer.encoder.end({"row_count": rows})
+        answer.close()
+        return {"type": "end", "rows": rows, "bytes": answer.sink.size_bytes}
+
+
+class _Counted:
+    """Rows as they pass: how many, and where they are cut or too large."""
+
+    def __init__(self, job: StatementJob) -> None:
+        self._row_limit = job.row_limit
+        self._byte_limit = job.byte_limit
+        self.rows = 0
+        self.bytes = 0
+        self.is_truncated = False
+        self.beyond: set[str] = set()
+
+    def limited(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows up to the limit that the request set. Raises Problem beyond the bytes that the server allows."""
+        for batch in batches:
+            left = None if self._row_limit is None else self._row_limit - self.rows
+            if left is not None and batch.num_rows > left:
+                batch = batch.slice(0, left)
+                self.is_truncated = True
+            self.rows += batch.num_rows
+            self.bytes += batch.nbytes
+            if self._byte_limit is not None and self.bytes > self._byte_limit:
+                raise Problem(
+                    status=422,
+                    code="byte_limit",
+                    detail=f"the answer is larger than {self._byte_limit:,} bytes",
+                    hint="Ask for fewer rows or columns, or give row_limit.",
+                )
+            self.beyond |= {
+                field.name
+                for field, column in zip(batch.schema, batch.columns, strict=True)
+                if field.name not in self.beyond and is_beyond_browsers(column)
+            }
+            yield batch
+            if self.is_truncated:
+                return
+
+    def facts(self) -> Message:
+        return {"rows": self.rows, "bytes": self.bytes, "is_truncated": self.is_truncated}
+
+
+def _error(problem: Problem) -> Message:
+    known = {**problem.as_json(), "more": dict(problem.more)}
+    return {"type": "error", "problem": known}
+
+
+def _since(started: float) -> float:
+    return round((perf_counter() - started) * 1000, 1)
