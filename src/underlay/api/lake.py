@@ -142,13 +142,15 @@ class Lake(CaringLake):
         partition_by: Sequence[str] = (),
         comment: str | None = None,
         properties: Mapping[str, str | int] | None = None,
+        replaces: int | None = None,
     ) -> Table:
         """A new table: without rows, or with those of `data`, all or none.
 
         `schema` is an Arrow schema, a frame whose columns are taken, or text such as `id bigint not null, at
         timestamp`; without one it is that of `data`. `key` columns get bloom filters; rows of a file are sorted by
         `sort_by` (`["pickup", "-fare"]`); `partition_by` keeps files apart (`["month(pickup)", "bucket(16, id)"]`).
-        Raises TableExists; with `exist_ok` only when the table is defined otherwise.
+        `replaces` is the version of a table of this name that it takes over from. Raises TableExists; with `exist_ok`
+        only when the table is defined otherwise; CommitConflict when what it replaces was changed.
         """
         from underlay.api.create import create_table
         from underlay.api.table import Table
@@ -164,6 +166,7 @@ class Lake(CaringLake):
             partition_by=partition_by,
             comment=comment,
             properties=properties,
+            replaces=replaces,
         )
         return Table(opened, self._context)
 

@@ -81,6 +81,10 @@ class Names:
         """What names a lake has here."""
         return [entry for entry in list(self._entries.values()) if entry.lake_url == lake_url]
 
+    def entries(self) -> list[ViewEntry]:
+        """All names."""
+        return list(self._entries.values())
+
     def find(self, name: str) -> ViewEntry | None:
         """The entry of a name."""
         return self._entries.get(key_of(name))

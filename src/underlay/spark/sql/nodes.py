@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from pyspark.sql import Column, SparkSession
+from pyspark.sql.types import DataType, StructType
 
 from underlay.spark.change.expressions import resolved_column
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, scala_seq
@@ -35,6 +37,12 @@ def name_parts(node: JavaObject) -> list[str]:
     return texts_of(call(node, method))
 
 
+def type_of(found: JavaObject) -> DataType:
+    """A type of Spark."""
+    field = {"name": "x", "type": json.loads(call_text(found, "json")), "nullable": True, "metadata": {}}
+    return StructType.fromJson({"fields": [field]}).fields[0].dataType
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRelation:
     """A relation as a statement names it. `parts` is its own name, None for a query; `name` what columns may be
@@ -52,7 +60,7 @@ def named_relation(plan: JavaObject) -> NamedRelation:
         alias = call(plan, "identifier")
         qualifier = texts_of(call(alias, "qualifier"))
         return NamedRelation(parts=inner.parts, name=(*qualifier, call_text(alias, "name")))
-    if kind in ("UnresolvedRelation", "UnresolvedTable", "UnresolvedIdentifier"):
+    if kind in ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier"):
         method = "nameParts" if kind == "UnresolvedIdentifier" else "multipartIdentifier"
         parts = texts_of(call(plan, method))
         return NamedRelation(parts=parts, name=tuple(parts))

@@ -16,7 +16,10 @@ from underlay.spark.catalog.mentioned import follow_name, follow_text
 from underlay.spark.catalog.session_catalog import Names
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, java_session
 from underlay.spark.jvm.plan_nodes import items_of
+from underlay.spark.sql.nodes import NamedRelation
 from underlay.spark.sql.statements import may_change, run_change
+from underlay.spark.sql.targets import StatementTarget, find_target
+from underlay.spark.sql.versions import asks_for_history, history, names_versions, with_versions
 
 _installing = ProcessLock()
 _sessions: set[str] = set()
@@ -63,8 +66,18 @@ class LakeParser:
     def _statement(self, method: str, text: str, *arguments: object) -> JavaObject:
         with self._gateway.raising_errors():
             follow_text(self._names, text)
+            if (asked := asks_for_history(text)) is not None:
+                target = self._target(asked[0])
+                if target is not None:
+                    return history(self._session, target, asked[1])
             plan = call(self._parser, method, text, *arguments)
+            if names_versions(text):
+                plan = with_versions(self._session, self._names, plan)
             return run_change(self._session, self._names, plan) if may_change(text) else plan
+
+    def _target(self, name: str) -> StatementTarget | None:
+        parts = _parts(call(self._parser, "parseMultipartIdentifier", name))
+        return find_target(self._session, self._names, NamedRelation(parts=parts, name=tuple(parts)))
 
     def _name(self, method: str, text: str) -> JavaObject:
         with self._gateway.raising_errors():

@@ -10,19 +10,25 @@ from pyspark.sql import SparkSession
 from underlay.errors import Unsupported
 from underlay.spark.catalog.session_catalog import Names
 from underlay.spark.jvm.gateway import JavaObject, call, call_text
+from underlay.spark.sql.alter import ALTERS, alter, rename
+from underlay.spark.sql.create import CREATES, create, drop
 from underlay.spark.sql.insert import insert
 from underlay.spark.sql.nodes import StatementScope, kind_of, named_relation
 from underlay.spark.sql.rows import delete, merge, truncate, update
 from underlay.spark.sql.targets import StatementTarget, find_target
 
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
-_FIRST = re.compile(rf"{_BLANK}(?:merge|insert|update|delete|truncate|with|explain)\b", re.IGNORECASE | re.DOTALL)
+_WORDS = "merge|insert|update|delete|truncate|with|explain|create|replace|alter|drop|comment"
+_FIRST = re.compile(rf"{_BLANK}(?:{_WORDS})\b", re.IGNORECASE | re.DOTALL)
 _CHANGES: dict[str, tuple[str, Callable[[StatementScope, JavaObject, StatementTarget], JavaObject]]] = {
     "MergeIntoTable": ("targetTable", merge),
     "UpdateTable": ("table", update),
     "DeleteFromTable": ("table", delete),
     "InsertIntoStatement": ("table", insert),
     "TruncateTable": ("table", truncate),
+    "DropTable": ("child", drop),
+    "RenameTable": ("child", rename),
+    **dict.fromkeys(ALTERS, ("table", alter)),
 }
 _PARAMETERS = re.compile(r"\b(?:named|pos)parameter\(", re.IGNORECASE)
 
@@ -42,11 +48,14 @@ def run_change(spark: SparkSession, names: Names, plan: JavaObject) -> JavaObjec
     if kind == "UnresolvedWith":
         queries, node = plan, call(plan, "child")
         kind = kind_of(node)
+    scope = StatementScope(spark=spark, queries=queries)
+    if kind in CREATES:
+        return create(scope, names, node) or plan
     if kind not in _CHANGES:
         return plan
     table, run = _CHANGES[kind]
     target = find_target(spark, names, named_relation(call(node, table)))
-    if target is None:
+    if target is None or (kind == "RenameTable" and call(node, "isView")):
         return plan
     if _PARAMETERS.search(call_text(plan, "toString")):
         raise Unsupported(
@@ -55,7 +64,7 @@ def run_change(spark: SparkSession, names: Names, plan: JavaObject) -> JavaObjec
             expected="Spark 4.3 or later",
             hint="Write the values, or call underlay.spark.merge, update or delete.",
         )
-    return run(StatementScope(spark=spark, queries=queries), node, target)
+    return run(scope, node, target)
 
 
 def _refuse_explain(spark: SparkSession, names: Names, plan: JavaObject) -> None:
