@@ -4,8 +4,7 @@ Every system appends 20 rows so many times through one table that stays open, th
 table, lists all versions, and reads all rows. Delta Lake (delta-rs) and DuckLake take turns with Underlay, a hundredth
 of the appends at a time. DuckLake's inlining is off: it is measured with files, as the others are. Underlay and
 DuckLake keep their metadata databases; Underlay syncs each commit to the disk, delta-rs does not. Wall and CPU seconds
-are of this process, whose threads do all the work. The rows and the number of versions are checked. DuckLake's appends
-grow with the files that there are: at 10,000 it takes most of an hour.
+are of this process, whose threads do all the work. The rows and the number of versions are checked.
 
     python -m bench.small_commits [--appends 10000] [--rounds 3] [--only underlay deltalake]
 

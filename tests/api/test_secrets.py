@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 
 import pyarrow as pa
 
 import underlay as ul
 from tests.store.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
+from underlay.store.open import StoreOptions
 
 
 def test_attributes_of_a_store_and_a_lake_show_no_credentials(moto: S3Server):
@@ -31,6 +34,19 @@ def test_attributes_of_a_store_and_a_lake_show_no_credentials(moto: S3Server):
     kinds = {type(one).__name__ for one in seen.values()}
     assert {"Lake", "LakeContext", "RemoteStore", "FileStores", "StoreOptions", "Registry", "Database"} <= kinds
     assert dict(lake.options) == options
+    assert SECRET_KEY not in f"{dict(lake.options)} {lake.options.items()} {[*lake.options.values()]} {lake.options}"
+
+
+def test_options_show_what_is_no_credential():
+    given = {"region": "r", "secret_access_key": "hush", "proxy_url": "http://me:hush@proxy", "endpoint": "http://s"}
+    options = StoreOptions(given)
+    assert repr(options) == (
+        "StoreOptions({'region': 'r', 'secret_access_key': '***', 'proxy_url': '***', 'endpoint': 'http://s'})"
+    )
+    kept = pickle.loads(pickle.dumps(options))
+    assert (kept, repr(kept)) == (options, repr(options))
+    assert f"{options['secret_access_key']}" == "hush"
+    assert json.loads(json.dumps(options)) == given
 
 
 def _slots(one: object) -> list[str]:

@@ -115,7 +115,7 @@ class Lake(CaringLake):
 
     @property
     def options(self) -> Mapping[str, str]:
-        """What the store was opened with, credentials included."""
+        """What the store was opened with. Credentials are in it, and are shown as `***`."""
         return self._context.options
 
     def exists(self) -> bool:

@@ -38,11 +38,34 @@ Option = str | bool | int
 """The value of an option."""
 
 
-class StoreOptions(dict[str, str]):
-    """Options of a store that are kept: `repr` shows their names, since values may be credentials."""
+_SECRET_PARTS = ("key", "secret", "token", "password", "credential", "sas", "auth", "bearer")
+
+
+def is_secret(name: str, value: object = "") -> bool:
+    """Whether an option may be a credential: by its name, or as a URL that has a user in it."""
+    return any(part in name.lower() for part in _SECRET_PARTS) or "@" in str(value)
+
+
+class SecretText(str):
+    """A text that is used as any other, and that `repr` does not show, nor whatever holds it."""
+
+    __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"StoreOptions({', '.join(sorted(self))})"
+        return "'***'"
+
+
+class StoreOptions(dict[str, str]):
+    """Options of a store that are kept. Neither `repr` nor that of a copy shows what may be a credential."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(
+            (name, SecretText(value) if isinstance(value, str) and is_secret(name, value) else value)
+            for name, value in options.items()
+        )
+
+    def __repr__(self) -> str:
+        return f"StoreOptions({dict(self)!r})"
 
 
 _CLIENT_OPTIONS = {

@@ -22,9 +22,7 @@ from underlay.cli.common.output import print_json, say
 from underlay.cli.common.trusted_files import destinations, trust
 from underlay.errors import InvalidRequest, from_os_error
 from underlay.registry.database.location import VARIABLE
-
-_SECRET_PARTS = ("key", "secret", "token", "password", "credential", "sas")
-"""Parts of the names of options that must not be in a file that people commit."""
+from underlay.store.open import is_secret
 
 
 def init_lake(
@@ -98,7 +96,8 @@ def _has_password(url: str) -> bool:
 
 
 def _public(options: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in options.items() if not any(part in name.lower() for part in _SECRET_PARTS)}
+    """Options that may be in a file that people commit."""
+    return {name: value for name, value in options.items() if not is_secret(name, value)}
 
 
 def _relative(url: str) -> str:

@@ -115,7 +115,7 @@ def _source_of(lake: StoreAddress) -> type[RangedSource]:
 
 
 def _source_name(address: StoreAddress) -> str:
-    identity = repr((address.url, sorted(address.options.items())))
+    identity = repr((address.url, sorted((name, str(value)) for name, value in address.options.items())))
     return f"{_FORMAT}_{sha256(identity.encode()).hexdigest()[:16]}"
 
 
