@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from underlay.local.dataset.failures import FailureListener
+from underlay.local.dataset.half_floats import widen_table
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, Projection, TableScanner
 from underlay.local.dataset.source import EngineDataset, SnapshotSource
 from underlay.prune import FALSE, Or, Predicate
@@ -120,7 +121,8 @@ class NumberedScanner(TableScanner):
                 numbers = self._numbers.number(
                     found.location, found.positions, block_count=found.block_count, fetch_bytes=found.fetch_bytes
                 )
-                columns = dict(zip(found.rows.schema.names, found.rows.columns, strict=True))
+                rows = widen_table(found.rows)
+                columns = dict(zip(rows.schema.names, rows.columns, strict=True))
                 columns[ROW_NUMBER] = pa.chunked_array([pa.array(numbers)])
                 table = pa.table([columns[name] for name in self._names], schema=self.projected_schema)
                 yield from table.to_batches(DEFAULT_BATCH_ROWS)

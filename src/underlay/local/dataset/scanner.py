@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 
 from underlay.errors import InvalidRequest, UnknownColumn, name_hint
 from underlay.local.dataset.failures import FailureListener
+from underlay.local.dataset.half_floats import widen, widened
 from underlay.local.dataset.virtual_files import dataset_of_files
 from underlay.plan.answers import exact_row_count
 from underlay.prune.parse.arrow import named_columns
@@ -45,7 +46,7 @@ class TableScanner:
     """One scan of a snapshot, that can be run again. Memory is bounded by the query's budget.
 
     It has what engines call of Arrow's scanners and is none: those that Arrow's C++ shall read are made by
-    `arrow_scanner`. `locations` are the files to read; None are all.
+    `arrow_scanner`. `locations` are the files to read; None are all. `are_halves_widened`: for DuckDB.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class TableScanner:
         batch_rows: int = DEFAULT_BATCH_ROWS,
         on_failure: FailureListener | None = None,
         locations: Collection[str] | None = None,
+        are_halves_widened: bool = False,
     ) -> None:
         self.query = query
         self.dataset_schema = schema
@@ -65,12 +67,14 @@ class TableScanner:
         self._batch_rows = batch_rows
         self._on_failure = on_failure
         self._locations = locations
+        self._are_halves_widened = are_halves_widened
 
     @cached_property
     def projected_schema(self) -> pa.Schema:
         """The columns of the answer."""
         schema = self.query.schema
-        return schema if self._is_plain else self._projection.apply(schema.empty_table()).schema
+        found = schema if self._is_plain else self._projection.apply(schema.empty_table()).schema
+        return widened(found) if self._are_halves_widened else found
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, as they come."""
@@ -81,7 +85,7 @@ class TableScanner:
         try:
             slabs = self._slabs()
             for batch in self.query.batches() if slabs is None else self.query.batches(slabs):
-                yield from self._finished(batch)
+                yield from map(widen, self._finished(batch)) if self._are_halves_widened else self._finished(batch)
         except Exception as error:  # bugs too: an engine would hide them behind an error of its own
             if self._on_failure is not None:
                 self._on_failure(error)

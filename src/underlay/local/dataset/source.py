@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 
 from underlay.cache.objects import DecodedCache
 from underlay.local.dataset.failures import FailureListener, FilterMisread
+from underlay.local.dataset.half_floats import widened
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, TableScanner, make_projection
 from underlay.prune import TRUE, And, Predicate
 from underlay.prune.parse.arrow import SplitFilter, is_true_inside, named_columns, split_filter
@@ -52,6 +53,7 @@ class SnapshotSource:
         *,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         locations: Collection[str] | None = None,
+        are_halves_widened: bool = False,
     ) -> TableScanner:
         """A scan, that reads nothing until it is asked. Raises UnknownColumn, BadPredicate."""
         schema = self.schema
@@ -68,7 +70,13 @@ class SnapshotSource:
             rest_columns=() if split.rest is None else tuple(named_columns(split.rest, schema)),
         )
         return TableScanner(
-            query, projection, schema, batch_rows=batch_rows, on_failure=self.on_failure, locations=locations
+            query,
+            projection,
+            schema,
+            batch_rows=batch_rows,
+            on_failure=self.on_failure,
+            locations=locations,
+            are_halves_widened=are_halves_widened,
         )
 
 
@@ -83,8 +91,13 @@ class EngineDataset(ds.Dataset):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns."""
-        return self.source.schema
+        """The columns, as DuckDB is shown them."""
+        return widened(self.source.schema)
+
+    @property
+    def is_as_stored(self) -> bool:
+        """Whether DuckDB is shown the columns' own types, so that filters on those mean the same here."""
+        return self.schema == self.source.schema
 
     def watched(self, on_failure: FailureListener) -> EngineDataset:
         """The same, which tells its errors before it raises them."""
@@ -104,7 +117,7 @@ class EngineDataset(ds.Dataset):
         """A scan that reads nothing until it is asked. Raises FilterMisread."""
         if self.source.on_failure is not None and filter is not None:
             _check_filter(filter, self.source.on_failure)
-        return self.source.scan(columns, filter, batch_rows=batch_size)
+        return self.source.scan(columns, filter, batch_rows=batch_size, are_halves_widened=True)
 
 
 def _check_filter(filter: pc.Expression, on_failure: FailureListener) -> None:

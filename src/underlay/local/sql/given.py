@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 
 from underlay.errors import InvalidRequest
 from underlay.local.dataset.dataset import TableDataset
+from underlay.local.dataset.half_floats import widen_table
 from underlay.local.dataset.source import EngineDataset
 from underlay.local.text.time_travel import quoted
 
@@ -36,13 +37,14 @@ class GivenTables:
     @property
     def are_pushed_right(self) -> bool:
         """Whether filters may be handed to them."""
-        return all(isinstance(rows, pa.Table | EngineDataset) for rows in self._tables.values())
+        kept = [rows for rows in self._tables.values() if not isinstance(rows, pa.Table)]
+        return all(isinstance(rows, EngineDataset) and rows.is_as_stored for rows in kept)
 
     def add(self, connection: duckdb.DuckDBPyConnection, on_failure: Callable[[Exception], None]) -> None:
         """Make them known to a connection, until its transaction ends."""
         for name, rows in self._tables.items():
             if isinstance(rows, pa.Table):
-                connection.register("underlay given", rows)
+                connection.register("underlay given", widen_table(rows))
                 connection.execute(f'CREATE TEMP TABLE {quoted(name)} AS FROM "underlay given"')
                 connection.unregister("underlay given")
             else:

@@ -93,9 +93,11 @@ class QueriedTables:
     def are_pushed_right(self) -> bool:
         """Whether DuckDB compares all columns as Arrow does, so that either may filter.
 
-        DuckDB hands over no nanoseconds of a day, and knows microseconds only of instants with a time zone.
+        DuckDB hands over no nanoseconds of a day, knows microseconds only of instants with a time zone, and no float16.
         """
-        return not any(has_unlike_type(field.type) for source in self.named for field in source.dataset.schema)
+        shown = [source.dataset for source in self.named]
+        are_stored = all(dataset.is_as_stored for dataset in shown)
+        return are_stored and not any(has_unlike_type(field.type) for dataset in shown for field in dataset.schema)
 
     def find_named(self, dataset: str, table: str) -> QueriedTable | None:
         """The newest version of a table that stands in the text."""
