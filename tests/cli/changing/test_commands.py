@@ -126,6 +126,25 @@ def test_alter(trips: Table):
     assert trips.schema.names == ["id", "area", "fare"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        (["add column tip doubel"], "line 1, column 1: tip: no such type"),
+        (["bogus column x"], "line 1, column 1: not SQL"),
+        (["drop column nothing"], "line 1, column 13: there is no column nothing"),
+        (["drop column"], "line 1, column 12: the statement ends too early"),
+        (["drop\n column nothing"], "line 2, column 9: there is no column nothing"),
+        (["add column a int", "drop column nothing"], "change 2, line 1, column 13: there is no column nothing"),
+        (["add column\na int", "drop x y", "drop column z"], "change 2, line 1, column 8: not SQL"),
+        (["add constraint c check (nofield > 1)"], "line 1, column 25: check c: there is no column nofield"),
+    ],
+)
+def test_errors_of_alter_have_their_place_in_what_was_typed(trips: Table, changes: list[str], found: str):
+    run = underlay("alter", "a.trips", *changes, "--yes")
+    assert run.code == 2
+    assert run.words.startswith(f"error: {found}"), run.words
+
+
 def test_changes_between_versions(trips: Table):
     trips.update({"fare": "fare + 1"}, "id = 1")
     trips.delete("id = 2")

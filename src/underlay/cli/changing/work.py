@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
@@ -22,10 +23,14 @@ from underlay.errors import InvalidRequest
 from underlay.ingest.rows.reading import NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.source.find import STDIN, source_options
+from underlay.local.clauses.reader import place_of
 from underlay.local.show.change import show_change
 from underlay.local.text.time_travel import quoted
 from underlay.local.text.words import words_of
 from underlay.schema.names import parse_path
+
+_PLACE = re.compile(r"line (\d+), column (\d+)")
+_BETWEEN = ", "
 
 
 def upsert_file(
@@ -102,9 +107,11 @@ def alter_table(lake: Lake, name: str, changes: Sequence[str], *, dry_run: bool,
             raise InvalidRequest(
                 "not a change of a table", found=change, hint='Put each in quotes: "add column tip double".'
             )
-    text = ", ".join(changes)
-    statement = f"ALTER TABLE {quoted(dataset)}.{quoted(short)} {text}"
-    explained = str(lake.sql(f"EXPLAIN {statement}"))
+    text = _BETWEEN.join(changes)
+    begin = f"ALTER TABLE {quoted(dataset)}.{quoted(short)} "
+    statement = f"{begin}{text}"
+    with _PlacesOfChanges("EXPLAIN " + begin, changes):
+        explained = str(lake.sql(f"EXPLAIN {statement}"))
     if dry_run:
         if json:
             print_json({"table": table.name, "is_done": False, "version": table.version, "what": explained})
@@ -113,11 +120,37 @@ def alter_table(lake: Lake, name: str, changes: Sequence[str], *, dry_run: bool,
         return
     if any(word.text.upper() == "DROP" for word in words_of(text)):
         _confirm(explained, yes=yes)
-    ((*_, version),) = lake.sql(statement).fetchall()
+    with _PlacesOfChanges(begin, changes):
+        ((*_, version),) = lake.sql(statement).fetchall()
     if json:
         print_json({"table": table.name, "is_done": True, "version": version})
     else:
         say(f"{table.name}: version {version}; {'; '.join(changes)}")
+
+
+class _PlacesOfChanges:
+    """Errors get their places in the changes that were typed, not in the statement that is made of them."""
+
+    def __init__(self, begin: str, changes: Sequence[str]) -> None:
+        self._begin = begin
+        self._changes = changes
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, InvalidRequest) and (found := _PLACE.match(error.place or "")) is not None:
+            error.place = self._typed(int(found[1]), int(found[2])) + (error.place or "")[found.end() :]
+
+    def _typed(self, line: int, column: int) -> str:
+        lines = (self._begin + _BETWEEN.join(self._changes)).split("\n")
+        at = sum(len(one) + 1 for one in lines[: line - 1]) + column - 1 - len(self._begin)
+        number = 0
+        while number < len(self._changes) - 1 and at >= len(self._changes[number]) + len(_BETWEEN):
+            at -= len(self._changes[number]) + len(_BETWEEN)
+            number += 1
+        where = place_of(self._changes[number], at)
+        return where if len(self._changes) == 1 else f"change {number + 1}, {where}"
 
 
 def print_changes(
