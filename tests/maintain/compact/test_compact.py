@@ -149,6 +149,18 @@ def test_deleted_rows_go_and_whole_blocks_beside_them_stay_as_they_are(store):
     check_sound(store)
 
 
+def test_a_table_without_floats_joins_blocks_that_are_encoded_again_with_whole_ones(store):
+    # Its files come from the encoder in one piece, which is another kind of memory than what stores give.
+    table = lake_of(store).create_table(NAME, "id bigint, word string", properties={"block_rows": 100})
+    table.append(pa.table({"id": range(300), "word": [f"w{one}" for one in range(300)]}))
+    table.delete("id = 7")
+    before = seen(table)
+    done = table.compact()
+    assert (done.blocks_copied, done.blocks_encoded, done.files_after) == (2, 1, 1)
+    assert seen(table) == before
+    check_sound(store)
+
+
 def test_a_file_without_rows_just_goes(store):
     table = make(store, [100, 100])
     head = table.read_head()

@@ -74,7 +74,7 @@ class WrittenFile:
 
     def view(self) -> bytes | memoryview:
         """The same, not copied where that can be: for as long as it is looked at, the file stays in memory."""
-        return memoryview(self.parts[0]) if len(self.parts) == 1 else self.data()
+        return memoryview(self.parts[0]).cast("B") if len(self.parts) == 1 else self.data()
 
 
 def write_files(
