@@ -46,6 +46,7 @@ QUICK: Mapping[str, Mapping[str, QuickOption]] = {
         "-o": QuickOption("output"),
         "--file": QuickOption("file"),
         "-f": QuickOption("file"),
+        "--yes": QuickOption("yes", read=None),
     },
 }
 """The options of each command that are read here."""
@@ -71,7 +72,7 @@ def parse(command: str, arguments: Sequence[str]) -> dict[str, object] | None:
     values: dict[str, object] = dict.fromkeys(option.parameter for option in options.values())
     values["json"] = False
     if command == "sql":
-        values["text"] = None
+        values |= {"text": None, "yes": False}
     left = list(arguments)
     while left:
         given = left.pop(0)

@@ -18,6 +18,7 @@ from prompt_toolkit.document import Document
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.cli.common.formats import RowsAs
+from underlay.cli.rows.agreement import is_agreed
 from underlay.cli.rows.shell import Shell, is_complete
 
 
@@ -57,6 +58,15 @@ def test_tables_and_columns_are_described(shell: Shell, capsys: pytest.CaptureFi
     assert "pickup  timestamp(us)" in capsys.readouterr().out
     shell.run("\\d taxi.nothing")
     assert "error: " in capsys.readouterr().err
+
+
+def test_the_key_and_the_layout_are_described(shell: Shell, lake: Lake, capsys: pytest.CaptureFixture[str]):
+    lake.create_table(
+        "a.laid", "id bigint, at timestamp, zone string", key=["id"], sort_by=["-at"], partition_by=["day(at)", "zone"]
+    )
+    shell.run("\\d a.laid")
+    seen = capsys.readouterr().out
+    assert seen.endswith("key: id\nsort by: at desc\npartition by: day(at), zone\n"), seen
 
 
 def test_formats_and_files(shell: Shell, place: Path, capsys: pytest.CaptureFixture[str]):
@@ -144,6 +154,63 @@ def test_on_a_terminal(taxi: Table, place: Path):
     assert "+selec 1;" in history.read_text()
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert stat.S_IMODE(history.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("statement", "asked"),
+    [
+        ("delete from TAXI.trips", "taxi.trips: all 3 rows would be deleted. Do it?"),
+        ("delete from taxi.trips as t using (select 1 as i) as s", "taxi.trips: all 3 rows would be deleted. Do it?"),
+        ("with s as (select 1) delete from taxi.trips", "taxi.trips: all 3 rows would be deleted. Do it?"),
+        ("-- all\nupdate taxi.trips set fare = 0", "taxi.trips: all 3 rows would be updated. Do it?"),
+        ("truncate taxi.trips", "taxi.trips: all 3 rows would be deleted. Do it?"),
+        ("drop table if exists taxi.trips", "taxi.trips: the table would be dropped, with 3 rows and all its versions"),
+        ("alter table taxi.trips drop column fare", "drop column fare"),
+    ],
+)
+def test_what_would_go_as_a_whole_is_asked_for_on_a_terminal(
+    taxi: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch, statement: str, asked: str
+):
+    questions: list[str] = []
+    answers = iter([False, True])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda text, err: (questions.append(text), next(answers))[1])
+    shell = Shell(lake, format=RowsAs.TABLE, limit=None)
+    before = lake.table("taxi.trips").version
+    shell.run(f"{statement};")
+    assert lake.table("taxi.trips").version == before
+    shell.run(f"{statement};")
+    assert "taxi.trips" not in [one.name for one in lake.tables()] or lake.table("taxi.trips").version == before + 1
+    assert len(questions) == 2
+    assert asked in questions[0]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "delete from taxi.trips where fare > 1e9",
+        "update taxi.trips set fare = 1 where fare > 1e9",
+        "alter table taxi.trips add column tip double",
+        "explain delete from taxi.trips",
+        "drop table if exists taxi.nothing",
+        "select 1",
+        "insert into taxi.trips select * from taxi.trips",
+    ],
+)
+def test_nothing_else_is_asked_for(taxi: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch, statement: str):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: pytest.fail("asked"))
+    assert is_agreed(lake, statement, yes=False)
+
+
+def test_without_a_terminal_or_with_yes_nothing_is_asked(taxi: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    assert is_agreed(lake, "delete from taxi.trips", yes=False)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: pytest.fail("asked"))
+    assert is_agreed(lake, "delete from taxi.trips", yes=True)
 
 
 def _take_terminal() -> None:

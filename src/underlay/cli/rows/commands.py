@@ -212,6 +212,10 @@ def sql(
     output: Output = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Do not ask. Default: on a terminal, ask before rows or tables go as a whole."),
+    ] = False,
     json: JsonRows = False,
 ) -> None:
     """Run SQL over the lake's tables, or a shell for it.
@@ -220,7 +224,7 @@ def sql(
     AS OF 'tag' or TIMESTAMP AS OF '2026-01-31'. Several statements, separated by semicolons, run in turn. "-" reads the
     SQL from stdin; without SQL, a shell reads it from the terminal. EXPLAIN shows DuckDB's plan, and for each table
     what is read and what is skipped. INSERT, UPDATE, DELETE, MERGE, TRUNCATE, CREATE, ALTER and DROP change tables, in
-    one commit each.
+    one commit each. On a terminal, a change of all rows of a table and a drop are asked for; elsewhere they are done.
 
     \b
     Examples:
@@ -238,6 +242,7 @@ def sql(
         output=output,
         lake=lake,
         option=option,
+        yes=yes,
         json=json,
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from underlay.cli.common.formats import BINARY, FOR_PEOPLE, RowsAs, choose_format
 from underlay.cli.common.output import print_json
+from underlay.cli.rows.agreement import is_agreed
 from underlay.cli.rows.row_output import check_output, write_rows, write_text
 from underlay.errors import InvalidRequest, TableNotFound, from_os_error
 from underlay.local.text.words import WordType, split_statements, words_of
@@ -66,6 +67,7 @@ def sql_command(
     output: str | None,
     lake: str | None,
     option: Sequence[str] | None,
+    yes: bool,
     json: bool,
 ) -> None:
     """`underlay sql`: statements from the command line, a file or stdin; without any, a shell."""
@@ -81,20 +83,28 @@ def sql_command(
             raise InvalidRequest("--output and --param are for statements", hint="Write the SQL after sql, or use -f.")
         from underlay.cli.rows.shell import run_shell
 
-        run_shell(open_to_read(lake, option), format=chosen, limit=limit)
+        run_shell(open_to_read(lake, option), format=chosen, limit=limit, yes=yes)
         return
     script = text if text not in (None, STDIN) else _read_script(file or STDIN)
     opened = open_to_read(lake, option)
-    run_statements(opened, script or "", parameters, format=chosen, limit=limit, output=output)
+    run_statements(opened, script or "", parameters, format=chosen, limit=limit, output=output, yes=yes)
 
 
 def run_statements(
-    lake: Lake, text: str, parameters: Parameters, *, format: RowsAs, limit: int | None, output: str | None = None
+    lake: Lake,
+    text: str,
+    parameters: Parameters,
+    *,
+    format: RowsAs,
+    limit: int | None,
+    output: str | None = None,
+    yes: bool = False,
 ) -> None:
-    """The rows of each statement, in turn. The first that fails ends it."""
+    """The rows of each statement, in turn. The first that fails, or that the user does not want, ends it."""
     statements = split_statements(text)
     if len(statements) < 2:
-        run_query(lake, text, parameters, format=format, limit=limit, output=output)
+        if is_agreed(lake, text, yes=yes):
+            run_query(lake, text, parameters, format=format, limit=limit, output=output)
         return
     if output is not None or format in BINARY:
         raise InvalidRequest(
@@ -105,6 +115,8 @@ def run_statements(
     for number, statement in enumerate(statements):
         if number and format in (*FOR_PEOPLE, RowsAs.MARKDOWN):
             print()
+        if not is_agreed(lake, statement, yes=yes):
+            return
         run_query(lake, statement, _used(parameters, statement), format=format, limit=limit)
 
 

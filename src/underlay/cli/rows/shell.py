@@ -19,8 +19,10 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from underlay._version import __version__
+from underlay.api.opened.layout import layout_texts
 from underlay.cli.common.formats import BINARY, RowsAs, format_of_name
-from underlay.cli.common.output import print_table, say
+from underlay.cli.common.output import print_table, printable, say
+from underlay.cli.rows.agreement import is_agreed
 from underlay.cli.rows.completion import SqlCompleter
 from underlay.cli.rows.query import run_query
 from underlay.errors import InvalidRequest, UnderlayError
@@ -35,7 +37,7 @@ _LEAVE = ("\\q", "exit", "quit", "exit;", "quit;")
 _SWITCH = {"on": True, "off": False}
 HELP = r"""Statements end with ";" and may have many lines. Enter runs one, Tab completes names.
 
-  \d            list the tables           \d TABLE      the columns of a table
+  \d            list the tables           \d TABLE      its columns, key and layout
   \dt DATASET   the tables of a dataset   \timing       show or hide how long statements take
   \x            one line per value        \f FORMAT     table, vertical, markdown, csv, json or ndjson
   \limit N      show at most N rows       \o FILE       write the rows of the next statement to a file
@@ -44,9 +46,9 @@ HELP = r"""Statements end with ";" and may have many lines. Enter runs one, Tab 
 Ctrl-C cancels the statement that runs, or clears what was typed."""
 
 
-def run_shell(lake: Lake, *, format: RowsAs, limit: int | None) -> None:
+def run_shell(lake: Lake, *, format: RowsAs, limit: int | None, yes: bool = False) -> None:
     """Read statements from the terminal until its end."""
-    shell = Shell(lake, format=format, limit=limit)
+    shell = Shell(lake, format=format, limit=limit, yes=yes)
     session: PromptSession[str] = PromptSession(
         history=_history(),
         completer=shell.completer,
@@ -80,8 +82,9 @@ def is_complete(text: str) -> bool:
 class Shell:
     """What a shell does with what was typed. Errors are printed, and it goes on."""
 
-    def __init__(self, lake: Lake, *, format: RowsAs, limit: int | None) -> None:
+    def __init__(self, lake: Lake, *, format: RowsAs, limit: int | None, yes: bool = False) -> None:
         self._lake = lake
+        self._yes = yes
         self._format = format
         self._before_x = RowsAs.TABLE
         self._limit = limit
@@ -132,6 +135,8 @@ class Shell:
 
     def _query(self, statement: str) -> None:
         self.completer.forget()
+        if not is_agreed(self._lake, statement, yes=self._yes):
+            return
         output, self._output = self._output, None
         format = self._format if output is None else format_of_name(output)
         begin = time.monotonic()
@@ -149,11 +154,14 @@ class Shell:
             self._list("")
             return
         table = self._lake.table(next((t for t in self.completer.tables() if t.lower() == name.lower()), name))
-        fields = table.snapshot().schema.fields
+        schema = table.snapshot().schema
         print_table(
             ("column", "type", "null", "comment"),
-            [(one.name, one.type, "no" if one.is_required else "yes", one.comment or "") for one in fields],
+            [(one.name, one.type, "no" if one.is_required else "yes", one.comment or "") for one in schema.fields],
         )
+        for what, texts in layout_texts(table.definition, schema).items():
+            if texts:
+                print(f"{what.replace('_', ' ')}: {printable(', '.join(texts))}")
 
     def _time(self, argument: str) -> None:
         self._is_timing = _switched(argument, self._is_timing)
