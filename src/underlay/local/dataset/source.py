@@ -97,7 +97,8 @@ class EngineDataset(ds.Dataset):
     @property
     def is_as_stored(self) -> bool:
         """Whether DuckDB is shown the columns' own types, so that filters on those mean the same here."""
-        return self.schema == self.source.schema
+        schema = self.source.schema
+        return widened(schema) == schema
 
     def watched(self, on_failure: FailureListener) -> EngineDataset:
         """The same, which tells its errors before it raises them."""
