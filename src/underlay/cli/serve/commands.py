@@ -65,7 +65,9 @@ def serve(
     root_path: Annotated[str, typer.Option(metavar="PATH", help="The path that a proxy puts before it.")] = "",
     spool: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Where results are kept. Default: underlay-spool in the temporary directory."),
+        typer.Option(
+            metavar="DIR", help="Where results are kept. Default: a folder of the user's in the temporary directory."
+        ),
     ] = None,
     audit: Annotated[
         str | None,
@@ -89,7 +91,7 @@ def serve(
     \b
     Examples:
       underlay serve
-      underlay serve --host 0.0.0.0 --tokens tokens.json --writable
+      underlay serve --host 0.0.0.0 --public-url http://sql.example:8080 --tokens tokens.json --writable
     """
     from underlay.cli.serve.run import ServeChoice, serve_lake
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
         tokens=None if chosen.tokens is None else Path(chosen.tokens),
         public_url=chosen.public_url,
         root_path=chosen.root_path,
-        spool=Path(chosen.spool) if chosen.spool else Path(tempfile.gettempdir()) / "underlay-spool",
+        # each user's own: a folder that another user made is theirs to keep from us, or to change under us
+        spool=Path(chosen.spool or Path(tempfile.gettempdir()) / f"underlay-spool-{os.getuid()}"),
         audit=None if chosen.audit is None else Path(chosen.audit),
         certificate=None if chosen.certificate is None else Path(chosen.certificate),
         certificate_key=None if chosen.certificate_key is None else Path(chosen.certificate_key),

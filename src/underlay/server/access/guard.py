@@ -20,6 +20,8 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 _FOREIGN = frozenset((b"cross-site", b"same-site"))
+_SMALL_BYTES = 64 << 10
+"""A body that has arrived whole by the time of an answer that did not read it."""
 HEADERS = (
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"),
     (b"x-content-type-options", b"nosniff"),
@@ -43,14 +45,24 @@ class RequestGuard:
             await self._app(scope, receive, send)
             return
 
+        is_unread = _has_long_body(scope)
+
+        async def receive_watched() -> MutableMapping[str, Any]:  # Any: as ASGI has it
+            nonlocal is_unread
+            message = await receive()
+            is_unread = is_unread and message.get("more_body", False)
+            return message
+
         async def send_guarded(message: MutableMapping[str, Any]) -> None:  # Any: as ASGI has it
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
+                # an answer to half a body ends the connection: the rest would be read for as long as it comes
+                ends = ((b"connection", b"close"),) if is_unread else ()
+                message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *ends]}
             await send(message)
 
         refused = self._refused(scope)
         if refused is None:
-            await self._app(scope, receive, send_guarded)
+            await self._app(scope, receive_watched, send_guarded)
         else:
             await send_problem(refused, send_guarded)
 
@@ -70,6 +82,12 @@ class RequestGuard:
         if is_foreign or headers.get(b"sec-fetch-site") in _FOREIGN:
             return Problem(status=403, code="wrong_origin", detail="the request comes from a page of another site")
         return None
+
+
+def _has_long_body(scope: Scope) -> bool:
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    length = headers.get(b"content-length", b"0")
+    return b"transfer-encoding" in headers or not length.isdigit() or int(length[:20]) > _SMALL_BYTES
 
 
 async def send_problem(problem: Problem, send: Send) -> None:

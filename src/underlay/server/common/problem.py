@@ -58,6 +58,7 @@ _BY_ENGINE: dict[type[Exception], tuple[int, str]] = {
     duckdb.Error: (422, "failed_on_data"),
 }
 _OUT_OF_MEMORY = "Out of Memory Error"
+_BAD_PARAMETERS = re.compile(r"parameters: |Parameter argument/count mismatch|Python integer too large")
 _UNKNOWN_COLUMN = re.compile(r'Referenced column "|does not have a column named|Table "[^"]*" does not have')
 
 
@@ -165,6 +166,8 @@ def _of_ours(error: UnderlayError, text: str | None) -> Problem:
 
 
 def _by_engine(error: duckdb.Error) -> tuple[int, str]:
+    if isinstance(error, duckdb.InvalidInputException) and _BAD_PARAMETERS.search(read_message(error)[0]):
+        return 400, "bad_parameter"
     return next(_BY_ENGINE[kind] for kind in type(error).__mro__ if kind in _BY_ENGINE)
 
 

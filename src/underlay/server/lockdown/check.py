@@ -93,7 +93,7 @@ class Lockdown:
         try:
             ((found,),) = self._connection.execute(f"SELECT CAST($1 AS {kind})", [value]).fetchall()
         except duckdb.Error as error:
-            raise InvalidRequest(f"a parameter cannot be a {kind}", found=repr(value)[:80]) from error
+            raise InvalidRequest(f"a parameter cannot be of type {kind}", found=repr(value)[:80]) from error
         return found
 
     def _check_words(self, text: str, words: Sequence[Word], *, is_change: bool) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from starlette.requests import Request
 
+from underlay.errors import UnderlayError
 from underlay.server.access.tokens import ANONYMOUS, AccessToken, TokenFile
 from underlay.server.common.problem import Problem
 from underlay.server.common.settings import ServerSettings
@@ -16,6 +18,7 @@ from underlay.server.statements.request import StatementRequest, check_text, rea
 from underlay.server.statements.service import StatementService
 from underlay.server.worker.job import Output
 
+_log = logging.getLogger(__name__)
 _SQL_TYPES = ("application/sql", "application/x-sql")
 _KEY_CHARS = 128
 _CHALLENGE = 'Bearer realm="underlay"'
@@ -39,7 +42,13 @@ def caller_of(request: Request) -> AccessToken:
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not text:
         raise Problem(status=401, code="no_token", detail="the request has no token", challenge=_CHALLENGE)
-    found = tokens.find(text.strip(), datetime.now(UTC))
+    try:
+        found = tokens.find(text.strip(), datetime.now(UTC))
+    except UnderlayError as error:  # its words have the file's place, which is no stranger's
+        _log.error("%s", error)
+        raise Problem(
+            status=503, code="unavailable", detail="the server cannot read its tokens", retry_after_seconds=5
+        ) from None
     if found is None:
         challenge = f'{_CHALLENGE}, error="invalid_token"'
         raise Problem(status=401, code="invalid_token", detail="the token is not valid", challenge=challenge)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,9 @@ _KNOWN = frozenset((
 _ENGINES = ("auto", "duckdb")
 _SHAPES = ("arrays", "objects")
 _INTEGERS = ("numbers", "string")
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _MOST_TAGS = 20
+_MOST_NESTED = 100
 _PAGE_ROWS = 1000
 
 
@@ -41,7 +44,10 @@ class StatementRequest:
 def read_json(body: bytes) -> dict[str, Any]:  # Any: JSON
     """A JSON object. Raises InvalidRequest; NaN and Infinity are no JSON."""
     try:
-        found = json.loads(body, parse_constant=_refuse_constant)
+        text = body.decode()
+        found = json.loads(text, parse_constant=_refuse_constant)
+        if _HALF_PAIR.search(text):
+            json.dumps(found, ensure_ascii=False).encode()  # a half alone is no text that anything can store
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"the body is not JSON: {error}") from None
     if not isinstance(found, dict):
@@ -101,9 +107,26 @@ def _refuse_constant(text: str) -> float:
 
 
 def _parameters(value: object) -> Mapping[str, object] | Sequence[object] | None:
-    if value is None or isinstance(value, dict | list):
+    if value is None:
+        return None
+    if isinstance(value, dict | list):
+        _check_depth(value)
         return value
     raise InvalidRequest("parameters are an object by name or a list", hint='Write {"zone": "JFK"} for $zone.')
+
+
+def _check_depth(value: object) -> None:
+    """Raise InvalidRequest for what is nested deeper than those who copy and write it may recur."""
+    level = [value]
+    for _ in range(_MOST_NESTED):
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _inside(one)]
+        if not level:
+            return
+    raise InvalidRequest("parameters are nested too deeply", expected=f"at most {_MOST_NESTED} levels")
+
+
+def _inside(value: dict[str, object] | list[object]) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _number(known: Mapping[str, object], name: str, default: float, least: float, most: float) -> float:

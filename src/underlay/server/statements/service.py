@@ -103,9 +103,11 @@ class StatementService:
         """Run it in the background, and keep its rows. Raises Problem when there is no place."""
         if self.spool_bytes > self._limits.spool_bytes:
             self._forget_oldest()
-        self._enter(statement)
-        statement.spool = self._spool.path / f"{statement.id}.arrow"
-        frames = self._frames(statement, replace(job, spool=str(statement.spool)).as_message())
+        spool = self._spool.path / f"{statement.id}.arrow"
+        message = replace(job, spool=str(spool)).as_message()
+        self._enter(statement)  # from here on nothing may fail: only a statement that ends gives its turn back
+        statement.spool = spool
+        frames = self._frames(statement, message)
         task = asyncio.ensure_future(self._to_its_end(frames))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

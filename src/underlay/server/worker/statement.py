@@ -18,6 +18,7 @@ from underlay.errors import Forbidden, InvalidRequest
 from underlay.local.sql.result import SqlResult
 from underlay.local.text.time_travel import quoted
 from underlay.server.access.rights import SYSTEM
+from underlay.server.common.problem import Problem
 from underlay.server.lockdown.check import CheckedStatement, Lockdown
 from underlay.server.worker.job import StatementJob, check_type
 
@@ -59,7 +60,9 @@ class StatementRunner:
         )
         checked = self._lockdown.check(job.sql, limited.names)
         if checked.is_change and not job.is_writable:
-            raise Forbidden("this server only reads", hint='It was started without "--writable".')
+            raise Forbidden(
+                "this request only reads", hint='Send a change by POST, to a server that was started with "--writable".'
+            )
         parameters = self._parameters(job.parameters)
         result = limited.sql(job.sql, parameters)
         unlike = [_LOST_IN_ARROW.search(kind) is not None for kind in result.types or ()]
@@ -96,7 +99,11 @@ class StatementRunner:
         if set(value) != {"value", "type"}:
             raise InvalidRequest('a parameter is a value, or {"value": …, "type": …}', found=str(sorted(value))[:80])
         kind = check_type(value["type"])
-        return self._lockdown.cast(value["value"], kind)
+        try:
+            return self._lockdown.cast(value["value"], kind)
+        except InvalidRequest as error:  # its cause would be taken for a fault of the statement
+            detail = f"{error.problem} (found {error.found})"
+            raise Problem(status=400, code="bad_parameter", detail=detail) from None
 
 
 def plain_batch(batch: pa.RecordBatch, numbers: set[int]) -> pa.RecordBatch:
