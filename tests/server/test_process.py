@@ -24,8 +24,8 @@ from underlay.server.statements.spool import SpoolFolder
 
 def test_a_process_that_is_told_to_stop_sends_what_runs_to_its_end(tmp_path: Path):
     make_lake(tmp_path / "lake")
-    options = ["--port", "0", "--workers", "1", "--lake", str(tmp_path / "lake"), "--spool", str(tmp_path / "spool")]
-    with subprocess.Popen([SCRIPT, "serve", *options], stderr=subprocess.PIPE, text=True) as process:
+    options = ["--port", "0", "--workers", "1", "--lake", "lake", "--spool", "spool"]
+    with subprocess.Popen([SCRIPT, "serve", *options], stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stderr is not None
         try:
             said = process.stderr.readline()
@@ -34,6 +34,7 @@ def test_a_process_that_is_told_to_stop_sends_what_runs_to_its_end(tmp_path: Pat
             with httpx.Client(base_url=found[0], timeout=PATIENCE) as client:
                 assert client.get("/v1/info").json()["caller"]["name"] == "anonymous"
                 assert client.post("/v1/sql", json={"sql": "delete from shop.orders"}).status_code == 403
+                assert client.post("/v1/statements", json={"sql": "select 1"}).json()["rows"] == [[1]]
                 asked = {"sql": "select i from range(3000000) t(i)"}
                 with client.stream("POST", "/v1/sql", json=asked, headers={"Accept": "text/csv"}) as answer:
                     parts = answer.iter_bytes()
@@ -108,12 +109,13 @@ def test_a_file_of_tokens_that_cannot_be_read_lets_nobody_in_and_is_not_named(se
     assert str(path) not in answer.text
 
 
-def test_a_server_that_starts_removes_what_dead_ones_left(tmp_path: Path):
+def test_a_server_that_starts_removes_what_dead_ones_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     dead = tmp_path / "server-dead"
     dead.mkdir()
     (dead / "lock").touch()
     (dead / "st_1.arrow").write_bytes(b"rows")
-    alive = SpoolFolder(tmp_path)
+    monkeypatch.chdir(tmp_path.parent)
+    alive = SpoolFolder(Path(tmp_path.name))  # workers, which have other working directories, get its path
     started = SpoolFolder(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([alive.path, started.path])
     started.close()
@@ -200,3 +202,11 @@ def test_half_a_character_is_refused_wherever_it_stands(served: Served, body: by
         assert [client.post(path, content=body).status_code for path in ("/v1/sql", "/v1/statements")] == [400, 400]
         whole = rb'{"sql": "select ? a", "parameters": ["\ud83d\ude00"]}'
         assert client.post("/v1/sql", content=whole).json()["rows"] == [["\U0001f600"]]
+
+
+def test_errors_do_not_say_where_the_engine_spills(served: Served):
+    folders = [str(worker._folder) for worker in served.service.workers._every]
+    with served.client() as client:
+        found = client.post("/v1/sql", json={"sql": f"select error('{' '.join(folders)}')"}).json()["detail"]
+    assert "…" in found
+    assert not all(folder in found for folder in folders)

@@ -18,6 +18,7 @@ class SpoolFolder:
     """Made when a server starts, removed when it ends; if it is killed, by the next one that starts."""
 
     def __init__(self, parent: Path) -> None:
+        parent = parent.absolute()  # workers have folders of their own: a relative path would be another one there
         try:
             parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             sweep_spools(parent)

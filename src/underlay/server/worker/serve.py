@@ -95,6 +95,7 @@ class WorkerService:
             )
         )
         self._server = server
+        self._folder: str = settings["folder"]
         self._lake = connect(settings["lake"], options=settings["options"], registry=settings["registry"])
         self._runner = StatementRunner(self._lake)
         with suppress(Exception):  # what is wrong with the lake is told to those who ask
@@ -112,13 +113,18 @@ class WorkerService:
             finally:
                 interruptions.end()
         except BaseException as error:  # noqa: BLE001  # told to the client, and the worker goes on
-            problem = problem_of(error, text)
+            problem = self._problem_of(error, text)
             if isinstance(error, KeyboardInterrupt) or interruptions.is_cancelled(number):
                 problem = Problem(status=422, code="cancelled", detail="the statement was cancelled")
             if problem.code == "internal":
                 traceback.print_exc()
             ended = _error(problem)
         self._server.say(ended)
+
+    def _problem_of(self, error: BaseException, text: str | None) -> Problem:
+        problem = problem_of(error, text)
+        problem.detail = problem.detail.replace(self._folder, "…")  # where the engine spills is not for clients
+        return problem
 
     def _statement(self, message: Message) -> Message:
         job = StatementJob.from_message(message)
@@ -155,7 +161,7 @@ class WorkerService:
                 encoder.write(batch)
                 answer.flush()
         except Exception as error:  # noqa: BLE001  # told to the client, in the format or beside it
-            problem = problem_of(error, job.sql)
+            problem = self._problem_of(error, job.sql)
             if encoder.can_fail:
                 encoder.fail(problem.as_json())
                 answer.close()
