@@ -256,6 +256,36 @@ def test_files_of_a_narrower_type_are_copied(store):
     check_sound(store)
 
 
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("int", "double"),
+        ("float", "double"),
+        ("decimal(9, 2)", "decimal(12, 4)"),
+        ("decimal(9, 2)", "decimal(30, 4)"),
+        ("date", "timestamp"),
+        (pa.timestamp("ms"), "timestamp"),
+    ],
+)
+def test_bounds_of_a_narrower_type_are_of_the_wider_one_in_files_that_are_copied(store, narrow, wide):
+    schema = (
+        "n int" if narrow == "int" else pa.schema([("n", narrow)]) if isinstance(narrow, pa.DataType) else f"n {narrow}"
+    )
+    table = lake_of(store).create_table(NAME, schema, properties={"block_rows": 10})
+    stored = table.schema.field("n").type
+    for begin in (0, 100, 200):
+        numbers = pa.array(range(begin, begin + 10), pa.int32() if stored == pa.date32() else pa.int64())
+        table.append(pa.table({"n": numbers.cast(stored) if pa.types.is_temporal(stored) else numbers}))
+    with table.evolve() as change:
+        change.widen_column("n", wide)
+    values = sorted(table.to_arrow()["n"].to_pylist())
+    done = table.compact()
+    assert (done.blocks_copied, done.files_after) == (3, 1)
+    condition = f"n = cast('{values[15]}' as {wide})"
+    assert table.to_arrow()["n"].to_pylist().count(values[15]) == table.count(condition) == 1
+    check_sound(store)
+
+
 def test_only_files_that_may_match_are_compacted(store):
     table = make(store, (20,) * 6)
     done = table.compact("id < 3000")

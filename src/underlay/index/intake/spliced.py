@@ -5,7 +5,7 @@ Nothing is read from the footer again: entries know more, such as which chunks t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from underlay.index.entry import FileEntry
 from underlay.index.segment.arrays import I64, ChunkPlaces, ChunkStatistics
 from underlay.index.segment.entries import ColumnCutter, EntryArrays
 from underlay.index.segment.packed import BoundColumn
+from underlay.index.segment.segment import Segment
+from underlay.index.segment.widen import widened
 from underlay.schema.table_schema import TableSchema
 
 
@@ -63,6 +65,24 @@ def spliced_entry(parts: Sequence[EntryPart], schema: TableSchema, place: FileEn
         deleted_rows=0,
         constants=(),
     )
+
+
+def current_entries(segment: Segment, rows: Sequence[int], schema: TableSchema) -> Iterator[FileEntry]:
+    """The entries of these files, with bounds in the types that the table has now: a segment keeps those of before."""
+    cutters = {
+        field: ColumnCutter(field, widened(known, leaf.type), places)
+        for field, leaf in schema.leaf_by_id.items()
+        if (known := segment.statistics(field)) is not None
+        and known.type != leaf.type
+        and (places := segment.places(field)) is not None
+    }
+    begins = segment.block_begin
+    for row, entry in zip(rows, segment.entries(rows), strict=True):
+        begin, end = int(begins[row]), int(begins[row + 1])
+        columns = tuple(
+            cutters[one.field].cut(one.column, begin, end) if one.field in cutters else one for one in entry.columns
+        )
+        yield with_values(entry, columns=columns) if cutters else entry
 
 
 def _cutter(arrays: EntryArrays, field: int, chosen: I64, deltas: I64) -> ColumnCutter:

@@ -31,6 +31,7 @@ _DTYPES = {
     PhysicalType.DOUBLE: "<f8",
 }
 _UNSIGNED = {TypeKind.UINT8: "<u4", TypeKind.UINT16: "<u4", TypeKind.UINT32: "<u4", TypeKind.UINT64: "<u8"}
+_DAY_SECONDS = 86_400
 _MAX_INT64 = 2**63 - 1
 _MANY = 64
 """From here on one Arrow array is faster than a Python object for each bound."""
@@ -92,6 +93,8 @@ def _from_numbers(found: StoredSide, form: BoundForm, side: Side) -> Bounds:
     bounds = Bounds(values, has, exact)
     if wanted.kind is TypeKind.DECIMAL:
         return _multiplied(bounds, 10 ** (wanted.scale - held.scale))
+    if held.kind is TypeKind.DATE and wanted.kind is TypeKind.TIMESTAMP:
+        return _multiplied(bounds, _DAY_SECONDS * 1000 ** UNITS.index(wanted.unit or ""))
     if wanted.kind in (TypeKind.TIME, TypeKind.TIMESTAMP):
         return _in_unit(bounds, held.unit or "", wanted.unit or "", side)
     return bounds

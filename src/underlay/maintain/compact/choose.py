@@ -16,7 +16,7 @@ import numpy as np
 from underlay.change.files.settings import write_options
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.entry import FileEntry
-from underlay.index.intake.spliced import kind_of
+from underlay.index.intake.spliced import current_entries, kind_of
 from underlay.index.keys import is_own
 from underlay.index.root import Definition
 from underlay.plan.part import BoolArray, Numbers, Part
@@ -235,7 +235,7 @@ def _rows(snapshot: Snapshot, predicate: Predicate) -> Iterator[tuple[Part, Numb
 
 
 def _entries(snapshot: Snapshot, part: Part, rows: Sequence[int]) -> Iterator[FileEntry]:
-    yield from map(snapshot.current, part.segment.entries(rows))
+    yield from map(snapshot.current, current_entries(part.segment, rows, snapshot.schema))
 
 
 def _bins(files: Sequence[ChosenFile], targets: CompactTargets) -> Iterator[list[ChosenFile]]:
