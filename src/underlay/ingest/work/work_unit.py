@@ -59,7 +59,14 @@ class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
 
 def encode(value: WorkUnit | WorkDone) -> bytes:
     """The bytes of a work, or of what came of it."""
-    return msgspec.msgpack.encode(value)
+    return msgspec.msgpack.encode(value, enc_hook=_plain_text)
+
+
+def _plain_text(value: object) -> str:
+    """Credentials among the options of a lake are texts of a class that `repr` does not show."""
+    if isinstance(value, str):
+        return str(value)
+    raise NotImplementedError(type(value).__name__)
 
 
 def decode_work(data: bytes) -> WorkUnit:
