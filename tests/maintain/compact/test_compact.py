@@ -271,7 +271,9 @@ def test_bounds_of_a_narrower_type_are_of_the_wider_one_in_files_that_are_copied
     schema = (
         "n int" if narrow == "int" else pa.schema([("n", narrow)]) if isinstance(narrow, pa.DataType) else f"n {narrow}"
     )
-    table = lake_of(store).create_table(NAME, schema, properties={"block_rows": 10})
+    table = lake_of(store).create_table(
+        NAME, schema, properties={"block_rows": 10, "bloom": "" if narrow == "float" else "n"}
+    )
     stored = table.schema.field("n").type
     for begin in (0, 100, 200):
         numbers = pa.array(range(begin, begin + 10), pa.int32() if stored == pa.date32() else pa.int64())

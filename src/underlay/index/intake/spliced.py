@@ -14,13 +14,16 @@ import pyarrow as pa
 from msgspec.structs import replace as with_values
 
 from underlay.errors import Malformed
-from underlay.index.entry import FileEntry
+from underlay.index.entry import FileEntry, Flag
 from underlay.index.segment.arrays import I64, ChunkPlaces, ChunkStatistics
 from underlay.index.segment.entries import ColumnCutter, EntryArrays
 from underlay.index.segment.packed import BoundColumn
 from underlay.index.segment.segment import Segment
 from underlay.index.segment.widen import widened
+from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.table_schema import TableSchema
+
+_NO_BLOOM = np.uint8(0xFF ^ Flag.HAS_BLOOM)
 
 
 class EntryPart(NamedTuple):
@@ -70,7 +73,7 @@ def spliced_entry(parts: Sequence[EntryPart], schema: TableSchema, place: FileEn
 def current_entries(segment: Segment, rows: Sequence[int], schema: TableSchema) -> Iterator[FileEntry]:
     """The entries of these files, with bounds in the types that the table has now: a segment keeps those of before."""
     cutters = {
-        field: ColumnCutter(field, widened(known, leaf.type), places)
+        field: ColumnCutter(field, _asked(widened(known, leaf.type)), places)
         for field, leaf in schema.leaf_by_id.items()
         if (known := segment.statistics(field)) is not None
         and known.type != leaf.type
@@ -83,6 +86,11 @@ def current_entries(segment: Segment, rows: Sequence[int], schema: TableSchema) 
             cutters[one.field].cut(one.column, begin, end) if one.field in cutters else one for one in entry.columns
         )
         yield with_values(entry, columns=columns) if cutters else entry
+
+
+def _asked(found: ChunkStatistics) -> ChunkStatistics:
+    """Nothing claims a filter for a column of floats, in files that are copied as in those that come in."""
+    return replace(found, flags=found.flags & _NO_BLOOM) if storage_of(found.type) is Storage.FLOAT else found
 
 
 def _cutter(arrays: EntryArrays, field: int, chosen: I64, deltas: I64) -> ColumnCutter:
