@@ -210,3 +210,12 @@ def test_errors_do_not_say_where_the_engine_spills(served: Served):
         found = client.post("/v1/sql", json={"sql": f"select error('{' '.join(folders)}')"}).json()["detail"]
     assert "…" in found
     assert not all(folder in found for folder in folders)
+
+
+def test_a_full_disk_of_the_audit_log_breaks_no_answer(served: Served, monkeypatch: pytest.MonkeyPatch):
+    full = os.open("/dev/full", os.O_WRONLY)
+    with served.client() as client, monkeypatch.context() as patch:
+        patch.setattr(served.service._audit, "_file", full)
+        assert client.post("/v1/sql", json={"sql": "select 1"}).json()["rows"] == [[1]]
+        assert client.post("/v1/statements", json={"sql": "select 1"}).json()["rows"] == [[1]]
+    os.close(full)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from underlay.errors import from_os_error
 from underlay.server.formats.encode import json_text
 from underlay.server.statements.statement import RunStatement
+
+_log = logging.getLogger(__name__)
 
 
 class AuditLog:
@@ -41,7 +44,10 @@ class AuditLog:
             "run_ms": statement.run_ms,
             "tags": dict(statement.request.tags),
         }
-        os.write(self._file, f"{json_text(line)}\n".encode())
+        try:
+            os.write(self._file, f"{json_text(line)}\n".encode())
+        except OSError as error:  # the statement has ended: its answer must not break off for that
+            _log.error("the audit log misses statement %s: %s", statement.id, error)
 
     def close(self) -> None:
         """Close the file."""
