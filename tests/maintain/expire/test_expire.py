@@ -126,6 +126,21 @@ def test_a_lease_keeps_its_version_until_it_ends(store):
         table.at(version=2)
 
 
+def test_the_root_of_a_version_that_was_held_on_its_own_goes_when_it_is_let_go(store):
+    table = make(store)
+    key = table.snapshot().keys.root(2)
+    table.tag("audit", 2)
+    for _ in range(3):  # all expired versions around it are tombstones
+        store.late += WEEKS
+        table.expire("0s", keep=1, dry_run=False)
+    assert decode_tombstone(store.get(key)[0]) is None
+    table.untag("audit")
+    table.expire("0s", keep=1, dry_run=False)
+    assert decode_tombstone(store.get(key)[0]) is not None
+    table.expire("0s", keep=1, dry_run=False)
+    assert table.read_head().root.retention.buried > 2
+
+
 def test_a_lease_on_an_expired_version_is_refused(store):
     table = make(store)
     old = table.at(version=2)

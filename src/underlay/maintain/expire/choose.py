@@ -36,7 +36,9 @@ def choose(
     begin = max(min(bounds), before.begin)
     also = set(before.also) if holders.unreadable else set[int]()
     also |= {version for version in holders.versions if version < begin and _is_there(revision, before, version)}
-    return Retention(begin=begin, also=tuple(sorted(also)), buried=buried)
+    # Roots of versions that were held on their own, and are no longer, are not replaced yet.
+    let_go = set(before.also) - also
+    return Retention(begin=begin, also=tuple(sorted(also)), buried=min((buried, *let_go)))
 
 
 def _first(begin: int, end: int, is_late: Callable[[int], bool]) -> int:
