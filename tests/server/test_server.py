@@ -233,6 +233,8 @@ def test_statements_are_their_tokens_own(served: Served):
         place = f"/v1/statements/{found['id']}"
         assert [one.get(place).status_code for one in (mine, other, admin)] == [200, 404, 200]
         assert found["id"] not in other.get("/v1/statements").text
+        for rows in (f"{place}/rows", f"{place}/result"):
+            assert [one.get(rows).status_code for one in (mine, other, admin)] == [200, 404, 403]
 
 
 def test_a_statement_is_stopped_by_delete_by_its_timeout_and_by_leaving(client: httpx.Client, served: Served):

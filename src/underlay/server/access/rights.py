@@ -17,7 +17,7 @@ _PATTERN = re.compile(r"\*|[^\s.*,]+(\.[^\s.*,]+)?")
 class Rights:
     """Names are `taxi` for a dataset, `taxi.trips` for a table, `*` for all. Who may write may read.
 
-    `is_admin`: sees and stops the statements of others.
+    `is_admin`: sees and stops the statements of others, but does not read their rows.
     """
 
     read: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ async def post_statement(request: Request) -> Response:
 async def list_statements(request: Request) -> Response:
     """The statements of this token that the server knows, newest first; an admin sees those of all."""
     caller = caller_of(request)
-    found = [one for one in service_of(request).known.values() if _is_owner(caller, one)]
+    found = [one for one in service_of(request).known.values() if _may_see(caller, one)]
     return JSONResponse({"statements": [one.as_json() for one in reversed(found)]})
 
 
@@ -76,7 +76,7 @@ async def get_rows(
     format: str | None = None,
 ) -> Response:
     """A window of the kept result, sorted by a column if one is named."""
-    statement = _find(request, id)
+    statement = _find_own(request, id)
     output = read_output(request, statement.request, format)
     rows = min(limit, settings_of(request).limits.page_rows)
     job = WindowJob(
@@ -94,7 +94,7 @@ async def get_rows(
 @router.get("/v1/statements/{id}/result", responses={**ROWS, **PROBLEMS}, response_model=None)
 async def get_result(request: Request, id: str, format: str | None = None) -> Response:
     """The whole kept result as a download. The statement does not run again."""
-    statement = _find(request, id)
+    statement = _find_own(request, id)
     output = read_output(request, statement.request, format)
     job = WindowJob(spool=str(spool_of(statement)), output=output)
     name = {"Content-Disposition": f'attachment; filename="result.{output.format}"'}
@@ -149,10 +149,18 @@ def _find(request: Request, id: str) -> RunStatement:
     """The statement, for those who may see it. Raises Problem."""
     caller = caller_of(request)
     found = service_of(request).known.get(id)
-    if found is None or not _is_owner(caller, found):
+    if found is None or not _may_see(caller, found):
         raise Problem(status=404, code="statement_not_found", detail="there is no such statement")
     return found
 
 
-def _is_owner(caller: AccessToken, statement: RunStatement) -> bool:
+def _find_own(request: Request, id: str) -> RunStatement:
+    """The statement, for the token that ran it: an admin may lack the right to read its tables. Raises Problem."""
+    found = _find(request, id)
+    if caller_of(request).id != found.owner.id:
+        raise Problem(status=403, code="forbidden", detail="only the token that ran a statement reads its rows")
+    return found
+
+
+def _may_see(caller: AccessToken, statement: RunStatement) -> bool:
     return caller.id == statement.owner.id or caller.rights.is_admin
