@@ -32,6 +32,7 @@ from underlay.maintain.verify_lake import verify
 from underlay.scan.read.file_stores import FileStores
 from underlay.store import Store
 from underlay.store.testing.counting import CountingStore
+from underlay.table.catalog.changes import create_table, tag_version
 from underlay.table.catalog.lake import LakeCatalog
 
 HARMS = ("deleted", "truncated", "flipped", "exchanged")
@@ -204,6 +205,22 @@ def test_an_entry_that_leaves_out_a_change_before_it_is_found(small: Store):
     finding = found_at(report, catalog_key(2))
     assert (finding.kind, finding.severity) == (FindingKind.INCONSISTENT, Severity.ANSWERS)
     assert "leaves out" in finding.problem
+
+
+@pytest.mark.parametrize("tags", [{}, {"d.t0": {"tag-1": None}}, {"d.gone": {"tag-0": None}}])
+def test_an_entry_that_leaves_out_a_tag_or_has_one_of_no_table_is_found(tags: dict[str, dict[str, None]]):
+    lake = LakeCatalog(memory())
+    lake.initialise()
+    for number in range(4):
+        lake.change(create_table(f"d.t{number}", f"d/t{number}", f"r{number}", number))
+    for number in range(2):
+        lake.change(tag_version("d.t0", f"tag-{number}", "r0", number))
+    entry = decode_entry(lake.store.get(catalog_key(6))[0])  # relative to 4, so it has the tags of 5 and 6
+    changed = encode_entry(msgspec.structs.replace(entry, changes=CatalogDelta(tags=tags)))
+    with broken(lake.store, catalog_key(6), changed):
+        report = run(lake.store)
+    found = {(finding.place, finding.severity) for finding in report.findings}
+    assert (catalog_key(6), Severity.ANSWERS) in found
 
 
 def test_a_catalog_of_which_nothing_can_be_read_is_reported():

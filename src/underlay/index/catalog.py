@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 WHOLE_FORMAT = 1
 FORMAT = 2
+TAGS_FORMAT = 3
+"""Of entries whose changes name tags apart from their table's record."""
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MAX_NAME = 100
 _RESERVED = frozenset(("information_schema", "memory", "pg_catalog", "system", "temp", "underlay"))
@@ -62,16 +64,20 @@ class DroppedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogDelta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What changed between two entries: the records as they are after it, None for what is gone."""
+    """What changed between two entries: the records as they are after it, None for what is gone.
+
+    `tags` are by table and tag, on top of the table's record, so that a table's other tags are not written again.
+    """
 
     tables: dict[str, TableRecord | None] = {}
     dropped: dict[str, DroppedRecord | None] = {}
+    tags: dict[str, dict[str, TagRecord | None]] = {}
 
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the chain, as it is stored.
 
-    In format 1 it holds the whole mapping, in format 2 `changes` since the entry that `entry_before` names.
+    In format 1 it holds the whole mapping, in formats 2 and 3 `changes` since the entry that `entry_before` names.
     """
 
     format: int
@@ -147,9 +153,9 @@ def decode_entry(data: bytes | memoryview) -> CatalogEntry:
         entry = _DECODER.decode(unseal(data))
     except UNDECODED as error:
         raise Malformed(f"not an entry of the catalog: {error}") from error
-    if entry.format not in (WHOLE_FORMAT, FORMAT):
-        raise Unsupported("the catalog has another format", expected=FORMAT, found=entry.format)
-    if entry.format == FORMAT and (
+    if entry.format not in (WHOLE_FORMAT, FORMAT, TAGS_FORMAT):
+        raise Unsupported("the catalog has another format", expected=TAGS_FORMAT, found=entry.format)
+    if entry.format != WHOLE_FORMAT and (
         entry.changes is None or entry.since_id is None or not 0 <= (entry.base or 0) < entry.number
     ):
         raise Malformed("an entry of the catalog does not say what it changes", place="base, since_id, changes")
@@ -231,6 +237,10 @@ def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
             hint='The lake was replaced, or an older copy of it was put back. "underlay verify" names the entries.',
         )
     changes = entry.changes
+    tables = before.tables.after(_edits(changes.tables))
+    if not all(name in tables for name in changes.tags):
+        raise Inconsistent(f"catalog entry {entry.number} has tags of a table that is not there", place="changes, tags")
+    tables = tables.after({name: _tagged(tables[name], marks) for name, marks in changes.tags.items()})
     names: dict[str, str | Gone] = {}
     folders: dict[str, str | Gone | None] = {}
     for name, record in changes.tables.items():
@@ -248,7 +258,7 @@ def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
         parent_id=entry.parent_id,
         committed_us=entry.committed_us,
         operation=entry.operation,
-        tables=before.tables.after(_edits(changes.tables)),
+        tables=tables,
         dropped=before.dropped.after(_edits(changes.dropped)),
         base=before.base,
         base_id=before.base_id,
@@ -266,8 +276,9 @@ def entry_after(
     number = head.number + 1
     since = entry_before(number, head.base)
     newer = [step.changes for step in reversed(head.steps) if step.number > since]
+    merged = _merged([*newer, changes])
     return CatalogEntry(
-        format=FORMAT,
+        format=TAGS_FORMAT if merged.tags else FORMAT,
         lake_id=head.lake_id,
         number=number,
         commit_id=commit_id,
@@ -276,7 +287,7 @@ def entry_after(
         operation=operation,
         base=head.base,
         since_id=head.id_of(since),
-        changes=_merged([*newer, changes]),
+        changes=merged,
     )
 
 
@@ -284,10 +295,23 @@ def _merged(deltas: Iterable[CatalogDelta]) -> CatalogDelta:
     """One after the other."""
     tables: dict[str, TableRecord | None] = {}
     dropped: dict[str, DroppedRecord | None] = {}
+    tags: dict[str, dict[str, TagRecord | None]] = {}
     for delta in deltas:
         tables.update(delta.tables)
         dropped.update(delta.dropped)
-    return CatalogDelta(tables=tables, dropped=dropped)
+        tags = {name: marks for name, marks in tags.items() if name not in delta.tables}
+        for name, marks in delta.tags.items():
+            record = tables.get(name)
+            if record is None:
+                tags[name] = tags.get(name, {}) | marks
+            else:
+                tables[name] = _tagged(record, marks)
+    return CatalogDelta(tables=tables, dropped=dropped, tags=tags)
+
+
+def _tagged(record: TableRecord, marks: Mapping[str, TagRecord | None]) -> TableRecord:
+    tags = {tag: found for tag, found in {**record.tags, **marks}.items() if found is not None}
+    return msgspec.structs.replace(record, tags=tags)
 
 
 def _edits(changes: Mapping[str, T | None]) -> dict[str, T | Gone]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
-from underlay.table.catalog.changes import activate_revision, create_table, drop_table, rename_table, tag_version
+from underlay.table.catalog.changes import (
+    activate_revision,
+    create_table,
+    drop_table,
+    rename_table,
+    tag_version,
+    untag_version,
+)
 from underlay.table.catalog.lake import LakeCatalog
 
 
@@ -17,7 +24,7 @@ def edit_at_random(lake: LakeCatalog, chance: Random) -> None:
         return
     name = chance.choice(sorted(catalog.tables))
     folder, active = catalog.tables[name].folder, catalog.tables[name].active
-    match chance.randrange(5):
+    match chance.randrange(8):
         case 0:
             lake.change(rename_table(name, f"e.t{number}"))
         case 1:
@@ -26,5 +33,7 @@ def edit_at_random(lake: LakeCatalog, chance: Random) -> None:
             lake.change(drop_table(folder, active, number))
         case 3:
             lake.change(activate_revision(folder, active, f"r{number}", number))
+        case 4 if catalog.tables[name].tags:
+            lake.change(untag_version(name, chance.choice(sorted(catalog.tables[name].tags))))
         case _:
             lake.change(tag_version(name, f"tag{number % 3}", active, number))

@@ -18,13 +18,18 @@ from underlay.index.sealed_json import seal, unseal
 from underlay.store.store import Store
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.wrapper import StoreMethod
-from underlay.table.catalog.changes import create_table
+from underlay.table.catalog.changes import create_table, tag_version
 from underlay.table.catalog.lake import LakeCatalog
 
 
 def fill(lake: LakeCatalog, begin: int, end: int) -> None:
     for number in range(begin, end):
         lake.change(create_table(f"d.t{number}", f"d/t{number}", f"revision-{number:032}", number))
+
+
+def mark(lake: LakeCatalog, begin: int, end: int) -> None:
+    for number in range(begin, end):
+        lake.change(tag_version("d.t0", f"tag-{number}", f"revision-{0:032}", number))
 
 
 def cold(store: Store) -> Catalog:
@@ -48,6 +53,16 @@ def test_four_times_as_many_tables_cost_little_more_than_four_times_the_bytes():
     few = entry_bytes(lake.store)
     fill(lake, 256, 1024)
     assert entry_bytes(lake.store) < 6 * few
+
+
+def test_four_times_as_many_tags_cost_little_more_than_four_times_the_bytes():
+    lake = new_lake(memory())
+    fill(lake, 0, 1)
+    mark(lake, 0, 128)
+    few = entry_bytes(lake.store)
+    mark(lake, 128, 512)
+    assert entry_bytes(lake.store) < 6 * few
+    assert len(cold(lake.store).tables["d.t0"].tags) == 512
 
 
 def test_a_cold_listing_asks_for_one_entry_for_each_bit_of_the_newest_number():
@@ -131,10 +146,29 @@ def test_an_older_underlay_gets_as_far_as_the_number_of_the_format():
     assert found.format == 2
 
 
+def test_only_entries_with_tags_apart_from_their_table_have_the_format_that_older_ones_refuse():
+    lake = new_lake(memory())
+    fill(lake, 0, 3)
+    mark(lake, 0, 4)
+    fill(lake, 3, 4)
+    formats = [decode_entry(lake.store.get(catalog_key(number))[0]).format for number in range(9)]
+    assert formats == [1, 2, 2, 2, 2, 3, 3, 3, 2]  # 4 and 8 hold the table's record and its tags; 5 to 7 do not
+
+
+def test_tags_of_a_table_that_is_not_there_are_refused():
+    lake = new_lake(memory())
+    fill(lake, 0, 2)
+    mark(lake, 0, 1)
+    rewritten(lake.store, 3, changes={"tags": {"d.gone": {"tag": {"revision": "r", "version": 0}}}})
+    with pytest.raises(Inconsistent, match="tags of a table that is not there") as caught:
+        cold(lake.store)
+    assert catalog_key(3) in str(caught.value)
+
+
 def test_an_entry_of_a_newer_underlay_is_refused():
     lake = new_lake(memory())
     fill(lake, 0, 2)
-    rewritten(lake.store, 2, format=3)
+    rewritten(lake.store, 2, format=4)
     with pytest.raises(Unsupported, match="another format"):
         cold(lake.store)
 

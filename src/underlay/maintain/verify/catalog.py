@@ -182,7 +182,14 @@ def _leaves_out(before: Catalog, entry: CatalogEntry) -> bool:
     changes = entry.changes
     if made is None or changes is None:
         return False
-    return not (changes.tables.keys() >= made.tables.keys() and changes.dropped.keys() >= made.dropped.keys())
+    return not (
+        changes.tables.keys() >= made.tables.keys()
+        and changes.dropped.keys() >= made.dropped.keys()
+        and all(
+            name in changes.tables or changes.tags.get(name, {}).keys() >= marks.keys()
+            for name, marks in made.tags.items()
+        )
+    )
 
 
 def _wrong_tables(catalog: Catalog, entry: CatalogEntry) -> Iterator[VerifyFinding]:

@@ -92,7 +92,8 @@ def _changed_folders(catalog: Catalog, since: int) -> frozenset[str] | None:
     if changes is None:
         return None
     living = (record.folder for record in changes.tables.values() if record is not None)
-    folders = frozenset((*living, *changes.dropped))
+    tagged = (catalog.tables[name].folder for name in changes.tags)
+    folders = frozenset((*living, *tagged, *changes.dropped))
     return folders if len(folders) <= _MOST_FOLDERS else None
 
 

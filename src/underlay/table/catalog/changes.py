@@ -114,8 +114,8 @@ def tag_version(name: str, tag: str, revision: str, version: int) -> CatalogChan
             raise TableNotFound(
                 f"{name} is a different table now", hint="It was renamed, or dropped and created again. Open it again."
             )
-        after = replace(record, tags=record.tags | {tag: TagRecord(revision=revision, version=version)})
-        return CatalogEdit(f"tag {name} {tag}", CatalogDelta({name: after}))
+        named = TagRecord(revision=revision, version=version)
+        return CatalogEdit(f"tag {name} {tag}", CatalogDelta(tags={name: {tag: named}}))
 
     return change
 
@@ -126,7 +126,6 @@ def untag_version(name: str, tag: str) -> CatalogChange:
     def change(catalog: Catalog) -> CatalogEdit | None:
         record = find_table(catalog, name)
         find_tag(record, name, tag)
-        after = replace(record, tags={other: kept for other, kept in record.tags.items() if other != tag})
-        return CatalogEdit(f"untag {name} {tag}", CatalogDelta({name: after}))
+        return CatalogEdit(f"untag {name} {tag}", CatalogDelta(tags={name: {tag: None}}))
 
     return change
