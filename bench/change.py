@@ -26,9 +26,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.change_rows import Scale, adjacent, file_rows, spread
-from bench.change_systems import CHANGING, Changing, Ours
-from bench.timing import save
+from bench.changes.rows import Scale, adjacent, file_rows, spread
+from bench.changes.systems import CHANGING, Changing, Ours
+from bench.common.timing import save
 from underlay.change.update.result import Changed
 
 QUICK = Scale(files=3, blocks=2, block_rows=1000, changed=50, rounds=1)
@@ -140,7 +140,14 @@ def _memory(scale: Scale, folder: Path) -> dict[str, int]:
     Ours(folder / "small").create(small, (file_rows(small, number) for number in range(small.files)))
     found = {}
     for size, place in ((small, "small"), (scale, Ours.name)):
-        command = [sys.executable, "-m", "bench.change_memory", str(folder / place), str(size.rows), str(scale.changed)]
+        command = [
+            sys.executable,
+            "-m",
+            "bench.changes.memory",
+            str(folder / place),
+            str(size.rows),
+            str(scale.changed),
+        ]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         found[f"{size.rows:,} rows"] = int(done.stdout)
     return found

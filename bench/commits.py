@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bench.measured import Measured, Work
-from bench.questions import Question, moment
+from bench.common.measured import Measured, Work
+from bench.common.questions import Question, moment
+from bench.common.timing import sample
+from bench.common.trips import trips
 from bench.systems.known import OURS, load_system
 from bench.systems.ours import TABLE, Underlay
 from bench.systems.system import System
-from bench.timing import sample
-from bench.trips import trips
 from underlay.api.lake import Lake, connect
 from underlay.api.plan import Plan
 from underlay.cache.settings import memory_cache

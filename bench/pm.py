@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.timing import compare, save
+from bench.common.timing import compare, save
 from underlay.parquet.footer.tail import MAGIC, load_footer, seal
 from underlay.pm.convert.build import from_parquet
 from underlay.pm.file import create_sidecar, read_sidecar

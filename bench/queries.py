@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench.measured import Measured, Work
-from bench.questions import Answer, Question, is_same
+from bench.common.measured import Measured, Work
+from bench.common.questions import Answer, Question, is_same
+from bench.common.timing import sample
 from bench.systems.known import OURS, load_system
 from bench.systems.ours import Underlay
 from bench.systems.system import System
-from bench.timing import sample
 from underlay.store import open_store
 from underlay.store.testing import CountingStore
 

@@ -29,15 +29,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from bench.cold_rounds import ColdRounds
-from bench.measured import Measured, Work
-from bench.synthetic_lake import make_lake
+from bench.cold.rounds import ColdRounds
+from bench.common.measured import Measured, Work
+from bench.common.synthetic_lake import make_lake
+from bench.common.timing import save
+from bench.common.trips import write_files
 from bench.systems.known import OURS
 from bench.systems.placed import OWN, PEERS, REGISTRIES, load_placed
 from bench.systems.servers import BUCKET, delayed, postgresql, seaweedfs
 from bench.systems.world import World
-from bench.timing import save
-from bench.trips import write_files
 from underlay.api.lake import connect
 from underlay.store import open_store
 from underlay.store.testing import CountingStore

@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+from bench.common.timing import save
 from bench.systems.ducklake import find_extension
-from bench.timing import save
 from underlay.api.lake import connect
 from underlay.cache.settings import memory_cache
 

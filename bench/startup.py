@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bench.timing import save
+from bench.common.timing import save
 from underlay import connect
 
 DUCKDB = "import duckdb; duckdb.sql('select 1').fetchall()"

@@ -1,9 +1,9 @@
 """Is a table of many files as fast to import, open, plan, query and append to as its peers'?
 
-Delta Lake (delta-rs), DuckLake and Iceberg (PyIceberg) are measured in the same run, turn by turn, on the seeded files
-of `bench.trips`: sorted by time, ids spread so that only bloom filters find them. Every answer is compared before it
-is timed. Warm: the table is open and its metadata in memory. Cold: a fresh process that has done its imports. The files
-are in the page cache in both. Beside our times stand the requests to the store and the bytes they moved.
+Delta Lake (delta-rs), DuckLake and Iceberg (PyIceberg) are measured in the same run, turn by turn, on the seeded
+files of `bench.common.trips`: sorted by time, ids spread so that only bloom filters find them. Every answer is compared
+before it is timed. Warm: the table is open and its metadata in memory. Cold: a fresh process that has done its imports.
+The files are in the page cache in both. Beside our times stand the requests to the store and the bytes they moved.
 
     python -m bench.tables [--files 10000] [--quick] [--all-peers] [--only import time …]
 
@@ -22,17 +22,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.cold import measure_cold
+from bench.cold.__main__ import measure_cold
 from bench.commits import measure_appends, measure_opens
-from bench.measured import Measured, Work
+from bench.common.measured import Measured, Work
+from bench.common.questions import digest, make_questions
+from bench.common.synthetic import make_synthetic
+from bench.common.timing import sample, save
+from bench.common.trips import write_files
 from bench.queries import measure_imports, measure_plan, measure_question
-from bench.questions import digest, make_questions
-from bench.synthetic import make_synthetic
 from bench.systems.ducklake import DuckLake
 from bench.systems.known import OURS, SLOW_TO_IMPORT, SYSTEMS
 from bench.systems.ours import TABLE, Underlay
-from bench.timing import sample, save
-from bench.trips import write_files
 from underlay.store import open_store
 from underlay.store.testing import CountingStore
 

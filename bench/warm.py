@@ -1,10 +1,11 @@
 """Is a warm query as fast through SQL as through a scan, and as fast while the registry follows a large commit?
 
-One process and one table of many files, the seeded ones of `bench.trips`. `scan`, `plan` and `sql` put the question
-`time`, half a block of one file, turn by turn; answers are compared first. CPU is that of the whole process, the least
-of all rounds, since other work on the machine can only add to it; calls of Python functions are counted once, without
-noise. Then another table takes as many files in one commit, and scans go on while the registry's thread applies it:
-their wall time against that of scans right after it. Registering is measured too, ours and delta-rs's, in CPU seconds.
+One process and one table of many files, the seeded ones of `bench.common.trips`. `scan`, `plan` and `sql` put the
+question `time`, half a block of one file, turn by turn; answers are compared first. CPU is that of the whole process,
+the least of all rounds, since other work on the machine can only add to it; calls of Python functions are counted once,
+without noise. Then another table takes as many files in one commit, and scans go on while the registry's thread applies
+it: their wall time against that of scans right after it. Registering is measured too, ours and delta-rs's, in CPU
+seconds.
 
     python -m bench.warm [--files 10000] [--rounds 100] [--commits 3] [--only queries commits imports]
 
@@ -26,11 +27,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bench.questions import is_same, make_questions
+from bench.common.questions import is_same, make_questions
+from bench.common.timing import save
+from bench.common.trips import SCHEMA, write_files
 from bench.systems.known import load_system
 from bench.systems.ours import Underlay
-from bench.timing import save
-from bench.trips import SCHEMA, write_files
 
 CASES = ("queries", "commits", "imports")
 IMPORTERS = ("underlay", "deltalake")

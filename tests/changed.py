@@ -21,13 +21,13 @@ ROOT = Path(__file__).parents[1]
 _NAMED = re.compile(r"\b(?:underlay|tests|bench)(?:\.\w+)+")
 _EVERYTHING = ("pyproject.toml", "requirements.lock", "Makefile", ".ci/*", "tests/conftest.py", "tests/gate.py")
 _BREAKS = {
-    "*.md": ("tests/test_docs.py", "tests/test_errors.py", "tests/pm/format/test_layout.py"),
+    "*.md": ("tests/project/test_docs.py", "tests/project/test_errors.py", "tests/pm/format/test_layout.py"),
     "tests/fixtures/*": ("tests/genuine.py",),
     "src/underlay/registry/database/migrations/*": ("src/underlay/registry/database/migration.py",),
 }
 """What a file that is not imported stands for."""
 # These read the source of all modules.
-_READERS = ("tests/test_layers.py", "tests/test_wheel.py")
+_READERS = ("tests/test_layers.py", "tests/project/test_wheel.py")
 
 
 @dataclass(frozen=True, slots=True)

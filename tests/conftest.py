@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import compileall
 import gc
 import os
 import signal
@@ -13,7 +14,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import compiled, durations, gate, genuine
+from tests import durations, gate, genuine
 from tests.registry.servers import postgres as postgres
 from tests.registry.servers import registry_url as registry_url
 from tests.store.servers import moto as moto
@@ -25,6 +26,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["UNDERLAY_REGISTRY"] = "none"  # tests that are about registries name theirs
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src" / "underlay"
 SPARK = "tests/spark/"
 SPARK_SESSIONS = 2
 """A session waits for Java more than it computes, so that two take little more of a machine than one.
@@ -60,10 +63,17 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Without looks for garbage, which take a quarter of the time: nothing that is imported is any."""
     worker = getattr(session.config, "workerinput", None)
     gc.disable()
-    if worker is not None and [Path(given).resolve() for given in session.config.args] == [compiled.TESTS]:
-        compiled.compile_share(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+    if worker is not None and [Path(given).resolve() for given in session.config.args] == [TESTS]:
+        compile_share(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
     yield
     gc.enable()
+
+
+def compile_share(number: int, of: int) -> None:
+    """Compile one of N modules of the package, unless that was done before: else each process of a run compiles all
+    modules of a fresh clone, all at once."""
+    for path in sorted(SOURCE.rglob("*.py"))[number::of]:
+        compileall.compile_file(str(path), quiet=1)
 
 
 def pytest_report_header() -> str:

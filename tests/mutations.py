@@ -16,8 +16,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parent.parent
 SOURCE = REPOSITORY / "src" / "underlay"
-TRAPS = "tests/contract/test_traps.py"
-TRAPS_OF_SHAPE = "tests/contract/test_traps_of_shape.py"
+TRAPS = "tests/contract/pruning/test_traps.py"
+TRAPS_OF_SHAPE = "tests/contract/pruning/test_traps_of_shape.py"
 FAILED, PASSED = 1, 0
 """Exit codes of pytest: tests ran and some failed; all passed. Others say that it could not run."""
 

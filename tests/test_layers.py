@@ -16,6 +16,7 @@ import underlay
 import underlay.pm
 
 SOURCE = Path(underlay.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
 
 FOLDERS = [
     "_version",
@@ -144,7 +145,7 @@ FOLDERS = [
 """Bottom first, and modules beside them. A module may import from its own folder and from those before it."""
 
 MOST_MODULES = 12
-"""In one folder; folders inside it are not counted."""
+"""In one folder, `__init__` and folders inside it not counted; also of tests and benchmarks."""
 
 MOST_LINES = 400
 """In one module."""
@@ -167,6 +168,11 @@ ROOMS = {
 
 def modules() -> list[Path]:
     return sorted(p for p in SOURCE.rglob("*.py") if p.parent != SOURCE or p.name != "__init__.py")
+
+
+def suite_and_benchmarks() -> list[Path]:
+    folders = (REPOSITORY / "tests", REPOSITORY / "bench")
+    return sorted(path for folder in folders for path in folder.rglob("*.py") if path.name != "__init__.py")
 
 
 def folder_of(path: Path) -> str:
@@ -228,6 +234,12 @@ def test_every_folder_has_a_layer():
 def test_folders_hold_few_modules():
     counts = Counter(folder_of(path) for path in modules() if path.name != "__init__.py")
     assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_folders_of_suite_and_benchmarks_hold_few_modules():
+    counts = Counter(path.parent for path in suite_and_benchmarks())
+    crowded = {str(folder.relative_to(REPOSITORY)): count for folder, count in counts.items() if count > MOST_MODULES}
+    assert crowded == {}, "make a folder, as the source has them"
 
 
 def test_every_folder_says_what_it_holds():

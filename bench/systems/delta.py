@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, QueryBuilder, convert_to_deltalake, write_deltalake
 
-from bench.questions import Answer, Question
+from bench.common.questions import Answer, Question
+from bench.common.trips import SCHEMA
 from bench.systems.system import Way, link_files
-from bench.trips import SCHEMA
 
 
 class Delta:

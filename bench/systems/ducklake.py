@@ -11,9 +11,9 @@ from typing import ClassVar
 import duckdb
 import pyarrow as pa
 
-from bench.questions import Answer, Question
+from bench.common.questions import Answer, Question
+from bench.common.trips import SCHEMA
 from bench.systems.system import Way
-from bench.trips import SCHEMA
 
 
 class DuckLake:

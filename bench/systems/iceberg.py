@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
-from bench.questions import Answer, Question
+from bench.common.questions import Answer, Question
+from bench.common.trips import SCHEMA
 from bench.systems.system import Way
-from bench.trips import SCHEMA
 
 TABLE = "taxi.trips"
 

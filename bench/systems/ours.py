@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from bench.questions import Answer, Question
+from bench.common.questions import Answer, Question
+from bench.common.trips import SCHEMA
 from bench.systems.system import Way, link_files
-from bench.trips import SCHEMA
 from underlay.api.lake import Lake, connect
 from underlay.api.table import Table
 from underlay.store import Store

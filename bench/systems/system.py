@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
-from bench.questions import Answer, Question
+from bench.common.questions import Answer, Question
 
 Way = Callable[[Question], Answer]
 """One way to ask."""

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import underlay
 from tests.disk.faulty_disk import CHANGES, Disk, Failure, Kind
+from tests.end_to_end.faults.test_faults import BEFORE, NEW, OPERATIONS
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
-from tests.end_to_end.test_faults import BEFORE, NEW, OPERATIONS
 from tests.maintain.audit import audit
 from tests.maintain.late_store import LateStore
 from tests.table.checker import Checker

@@ -11,12 +11,11 @@ import pytest
 
 import underlay
 from tests.gate import SEED, sized
+from tests.local.lakes import Judge
+from tests.local.random_conditions import PARTITIONS, SCHEMA, Conditions, random_rows
 from underlay.errors import UnderlayError
 from underlay.index.operation import Operation
 from underlay.table.commit.commit import commit
-
-from .lakes import Judge
-from .random_conditions import PARTITIONS, SCHEMA, Conditions, random_rows
 
 CONDITIONS = sized(15, 150)
 

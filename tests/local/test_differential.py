@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.gate import costly
-
-from .lakes import Judge, SmallLake
+from tests.local.lakes import Judge, SmallLake
 
 START = datetime(2020, 1, 1)
 SCHEMA = pa.schema(

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.local.lakes import SmallLake
 from underlay.errors import InvalidRequest, TableNotFound
-
-from .lakes import SmallLake
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from .lakes import Judge, SmallLake
+from tests.local.lakes import Judge, SmallLake
 
 NAN = float("nan")
 

@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.prune.duckdb_sql import duckdb_sql
+from tests.prune.oracles.duckdb_sql import duckdb_sql
 
 SORTED, MIXED, NULL = range(4), 4, 5
 GROUPS = 6

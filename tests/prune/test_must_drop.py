@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.prune.columns import C, column, verdict
 from underlay.prune import (
     Addresses,
     AmbiguousIntegers,
@@ -40,8 +41,6 @@ from underlay.prune import (
     Unordered,
     Uuids,
 )
-
-from .columns import C, column, verdict
 
 MS = 1_577_836_800_000
 """2020-01-01 in milliseconds."""

@@ -13,6 +13,7 @@ import underlay.prune.blocks.column_bounds as bounds_module
 import underlay.prune.blocks.overlap as overlap_module
 import underlay.prune.domains.integers as whole_module
 import underlay.prune.domains.selection as span_module
+from tests.prune.columns import C, bloom_of, column, kept, must
 from underlay.prune import (
     AmbiguousIntegers,
     Binary,
@@ -33,8 +34,6 @@ from underlay.prune.domains.byte_strings import ByteStrings
 from underlay.prune.domains.selection import Selection, span_of
 from underlay.prune.predicates.instant import parse_instant
 from underlay.prune.predicates.like import LikeShape, Rest
-
-from .columns import C, bloom_of, column, kept, must
 
 judge_module = importlib.import_module("underlay.prune.blocks.judge")
 finding_module = importlib.import_module("underlay.prune.blocks.finding")

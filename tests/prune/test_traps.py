@@ -10,6 +10,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from tests.prune.columns import C, bloom_of, column, kept, must, verdict
 from underlay.errors import BadPredicate
 from underlay.prune import (
     AmbiguousIntegers,
@@ -31,8 +32,6 @@ from underlay.prune import (
     Unordered,
     evaluate,
 )
-
-from .columns import C, bloom_of, column, kept, must, verdict
 
 DOUBLE = Floats(64)
 NAN = math.nan

@@ -7,6 +7,7 @@ import struct
 
 import pytest
 
+from tests.prune.columns import C, column, kept, must
 from underlay.errors import BadPredicate
 from underlay.prune import (
     Between,
@@ -24,8 +25,6 @@ from underlay.prune import (
     evaluate,
 )
 from underlay.prune.parse.sql import parse_where
-
-from .columns import C, column, kept, must
 
 DOUBLE = Floats(64)
 NAN = math.nan

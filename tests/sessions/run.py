@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.spark.cluster import MASTER, running_cluster
+from tests.spark.own_jvm.cluster import MASTER, running_cluster
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.gate import sized
 from tests.sessions.run import check_on_cluster
-from tests.spark.s3a import S3A
+from tests.spark.own_jvm.s3a import S3A
 
-TESTS = sized(("tasks/test_clustering.py", "test_stream_cluster.py", "test_s3a.py"), ("",))
+TESTS = sized(("tasks/test_clustering.py", "own_jvm/test_stream_cluster.py", "own_jvm/test_s3a.py"), ("",))
 """Those that need a cluster, and in `make test-all` every test of Spark that can run on one."""
 
 

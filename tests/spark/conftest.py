@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import underlay as ul
-from tests.spark.cluster import MASTER, open_on_cluster
-from tests.spark.s3a import S3A, submit_arguments
+from tests.spark.own_jvm.cluster import MASTER, open_on_cluster
+from tests.spark.own_jvm.s3a import S3A, submit_arguments
 from underlay.api.lake import Lake
 from underlay.spark.native import write_jobs
 from underlay.spark.start.open_session import start_on

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.prune.pushed import Pushed, answer, pushed_down
+from tests.prune.oracles.pushed import Pushed, answer, pushed_down
 from underlay.prune import (
     TRUE,
     And,

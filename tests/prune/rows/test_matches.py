@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gate import costly, sized
-from tests.prune.arrow_rows import OTHER_FORMS, TYPES, arrow_array
-from tests.prune.duckdb_sql import duckdb_sql
-from tests.prune.kinds import BY_NAME
-from tests.prune.reference import truth
-from tests.prune.test_differential import judge, row_key
-from tests.prune.worlds import build_tree, build_world
+from tests.prune.oracles.arrow_rows import OTHER_FORMS, TYPES, arrow_array
+from tests.prune.oracles.duckdb_sql import duckdb_sql
+from tests.prune.oracles.kinds import BY_NAME
+from tests.prune.oracles.reference import truth
+from tests.prune.oracles.test_differential import judge, row_key
+from tests.prune.oracles.worlds import build_tree, build_world
 from underlay.errors import BadPredicate, UnknownColumn
 from underlay.prune import And, In, IsNotNull, Like, NotIn, Opaque, col, matches
 from underlay.prune.parse.sql import parse_where

@@ -11,7 +11,7 @@ import pytest
 
 import underlay
 from tests import genuine
-from tests.contract.traps import assert_safe, numbered, registered
+from tests.contract.pruning.traps import assert_safe, numbered, registered
 from tests.contract.worlds import widen_column
 from tests.parquet.footers import written
 from underlay.errors import SchemaMismatch, Unsupported

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import underlay as ul
-from tests.spark.faulty_session import ROWS, FaultySession, make_pipes, write_rows
+from tests.spark.own_jvm.faulty_session import ROWS, FaultySession, make_pipes, write_rows
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.spark.api.data_source import register_source

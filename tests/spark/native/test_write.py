@@ -18,9 +18,9 @@ from pyspark.sql.functions import expr
 import underlay as ul
 from tests.end_to_end.lakes import data_keys, named_keys
 from tests.gate import some
-from tests.spark.fuzz import asked, in_memory, matching
+from tests.spark.answers.fuzz import asked, in_memory, matching
+from tests.spark.answers.trap_rows import COUNT, NAN, VALUES, conditions, wide_rows
 from tests.spark.relation.test_deletions import delete
-from tests.spark.trap_rows import COUNT, NAN, VALUES, conditions, wide_rows
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import Inconsistent, Unavailable

@@ -14,8 +14,8 @@ from pyspark.sql import functions as f
 
 import underlay as ul
 from tests.gate import some
+from tests.spark.answers.fuzz import matching
 from tests.spark.conftest import FILES, ROWS, rows_of
-from tests.spark.fuzz import matching
 from underlay.api.lake import Lake
 from underlay.errors import TableNotFound, VersionNotFound
 from underlay.spark.api.explain import explain

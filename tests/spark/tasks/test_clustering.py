@@ -15,8 +15,8 @@ from pyspark.sql.functions import input_file_name
 
 import underlay as ul
 from tests.end_to_end.lakes import named_keys
-from tests.spark.cluster import HOSTS
 from tests.spark.ingest_sources import check_once, write_sources
+from tests.spark.own_jvm.cluster import HOSTS
 from underlay.api.table import Table
 from underlay.ingest.work.execute import do_work
 from underlay.ingest.work.work_unit import WorkDone, WorkUnit

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.test_docs import DOCS
+from tests.project.test_docs import DOCS
 
 
 def test_the_example_of_the_docs_runs_the_contract(tmp_path: Path):
