@@ -29,6 +29,11 @@ from underlay.server.statements.service import StatementService
 _THREADS = 8
 """Requests to the lake's store at once, of endpoints that need no engine."""
 
+_BY_ROUTER = {
+    404: ("not_found", "there is no such endpoint"),
+    405: ("method_not_allowed", "the endpoint has other methods"),
+}
+
 
 def make_app(settings: ServerSettings) -> FastAPI:
     """The application. Its workers start when it does, and end with it."""
@@ -39,6 +44,7 @@ def make_app(settings: ServerSettings) -> FastAPI:
         lifespan=_open,
         docs_url=None,  # their pages load scripts of other sites
         redoc_url=None,
+        redirect_slashes=False,
         root_path=settings.root_path,
     )
     app.state.settings = settings
@@ -87,9 +93,12 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
 
 
 async def _on_http(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "invalid_request")
-    return ProblemResponse(Problem(status=status, code=code, detail="there is no such endpoint"))
+    if not isinstance(error, HTTPException):
+        raise error
+    code, detail = _BY_ROUTER.get(error.status_code, ("invalid_request", str(error.detail)))
+    answer = ProblemResponse(Problem(status=error.status_code, code=code, detail=detail))
+    answer.headers.update(error.headers or {})
+    return answer
 
 
 async def _on_fault(request: Request, error: Exception) -> Response:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+import resource
 import socket
 from types import FrameType
 
 import uvicorn
 
 from underlay.errors import InvalidRequest, Unavailable
+from underlay.server.access.guard import HEADER_BYTES
+from underlay.server.access.patience import BoundedProtocol
 from underlay.server.app import make_app
 from underlay.server.common.settings import ServerSettings
 
-_HEADER_BYTES = 64 << 10
 _KEPT_ALIVE_SECONDS = 75
 
 
@@ -51,19 +53,30 @@ def make_server(settings: ServerSettings) -> DrainingServer:
             make_app(settings),
             host=settings.host,
             port=settings.port,
+            http=BoundedProtocol,
+            ws="none",
             lifespan="on",
             server_header=False,
             date_header=True,
             access_log=False,
             log_level="warning",
             proxy_headers=False,
-            h11_max_incomplete_event_size=_HEADER_BYTES,
+            h11_max_incomplete_event_size=2 * HEADER_BYTES,
             timeout_keep_alive=_KEPT_ALIVE_SECONDS,
             timeout_graceful_shutdown=int(seconds) + 1,
             ssl_certfile=settings.certificate,
             ssl_keyfile=settings.certificate_key,
         )
     )
+
+
+def allow_connections(settings: ServerSettings) -> None:
+    """Have a descriptor for each connection that may be open; shells give a process 1,024 in all."""
+    least = settings.limits.connections + 1024
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = least if hard == resource.RLIM_INFINITY else min(least, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def bind(settings: ServerSettings) -> socket.socket:

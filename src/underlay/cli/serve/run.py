@@ -37,7 +37,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
     """Serve the lake until the process is told to stop. Raises NotFound without a lake."""
     try:
         from underlay.server.common.settings import ServerLimits, ServerSettings
-        from underlay.server.serve import bind, make_server
+        from underlay.server.serve import allow_connections, bind, make_server
     except ModuleNotFoundError as error:
         raise Unsupported(
             f"the server needs a library that is not installed: {error.name}",
@@ -68,6 +68,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
         ),
     )
     server = make_server(settings)
+    allow_connections(settings)
     listening = bind(settings)
     host, port = listening.getsockname()[:2]
     scheme = "http" if chosen.certificate is None else "https"

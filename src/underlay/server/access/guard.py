@@ -19,6 +19,7 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]  # Any: 
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+HEADER_BYTES = 32 << 10
 _FOREIGN = frozenset((b"cross-site", b"same-site"))
 _SMALL_BYTES = 64 << 10
 """A body that has arrived whole by the time of an answer that did not read it."""
@@ -68,6 +69,8 @@ class RequestGuard:
 
     def _refused(self, scope: Scope) -> Problem | None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
+            return Problem(status=431, code="too_large", detail=f"the headers are larger than {HEADER_BYTES:,} bytes")
         host = headers.get(b"host", b"").decode("latin-1")
         if _host_name(host) not in self._hosts:
             return Problem(
@@ -76,10 +79,13 @@ class RequestGuard:
                 detail="this server does not go by the name in the Host header",
                 hint="Start it with --public-url to give it a name.",
             )
-        origin = headers.get(b"origin")
-        own = {_origin(f"{scope['scheme']}://{host}"), self._public}
-        is_foreign = origin is not None and _origin(origin.decode("latin-1")) not in own - {None}
-        if is_foreign or headers.get(b"sec-fetch-site") in _FOREIGN:
+        own = {_origin(f"{scope['scheme']}://{host}"), self._public} - {None}
+        is_foreign = any(
+            (name == b"origin" and _origin(value.decode("latin-1")) not in own)
+            or (name == b"sec-fetch-site" and value.strip().lower() in _FOREIGN)
+            for name, value in scope["headers"]
+        )
+        if is_foreign:
             return Problem(status=403, code="wrong_origin", detail="the request comes from a page of another site")
         return None
 

@@ -37,6 +37,11 @@ class ServerLimits:
     idle_write_seconds: float = 30.0
     """A client that reads nothing for so long is gone."""
     drain_seconds: float = 30.0
+    connections: int = 1000
+    head_seconds: float = 15.0
+    """From the first byte of a request to the end of its headers."""
+    body_seconds: float = 30.0
+    """The same for its body, and a second more for each kilobyte."""
 
     def as_json(self) -> dict[str, object]:
         """By name."""

@@ -16,12 +16,14 @@ from underlay.server.routes.requests import caller_of, service_of, settings_of
 router = APIRouter(tags=["operations"])
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", response_model=None)
 async def healthz() -> Response:
     """The process is alive."""
     return JSONResponse({"status": "alive"})
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses={503: {"description": "Not now."}}, response_model=None)
 async def readyz(request: Request) -> Response:
     """Workers are warm, and the server does not stop."""

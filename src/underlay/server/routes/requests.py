@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from underlay.errors import UnderlayError
 from underlay.server.access.tokens import ANONYMOUS, AccessToken, TokenFile
@@ -65,10 +65,13 @@ async def read_body(request: Request) -> bytes:
     if given.isascii() and given.isdigit() and int(given) > most:
         raise too_large
     found = bytearray()
-    async for part in request.stream():
-        found += part
-        if len(found) > most:
-            raise too_large
+    try:
+        async for part in request.stream():
+            found += part
+            if len(found) > most:
+                raise too_large
+    except ClientDisconnect:
+        raise Problem(status=499, code="client_gone", detail="the client went away") from None
     return bytes(found)
 
 

@@ -45,7 +45,9 @@ def read_json(body: bytes) -> dict[str, Any]:  # Any: JSON
     """A JSON object. Raises InvalidRequest; NaN and Infinity are no JSON."""
     try:
         text = body.decode()
-        found = json.loads(text, parse_constant=_refuse_constant)
+        found = json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_with_each_name_once
+        )
         if _HALF_PAIR.search(text):
             json.dumps(found, ensure_ascii=False).encode()  # a half alone is no text that anything can store
     except (ValueError, RecursionError) as error:
@@ -69,8 +71,8 @@ def read_request(known: Mapping[str, Any], limits: ServerLimits) -> StatementReq
         parameters=_parameters(known.get("parameters")),
         as_of=read_moment(known.get("as_of")),
         wait_seconds=_number(known, "wait", 10.0, 0.0, limits.wait_seconds),
-        page_rows=int(_number(known, "limit", _PAGE_ROWS, 0, limits.page_rows)),
-        row_limit=None if known.get("row_limit") is None else int(_number(known, "row_limit", 0, 0, 2**53)),
+        page_rows=_whole(known, "limit", _PAGE_ROWS, limits.page_rows),
+        row_limit=None if known.get("row_limit") is None else _whole(known, "row_limit", 0, 2**53),
         timeout_seconds=_number(known, "timeout", limits.statement_seconds, 0.001, limits.most_statement_seconds),
         shape=_one_of(known, "shape", _SHAPES),
         integers_as_text=_one_of(known, "integers", _INTEGERS) == "string",
@@ -106,6 +108,19 @@ def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is not a number in JSON")
 
 
+def _finite(text: str) -> float:
+    found = float(text)
+    return found if math.isfinite(found) else _refuse_constant(text)
+
+
+def _with_each_name_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:  # Any: JSON
+    """Who reads the body before us, such as a proxy, may take another one of two."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a name twice")
+    return found
+
+
 def _parameters(value: object) -> Mapping[str, object] | Sequence[object] | None:
     if value is None:
         return None
@@ -137,6 +152,13 @@ def _number(known: Mapping[str, object], name: str, default: float, least: float
     if not is_number or not math.isfinite(value) or not least <= value <= most:  # type: ignore[arg-type, operator]
         raise InvalidRequest(f"{name} is out of range", expected=f"{least:g} to {most:g}", found=repr(value)[:80])
     return value  # type: ignore[return-value]  # it is a number
+
+
+def _whole(known: Mapping[str, object], name: str, default: int, most: int) -> int:
+    found = _number(known, name, default, 0, most)
+    if found != int(found):
+        raise InvalidRequest(f"{name} is not a whole number", found=repr(found))
+    return int(found)
 
 
 def _one_of(known: Mapping[str, object], name: str, choices: Sequence[str]) -> str:
