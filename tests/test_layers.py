@@ -252,6 +252,11 @@ def test_no_module_is_long():
     assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
 
 
+def test_no_module_of_tests_and_benchmarks_is_long():
+    lengths = {str(path.relative_to(REPOSITORY)): len(path.read_text().splitlines()) for path in suite_and_benchmarks()}
+    assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
+
+
 def test_a_public_class_name_means_one_thing():
     places = defaultdict(list)
     for path in modules():

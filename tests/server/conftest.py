@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 import underlay as ul
+import underlay.client
 from underlay.server.access.rights import Rights
 from underlay.server.access.tokens import TokenFile
 from underlay.server.common.settings import ServerLimits, ServerSettings
@@ -119,3 +120,14 @@ def is_alive(pid: int) -> bool:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with running(tmp_path_factory.mktemp("served")) as one:
         yield one
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    with served.client() as one:
+        yield one
+
+
+def run(client: httpx.Client, sql: str, **body: object) -> httpx.Response:
+    headers = body.pop("headers", {})
+    return client.post("/v1/sql", json={"sql": sql, **body}, headers=headers)

@@ -45,11 +45,6 @@ from underlay.table.commit.commit import commit
 from underlay.table.open_table import OpenTable
 
 
-@pytest.fixture
-def lake() -> LakeCatalog:
-    return memory_lake()
-
-
 def nobody(_size_bytes: int, _count: int) -> Workers:
     raise AssertionError("there is nothing to read")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 import duckdb
 import numpy as np
@@ -12,55 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.gate import every_third
-from tests.maintain.audit import audit
-from tests.maintain.meddling_store import MeddlingStore
-from underlay.api.lake import Lake, connect
+from tests.maintain.compact.lakes import COLUMNS, NAME, check_sound, files, lake_of, make, rows, seen
+from underlay.api.lake import connect
 from underlay.api.table import Table
-from underlay.errors import InvalidRequest, UnderlayError, UnknownColumn
-from underlay.index.entry import FileEntry
+from underlay.errors import InvalidRequest, UnknownColumn
 from underlay.index.operation import Operation
-from underlay.store import Store, open_store
-from underlay.store.testing import Crashed, Fault, at_every_request
-
-NAME = "shop.sales"
-
-
-def lake_of(store: Store) -> Lake:
-    return connect(store, registry="none")
-
-
-@pytest.fixture
-def store() -> MeddlingStore:
-    return MeddlingStore(open_store(f"memory://{uuid4()}"))
-
-
-def rows(begin: int, count: int) -> pa.Table:
-    ids = np.arange(begin, begin + count)
-    fares = np.where(ids % 5 == 0, np.nan, ids / 4)
-    words = pa.array([None if one % 7 == 0 else f"w{one}" for one in ids.tolist()])
-    lists = pa.array([[one, None] if one % 3 else None for one in ids.tolist()], pa.list_(pa.int64()))
-    return pa.table({"id": ids, "word": words, "fare": fares, "numbers": lists})
-
-
-COLUMNS = "id bigint, word string, fare double, numbers bigint[]"
-
-
-def make(store: Store, counts=(100, 30, 100, 20, 250, 100, 10), **options) -> Table:
-    """Files with blocks of 100 rows, of which some are full."""
-    options = {"key": ["id"], "properties": {"block_rows": 100}} | options
-    table = lake_of(store).create_table(NAME, COLUMNS, **options)
-    for number, count in enumerate(counts):
-        table.append(rows(1000 * number, count))
-    return table
-
-
-def seen(table: Table) -> list[str]:
-    return sorted(map(repr, table.to_arrow().to_pylist()))
-
-
-def files(table: Table) -> list[FileEntry]:
-    return list(table.snapshot().files())
+from underlay.store import open_store
 
 
 def block_statistics(table: Table) -> dict[tuple, tuple]:
@@ -93,13 +48,6 @@ def _bound(packed: bytes, count: int, block: int) -> bytes:
         return b""
     ends = np.frombuffer(packed[: 4 * (count + 1)], "<i4")
     return packed[4 * (count + 1) :][ends[block] : ends[block + 1]]
-
-
-def check_sound(store: Store) -> None:
-    """No finding of a deep verification, and no object that a root names is missing."""
-    report = lake_of(store).verify(deep=True, registry=False)
-    assert [one.findings for one in report.tables[0].revisions] == [()]
-    assert audit(store).missing == set()
 
 
 def test_small_files_become_one_and_full_blocks_are_copied(store):
@@ -310,94 +258,6 @@ def test_changes_and_streams_see_nothing_of_it(store):
     version = table.version
     table.compact()
     assert table.changes(version).to_arrow().num_rows == 0
-
-
-def ids(table: Table) -> list[int]:
-    return table.to_arrow()["id"].to_pylist()
-
-
-def test_a_file_that_another_commit_changed_is_given_up_and_no_row_comes_back(store):
-    table = make(store, (20, 20, 20), properties={"care.target_file_bytes": 4096, "block_rows": 100})
-    other = lake_of(store.inner).table(NAME)
-    store.meddle = lambda: other.delete("id = 1005")
-    done = table.compact()
-    assert (done.given_up, done.files_before) == (3, 0)
-    assert 1005 not in ids(table)
-    assert table.count() == 59
-    check_sound(store.inner)
-
-
-MEDDLING = {
-    "append": lambda table: table.append(rows(9000, 10)),
-    "delete": lambda table: table.delete("id = 1005"),
-    "upsert": lambda table: table.upsert(rows(1000, 3)),
-    "update": lambda table: table.update({"word": "'x'"}, where="id between 2000 and 2003"),
-    "overwrite": lambda table: table.overwrite(rows(0, 5)),
-    "overwrite where": lambda table: table.overwrite(rows(1000, 5), "id between 1000 and 1999"),
-    "overwrite stream": lambda table: table.overwrite(rows(1000, 5).to_reader(), "id between 1000 and 1999"),
-    "truncate": lambda table: table.truncate(),
-    "rollback": lambda table: table.rollback(2),
-    "rename": lambda table: _evolve(table, lambda change: change.rename_column("word", "label")),
-    "require": lambda table: _evolve(table, lambda change: change.make_required("id")),
-    "partition": lambda table: _evolve(table, lambda change: change.set_partition_by(["bucket(2, id)"])),
-    "compact": lambda table: table.compact(),
-    "sort": lambda table: table.compact(order="zorder(id, word)"),
-}
-
-
-def _evolve(table: Table, evolve) -> None:
-    with table.evolve() as change:
-        evolve(change)
-
-
-@pytest.mark.parametrize("verb", MEDDLING)
-def test_a_compaction_that_loses_a_race_changes_no_row(store, verb):
-    table = make(store, (40, 30, 20, 100), key=["id"])
-    expected = make(open_store(f"memory://{uuid4()}"), (40, 30, 20, 100), key=["id"])
-    MEDDLING[verb](expected)
-    store.meddle = lambda: MEDDLING[verb](lake_of(store.inner).table(NAME))
-    table.compact()
-    assert seen(table) == seen(expected)
-    check_sound(store.inner)
-
-
-@pytest.mark.parametrize("verb", MEDDLING)
-def test_no_writer_fails_because_of_a_compaction(store, verb):
-    table = make(store, (40, 30, 20, 100), key=["id"])
-    expected = make(open_store(f"memory://{uuid4()}"), (40, 30, 20, 100), key=["id"])
-    MEDDLING[verb](expected)
-    store.meddle = lambda: lake_of(store.inner).table(NAME).compact()
-    MEDDLING[verb](table)
-    assert store.meddle is None
-    assert seen(table) == seen(expected)
-    check_sound(store.inner)
-
-
-def test_a_file_that_is_damaged_is_left_and_the_others_are_compacted(store):
-    table = make(store, (60, 60, 60, 60), partition_by=["bucket(2, id)"])
-    first = files(table)[0]
-    store.put(f"{table.snapshot().keys.folder}/{first.location}", b"damaged")
-    done = table.compact()
-    assert len(done.failed) == 1
-    assert (done.files_before, done.files_after) == (4, 1)
-
-
-def test_a_fault_at_any_request_changes_no_row_and_loses_nothing():
-    def begin() -> Store:
-        inner = open_store(f"memory://{uuid4()}")
-        make(inner, (30, 100, 30)).delete("id = 7")
-        return inner
-
-    wanted = seen(lake_of(begin()).table(NAME))
-    for fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_RESPONSE, Fault.LOST_REQUEST):
-        for faulty in at_every_request(begin, [fault], **every_third()):
-            with suppress(Crashed, UnderlayError):
-                lake_of(faulty).table(NAME).compact()
-            table = lake_of(faulty.inner).table(NAME)
-            assert seen(table) == wanted
-            assert audit(faulty.inner).missing == set()
-            table.compact()
-            assert (len(files(table)), seen(table)) == (1, wanted)
 
 
 @pytest.fixture

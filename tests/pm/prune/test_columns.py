@@ -2,108 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.genuine import label
 from tests.pm.convert.test_infer_type import crafted
-from tests.pm.examples import patched
-from tests.pm.read.test_rows import states
-from tests.pm.typed_files import DUCKDB
-from underlay.parquet.footer.schema import Schema
-from underlay.parquet.footer.tail import load_footer
+from tests.pm.prune.conftest import Written
 from underlay.parquet.thrift.encode import Bool, Struct
-from underlay.pm.convert.build import from_parquet
-from underlay.pm.format.sidecar import Sidecar, decode
-from underlay.pm.format.types import DESIGNATED, NANOSECONDS, Tag, tag_of
+from underlay.pm.format.sidecar import decode
+from underlay.pm.format.types import NANOSECONDS, Tag, tag_of
 from underlay.pm.format.values import SidecarColumn
 from underlay.pm.prune.bounds import show_bounds
-from underlay.pm.prune.columns import SidecarColumns
 from underlay.pm.prune.domains import column_domain
 from underlay.pm.prune.prune import prune
-from underlay.pm.read.rows import read_rows
-from underlay.prune import And, Cause, Compare, Instant, IsNotNull, IsNull, Op, Unordered
+from underlay.prune import And, Cause, Compare, Op, Unordered
 from underlay.prune.parse.sql import parse_where
 from underlay.values.physical import PhysicalType
 
 NAN = float("nan")
 
 
-@dataclass(frozen=True)
-class Written:
-    """A file's sidecar, with and without its schema."""
-
-    sidecar: Sidecar
-    schema: Schema
-
-    @classmethod
-    def read(cls, path: Path) -> Written:
-        return cls(decode(from_parquet(path)), load_footer(path).footer.schema)
-
-    def kept(self, where: str) -> list[int]:
-        """The row groups that stay with the schema."""
-        return prune(self.sidecar, parse_where(where), self.schema).kept.nonzero()[0].tolist()
-
-    def kept_alone(self, where: str) -> list[int]:
-        """The row groups that stay without it."""
-        return prune(self.sidecar, parse_where(where)).kept.nonzero()[0].tolist()
-
-    def kept_both(self, where: str) -> list[int]:
-        """The row groups that stay either way."""
-        kept = self.kept(where)
-        assert self.kept_alone(where) == kept
-        return kept
-
-    def causes(self, where: str) -> list[int]:
-        return prune(self.sidecar, parse_where(where), self.schema).causes.tolist()
-
-    def with_field(self, row_group: int, offset: int, kind: str, value: float) -> Written:
-        """One field of the first column's chunk changed."""
-        at = int(self.sidecar.block_offsets[row_group]) + 8 + offset
-        return Written(decode(patched(bytes(self.sidecar.data), at, kind, value)), self.schema)
-
-
 STAT_FLAGS, MIN, MAX = 2, 48, 56
-
-
-@pytest.fixture
-def write(tmp_path: Path):
-    """Write one column `c`, a list of values for each row group."""
-
-    def write_groups(*groups: list[Any], type: pa.DataType, **options: Any) -> Written:
-        path = tmp_path / "data.parquet"
-        if options.pop("bloom", False):
-            options["bloom_filter_options"] = {"c": {"ndv": 100, "fpp": 0.001}}
-        with pq.ParquetWriter(path, pa.schema([("c", type)]), **options) as writer:
-            for values in groups:
-                writer.write_table(pa.table({"c": pa.array(values, type)}), row_group_size=len(values))
-        return Written.read(path)
-
-    return write_groups
-
-
-@pytest.fixture
-def write_duckdb(tmp_path: Path):
-    """Write the rows of a query as one row group."""
-
-    def write_query(query: str) -> Written:
-        path = tmp_path / "data.parquet"
-        with duckdb.connect(config=DUCKDB) as connection:
-            connection.execute(f"COPY ({query}) TO '{path}' (FORMAT PARQUET)")
-        return Written.read(path)
-
-    return write_query
 
 
 def test_a_nan_that_bounds_leave_out_is_found(write):
@@ -315,59 +239,6 @@ def test_nulls_count_only_where_they_are_counted(write):
         assert group in unknown.kept_both("c IS NOT NULL")
 
 
-NESTED = {
-    "list": (pa.list_(pa.int64()), [[1, 2], [], None, [None, 9]]),
-    "map": (pa.map_(pa.string(), pa.int64()), [[("a", 1)], None, []]),
-    "struct of one": (pa.struct([("x", pa.int64())]), [{"x": 1}, {"x": None}, None]),
-    "struct of a required one": (pa.struct([pa.field("x", pa.int64(), nullable=False)]), [{"x": 1}, None]),
-    "list of structs": (pa.list_(pa.struct([("x", pa.int64())])), [[{"x": 1}], None]),
-    "struct of a list": (pa.struct([("x", pa.list_(pa.int64()))]), [{"x": [1]}, None]),
-}
-
-
-@pytest.mark.parametrize(("type_", "rows"), NESTED.values(), ids=NESTED)
-def test_a_nested_column_is_never_dropped_by_its_own_name(write, type_: pa.DataType, rows: list[Any]):
-    file = write(rows, type=type_)
-    for where in ("c IS NULL", "c IS NOT NULL", "c = 77", "c < 0"):
-        assert file.kept(where) == [0], where
-    for where in ("c IS NULL", "c IS NOT NULL"):
-        assert file.kept_alone(where) == [0], where
-
-
-def test_items_of_a_list_are_not_the_rows(write):
-    file = write([[1, 2], [], None, [None, 9]], [[3]], type=pa.list_(pa.int64()))
-    for where in ("c.list.element = 77", "c.list.element IS NULL", "c.list.element IS NOT NULL"):
-        assert file.kept(where) == [0, 1]
-    assert file.kept_alone("c = 77") == [0, 1]
-
-
-def test_a_field_of_a_struct_is_pruned_by_its_path(write):
-    type_ = pa.struct([("x", pa.int64()), ("y", pa.string())])
-    file = write([{"x": 1, "y": "a"}, None], [{"x": None, "y": "b"}], [{"x": 5, "y": "c"}], type=type_)
-    assert file.kept("c.x = 5") == [2]
-    assert file.kept("c.x IS NULL") == [0, 1]
-    assert file.kept("c.x IS NOT NULL") == [0, 2]
-    assert file.kept("c.y > 'a'") == [1, 2]
-    for where in ("c = 77", "c IS NULL", "c IS NOT NULL"):
-        assert file.kept_both(where) == [0, 1, 2]
-
-
-def test_a_struct_whose_only_field_is_null_is_not_null(write):
-    file = write([{"x": None}], [None], type=pa.struct([("x", pa.int64())]))
-    assert file.kept_both("c IS NOT NULL") == [0, 1]
-    assert file.kept("c.x IS NOT NULL") == []
-
-
-def test_fields_of_a_required_struct_are_not_taken_for_a_column(tmp_path: Path):
-    path = tmp_path / "data.parquet"
-    inner = pa.struct([("x", pa.int64())])
-    schema = pa.schema([pa.field("c", inner, nullable=False)])
-    pq.write_table(pa.table({"c": pa.array([{"x": None}, {"x": None}], inner)}, schema=schema), path)
-    file = Written.read(path)
-    assert file.kept_both("c IS NOT NULL") == [0]
-    assert file.kept("c.x IS NOT NULL") == []
-
-
 def test_text_is_ordered_by_its_bytes(write):
     groups = ["\uffff"], ["\U00010000"], ["e\u0301"], ["é"], ["a"], ["A"], ["a "], ["a\x00"]
     file = write(*groups, type=pa.string())
@@ -376,27 +247,6 @@ def test_text_is_ordered_by_its_bytes(write):
     assert file.kept_both("c > '\uffff'") == [1]
     assert file.kept_both("c < 'a'") == [5]
     assert file.kept_both("c BETWEEN 'a' AND 'a '") == [4, 6, 7]
-
-
-def test_a_name_that_several_columns_have_prunes_nothing(tmp_path: Path):
-    path = tmp_path / "data.parquet"
-    columns = [pa.array([1, 2]), pa.array([100, 200]), pa.array([7, 7]), pa.array([8, 8])]
-    pq.write_table(pa.Table.from_arrays(columns, ["c", "c", "A", "a"]), path)
-    file = Written.read(path)
-    for where in ("c = 50", "c IS NULL", "c > 1000"):
-        assert file.kept_both(where) == [0]
-    assert file.kept_both("A = 8") == file.kept_both("a = 7") == []
-    assert len(SidecarColumns(file.sidecar)) == len(SidecarColumns(file.sidecar, file.schema)) == 3
-    assert set(SidecarColumns(file.sidecar)) == {("c",), ("A",), ("a",)}
-
-
-def test_a_dot_in_a_name_is_no_step_into_a_struct(tmp_path: Path):
-    path = tmp_path / "data.parquet"
-    pq.write_table(pa.table({"s.x": [1, 2], "s": pa.array([{"x": 50}, {"x": 60}])}), path)
-    file = Written.read(path)
-    assert file.kept('"s.x" = 50') == []
-    assert file.kept("s.x = 50") == [0]
-    assert file.kept("s.x = 1") == []
 
 
 @pytest.mark.parametrize("type_", [pa.time32("ms"), pa.time64("us"), pa.time64("ns")], ids=str)
@@ -429,18 +279,6 @@ def test_an_empty_string_that_the_format_cannot_store_as_a_minimum_is_found(writ
     assert file.kept_both("c > 'b'") == [1]  # its maximum is lost as well
 
 
-def test_questdbs_empty_strings_are_found(fixtures: Path):
-    for version in ("9.4.3", "10.0.0"):
-        folder = fixtures / "questdb" / version / "strings"
-        sidecar = decode((folder / "_pm").read_bytes())
-        rows = json.loads((folder / "rows.json").read_text())
-        names = [c["name"] for i, c in enumerate(rows["columns"]) if "" in [row[i] for row in rows["rows"]]]
-        assert names
-        for name in names:
-            assert prune(sidecar, And((Compare((name,), Op.EQ, ""),))).kept.any()
-            assert prune(sidecar, And((Compare((name,), Op.LE, ""),))).kept.any()
-
-
 def test_a_date_is_days_or_milliseconds_by_its_storage(write):
     days = write([datetime(2020, 1, 1).date()], [datetime(2020, 1, 3).date()], type=pa.date32())
     millis = write([datetime(2020, 1, 1)], [datetime(2020, 1, 3)], type=pa.timestamp("ms"))
@@ -450,87 +288,6 @@ def test_a_date_is_days_or_milliseconds_by_its_storage(write):
         assert file.kept_both("c > TIMESTAMP '2020-01-01 00:00:00.001'") == [1]
         assert file.kept_both("c < DATE '2020-01-01'") == []
         assert show_bounds(file.sidecar, 0)[0][0] in ("2020-01-01", "2020-01-01 00:00:00")
-
-
-# QuestDB's own files
-
-COMPARABLE = {Tag.BOOLEAN, Tag.BYTE, Tag.SHORT, Tag.CHAR, Tag.INT, Tag.LONG, Tag.DATE, Tag.TIMESTAMP, Tag.FLOAT}
-COMPARABLE |= {Tag.DOUBLE, Tag.STRING, Tag.SYMBOL, Tag.BINARY, Tag.UUID, Tag.IPV4, Tag.VARCHAR}
-COMPARABLE |= {tag for tag in Tag if tag.name.startswith("DECIMAL")}
-NANOSECONDS_PER = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
-
-
-def literals(column: pa.ChunkedArray, tag: Tag) -> list[Any]:
-    """The values of a column as literals, None for a null."""
-    if pa.types.is_timestamp(column.type):
-        unit = NANOSECONDS_PER[column.type.unit]
-        return [None if v is None else Instant(v * unit) for v in column.cast(pa.int64()).to_pylist()]
-    values = column.to_pylist()
-    if tag is Tag.CHAR:
-        return [None if v is None else chr(v) for v in values]
-    return values
-
-
-def judged(sidecar: Sidecar, data: Path) -> Iterator[tuple[int, Sidecar, str, list[Any]]]:
-    """(row group, sidecar, name, literals) of every column that can be compared."""
-    for row_group in range(sidecar.row_group_count):
-        table = read_rows(sidecar, data, row_groups=[row_group])
-        for column in sidecar.columns:
-            tag = tag_of(column.type)
-            if tag in COMPARABLE:
-                yield row_group, sidecar, column.name, literals(table.column(column.name), tag)
-
-
-@pytest.mark.parametrize(("folder", "suffix"), states(), ids=lambda v: label(v) if isinstance(v, Path) else v or "last")
-def test_no_row_of_a_genuine_sidecar_is_lost(folder: Path, suffix: str):
-    data = folder / f"data.parquet{suffix}"
-    sidecar = decode((folder / f"_pm{suffix}").read_bytes())
-    for row_group, _, name, values in judged(sidecar, data):
-        path = (name,)
-        if None in values:
-            assert prune(sidecar, And((IsNull(path),))).kept[row_group]
-        there = [value for value in values if value is not None]
-        for value in (there[0], there[len(there) // 2], there[-1]) if there else ():
-            where = And((*(Compare(path, op, value) for op in (Op.EQ, Op.LE, Op.GE)), IsNotNull(path)))
-            assert prune(sidecar, where).kept[row_group], (str(where), row_group)
-
-
-def bloom_losses(folder: Path, *, trust: bool) -> int:
-    """How many values of `id` and `vc` equality does not find in the row group that holds them."""
-    sidecar = decode((folder / "_pm").read_bytes())
-    lost = 0
-    for row_group, _, name, values in judged(sidecar, folder / "data.parquet"):
-        for value in values:
-            where = And((Compare((name,), Op.EQ, value),))
-            lost += value is not None and not prune(sidecar, where, trust_appended_blooms=trust).kept[row_group]
-    return lost
-
-
-@pytest.mark.parametrize("version", ["9.4.3", "10.0.0"])
-def test_filters_that_questdb_attached_to_the_wrong_row_group_lose_rows_only_when_trusted(fixtures, version: str):
-    folder = fixtures / "questdb" / version / "chain_bloom"
-    assert bloom_losses(folder, trust=False) == 0
-    assert bloom_losses(folder, trust=True) > 0
-
-
-def test_filters_of_the_first_version_are_asked_in_a_longer_chain(fixtures: Path):
-    sidecar = decode((fixtures / "questdb" / "10.0.0" / "chain_bloom" / "_pm").read_bytes())
-    assert sidecar.footer.previous_size > 0
-    low, high = (int(bound) for bound in (show_bounds(sidecar, 1)[0][0], show_bounds(sidecar, 1)[1][0]))
-    causes = {
-        int(c) for value in range(low, high) for c in prune(sidecar, And((Compare(("id",), Op.EQ, value),))).causes
-    }
-    assert Cause.BLOOM in causes
-
-
-def test_genuine_sidecars_prune_by_the_designated_timestamp(fixtures: Path):
-    for version in ("9.4.3", "10.0.0"):
-        folder = fixtures / "questdb" / version / "three_groups"
-        sidecar = decode((folder / "_pm").read_bytes())
-        assert sidecar.columns[2].type == Tag.TIMESTAMP | DESIGNATED
-        last = read_rows(sidecar, folder / "data.parquet").column("ts")[-1].as_py()
-        verdict = prune(sidecar, And((Compare(("ts",), Op.GE, last),)))
-        assert verdict.kept.tolist() == [False] * (sidecar.row_group_count - 1) + [True]
 
 
 def test_bounds_are_shown_as_people_read_them(fixtures: Path):

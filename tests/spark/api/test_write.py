@@ -15,12 +15,10 @@ from tests.end_to_end.lakes import data_keys, named_keys
 from tests.spark.bus import settle
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.errors import CommitConflict, InvalidRequest, NotFound, SchemaMismatch, TableExists
+from underlay.errors import InvalidRequest, NotFound, SchemaMismatch, TableExists
 from underlay.spark.api.data_source import register_source
 from underlay.spark.api.write import append, overwrite, write
 from underlay.spark.relation.relation import read_table
-from underlay.spark.source.options import read_options
-from underlay.spark.source.write import TableWriter
 from underlay.spark.start.session_lakes import remember_lake
 from underlay.spark.tasks import collect as small
 from underlay.spark.tasks.clustering import clustered
@@ -183,56 +181,6 @@ def test_a_commit_that_fails_is_told_and_spark_aborts_without_deleting(spark: Sp
         writer_of(map_in_arrow(frame, overtake, frame.schema), table, "overwrite").save(NAME)
     assert ids(table) == [7]
     assert len(files_on_disk(table) - named_keys(table)) == 1
-
-
-def staged_writer(table: Table, *, is_overwrite: bool = False) -> TableWriter:
-    """The driver's part of a write, without Spark."""
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-    options = read_options({"lake": table.writable().lake.store.url, "path": NAME})
-    schema = StructType([StructField("id", LongType()), StructField("name", StringType())])
-    return TableWriter(options, schema, is_overwrite=is_overwrite)
-
-
-def batches(*numbers: int) -> Iterator[pa.RecordBatch]:
-    return iter([pa.record_batch({"id": list(numbers), "name": [str(number) for number in numbers]})])
-
-
-def test_an_abort_after_a_commit_was_tried_deletes_nothing(table: Table):
-    writer = staged_writer(table)
-    messages = [writer.write(batches(1, 2)), writer.write(iter([]))]
-    writer.commit(messages)
-    writer.abort(messages)
-    assert ids(table) == [1, 2]
-
-
-def test_an_abort_after_a_task_failed_deletes_what_the_others_wrote(table: Table):
-    writer = staged_writer(table)
-    writer.abort([writer.write(batches(1, 2)), None])
-    assert not files_on_disk(table)
-
-
-def test_an_attempt_that_nobody_reports_is_not_in_the_table(table: Table):
-    writer = staged_writer(table)
-    writer.write(batches(1, 2))
-    writer.commit([writer.write(batches(1, 2))])
-    assert ids(table) == [1, 2]
-    assert len(files_on_disk(table)) == 2
-
-
-def test_rows_that_came_while_an_overwrite_ran_are_kept_by_a_conflict(table: Table):
-    writer = staged_writer(table, is_overwrite=True)
-    table.append(pa.table({"id": [7], "name": ["g"]}))
-    with pytest.raises(CommitConflict):
-        writer.commit([writer.write(batches(1))])
-    assert ids(table) == [7]
-
-
-def test_rows_that_came_while_an_append_ran_are_joined_by_it(table: Table):
-    writer = staged_writer(table)
-    table.append(pa.table({"id": [7], "name": ["g"]}))
-    writer.commit([writer.write(batches(1))])
-    assert ids(table) == [1, 7]
 
 
 def test_a_small_append_is_collected_in_one_job_and_written_as_one_file(spark: SparkSession, empty: Lake, table: Table):
