@@ -11,6 +11,7 @@ from underlay.spark.start.installed import has_pyspark, needs_pyspark
 
 if TYPE_CHECKING:
     from underlay.spark.api.change import delete, merge, update, upsert
+    from underlay.spark.api.compact import compact
     from underlay.spark.api.explain import explain
     from underlay.spark.api.ingest import ingest
     from underlay.spark.api.session import forget, refresh, session
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "append",
     "batch_writer",
+    "compact",
     "delete",
     "explain",
     "forget",
@@ -43,6 +45,7 @@ __all__ = [
 _HOMES = {
     "append": "api.write",
     "batch_writer": "stream.batch_writer",
+    "compact": "api.compact",
     "delete": "api.change",
     "explain": "api.explain",
     "forget": "api.session",

@@ -20,7 +20,12 @@ from tests.spark.own_jvm.cluster import HOSTS
 from underlay.api.table import Table
 from underlay.ingest.work.execute import do_work
 from underlay.ingest.work.work_unit import WorkDone, WorkUnit
+from underlay.maintain.compact.compact import Outcome
 from underlay.spark import ingest
+from underlay.spark.api import compact as choosing
+from underlay.spark.api import compact_groups
+from underlay.spark.api.compact import compact
+from underlay.spark.api.compact_groups import GroupWork, do_groups
 from underlay.spark.api.write import append
 from underlay.spark.files.preferred_hosts import executor_hosts, preferred_hosts
 from underlay.spark.relation.relation import read_table
@@ -65,6 +70,19 @@ def working_once(mark: Path) -> Callable[[WorkUnit, Store], WorkDone]:
 
     def run(work: WorkUnit, store: Store) -> WorkDone:
         done = do_work(work, store)
+        if _is_first(mark):
+            os.kill(_executor(), signal.SIGKILL)
+            signal.pause()
+        return done
+
+    return run
+
+
+def compacting_once(mark: Path) -> Callable[[GroupWork], list[Outcome]]:
+    """Does a work of a compaction; the first task that has done one kills its executor, before anybody knows of it."""
+
+    def run(work: GroupWork) -> list[Outcome]:
+        done = do_groups(work)
         if _is_first(mark):
             os.kill(_executor(), signal.SIGKILL)
             signal.pause()
@@ -173,3 +191,25 @@ def test_ingest_whose_executor_is_killed_has_every_row_once(
     check_once(ul.connect(tmp_path / "lake"), NAME, count)
     written = {path.name for path in (tmp_path / "lake" / "some" / "table").rglob("*.parquet")}
     assert len(written) > len(named_keys(table))
+
+
+def test_compaction_whose_executor_is_killed_completes_and_has_every_row_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = ul.connect(tmp_path / "lake").create_table(NAME, "id bigint not null, part int", partition_by=["part"])
+    for begin in range(0, 240, 10):
+        table.append(pa.table({"id": range(begin, begin + 10), "part": [begin // 10 % 6] * 10}))
+    table.delete("id % 9 = 0")
+    before = table.to_arrow().sort_by("id")
+    mark = tmp_path / "killed"
+    monkeypatch.setattr(choosing, "SMALL_BYTES", -1)
+    monkeypatch.setattr(choosing, "TASK_BYTES", 0)
+    monkeypatch.setattr(compact_groups, "do_groups", compacting_once(mark))
+    done = compact(table, spark=spark)
+    assert mark.exists()
+    assert (done.files_before, done.files_after, done.task_count, done.commit_count) == (24, 6, 6, 6)
+    assert table.to_arrow().sort_by("id").equals(before)
+    report = ul.connect(tmp_path / "lake", registry="none").verify(deep=True, registry=False)
+    assert report.tables[0].revisions[0].findings == ()
+    written = {path.name for path in (tmp_path / "lake" / "some" / "table").rglob("*.parquet")}
+    assert len(written) > 24 + 6

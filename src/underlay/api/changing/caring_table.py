@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from underlay.api.opened.condition import Params, Where
     from underlay.maintain.care.health import Health
     from underlay.maintain.care.vacuum import Vacuumed, VacuumProgress
-    from underlay.maintain.compact.compact import Compacted, CompactProgress
+    from underlay.maintain.compact.compact import Compacted, CompactProgress, CompactWorkers
     from underlay.maintain.expire.bury import Progress
     from underlay.maintain.expire.expire import Expired
 
@@ -28,18 +28,28 @@ class CaringTable(ChangingTable):
         order: str | None = None,
         params: Params | None = None,
         progress: CompactProgress | None = None,
+        workers: CompactWorkers | None = None,
     ) -> Compacted:
         """Join small files, fold deleted rows, and fill blocks; the rows stay as they are.
 
         Full blocks are copied byte for byte, with their statistics, bloom filters and page indexes. `where` leaves out
         files that hold no row that matches. `order="sort"` writes all files anew in the table's order, and
         `order="zorder(a, b)"` so that rows near in both columns are near. Other writers go on, and never fail because
-        of it; files that they change meanwhile are left as they are.
+        of it; files that they change meanwhile are left as they are. `workers` does the work elsewhere, as
+        `underlay.spark.compact` does.
         """
         from underlay.maintain.compact.compact import compact  # what few processes need
 
         condition = self._condition(where, params)
-        return compact(self.writable(), self.file_access, condition, dry_run=dry_run, order=order, progress=progress)
+        return compact(
+            self.writable(),
+            self.file_access,
+            condition,
+            dry_run=dry_run,
+            order=order,
+            progress=progress,
+            workers=workers,
+        )
 
     def import_files(
         self, *files: str | PathLike[str], dry_run: bool = False, progress: CompactProgress | None = None

@@ -8,16 +8,18 @@ compaction do their work again on the new files, which have the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, Protocol
 
 from msgspec.structs import replace as with_values
 
 from underlay.change.files.add_files import add_files
 from underlay.change.update.condition import Condition, every_row
 from underlay.change.update.edit import FileAccess
-from underlay.errors import CommitConflict, Damaged, NotFound, RevisionClosed, Unsupported
+from underlay.errors import CommitConflict, RevisionClosed
 from underlay.index.operation import Operation
 from underlay.index.root import Definition
 from underlay.maintain.compact.choose import (
@@ -30,7 +32,7 @@ from underlay.maintain.compact.choose import (
     whole,
 )
 from underlay.maintain.compact.order import check_order, table_order, z_order, zorder_leaves
-from underlay.maintain.compact.rewrite import DoneGroup, Rewriter, is_better
+from underlay.maintain.compact.rewrite import DoneGroup, FailedGroup, Rewriter, is_better, try_group
 from underlay.runtime.threads import side_by_side
 from underlay.schema.table_schema import LeafColumn
 from underlay.table.commit.transaction import Transaction
@@ -38,6 +40,7 @@ from underlay.table.commit_change import Committed, commit_change
 from underlay.table.coordination.upload_intent import upload
 from underlay.table.open_table import Head, OpenTable
 from underlay.table.versions.environment import to_us
+from underlay.table.versions.snapshot import Snapshot
 
 COMMIT_BYTES = 1 << 30
 """New files of so many bytes are committed together."""
@@ -45,7 +48,27 @@ COMMIT_BYTES = 1 << 30
 CompactProgress = Callable[[int, int], None]
 """Told how many of how many files were done."""
 
-_UNREADABLE = (Damaged, NotFound, Unsupported)
+Outcome = DoneGroup | FailedGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRun:
+    """How groups of files are done: in this process, or by others that hand back what they put into the store."""
+
+    do: Callable[[], Generator[Sequence[Outcome], None, None]]
+    """Some groups at a time, in any order."""
+    commit_bytes: int = COMMIT_BYTES
+    """New files of so many bytes are committed together."""
+    task_count: int = 0
+    choice: str = "in this process"
+
+
+class CompactWorkers(Protocol):
+    """Does the groups of a version elsewhere, or says why this process is to do them. Nothing is done yet."""
+
+    def __call__(self, head: Head, groups: Sequence[CompactGroup], order: str | None) -> GroupRun | str:
+        """Choose."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +99,10 @@ class Compacted:
     """Files that cannot be read, with the reason: they, and those that would be joined with them, are left."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Why files were chosen."""
+    task_count: int = 0
+    """Tasks of Spark that did it; none when this process did."""
+    choice: str = ""
+    """Where it is done, and why there."""
 
 
 def compact(
@@ -87,6 +114,7 @@ def compact(
     order: str | None = None,
     progress: CompactProgress | None = None,
     is_over: Callable[[], bool] | None = None,
+    workers: CompactWorkers | None = None,
 ) -> Compacted:
     """Compact the files that may hold rows that match. Never raises because of commits that came first.
 
@@ -96,28 +124,43 @@ def compact(
     head = table.head()
     snapshot = table.snapshot(head)
     predicate, _, _ = condition(snapshot)
-    targets = CompactTargets.of(snapshot.definition)
-    rewriter = Rewriter(snapshot=snapshot, files=files, targets=targets)
+    do = group_work(snapshot, files, order)
     if order is None:
+        targets = CompactTargets.of(snapshot.definition)
         groups: Sequence[CompactGroup] = choose_groups(snapshot, targets, predicate).groups
-        do = rewriter.run
     else:
-        leaves = zorder_leaves(order, snapshot.schema)
-        check_order(snapshot.definition, leaves)
         found = by_partition(all_files(snapshot, predicate, Reason.ORDER, registered=False))
         groups = [whole(some, is_encoded=True) for some in found.values()]
-        do = partial(_do_ordered, rewriter, leaves)
+    run = in_process(groups, do)
+    if workers is not None:
+        chosen = workers(head, groups, order)
+        run = replace(run, choice=chosen) if isinstance(chosen, str) else chosen
     return rewrite_groups(
         table,
         head,
         groups,
-        do,
+        run,
         Operation.COMPACT,
         dry_run=dry_run,
         progress=progress,
         must_keep=order is not None,
         is_over=is_over,
     )
+
+
+def group_work(snapshot: Snapshot, files: FileAccess, order: str | None) -> Callable[[CompactGroup], DoneGroup]:
+    """Does groups of files of a version. Raises InvalidRequest for an order that there is not."""
+    rewriter = Rewriter(snapshot=snapshot, files=files, targets=CompactTargets.of(snapshot.definition))
+    if order is None:
+        return rewriter.run
+    leaves = zorder_leaves(order, snapshot.schema)
+    check_order(snapshot.definition, leaves)
+    return partial(_do_ordered, rewriter, leaves)
+
+
+def in_process(groups: Sequence[CompactGroup], do: Callable[[CompactGroup], DoneGroup]) -> GroupRun:
+    """Groups one after the other."""
+    return GroupRun(do=lambda: ([try_group(group, do)] for group in groups))
 
 
 def _do_ordered(rewriter: Rewriter, leaves: Sequence[LeafColumn], group: CompactGroup) -> DoneGroup:
@@ -133,7 +176,7 @@ def rewrite_groups(
     table: OpenTable,
     head: Head,
     groups: Sequence[CompactGroup],
-    do: Callable[[CompactGroup], DoneGroup],
+    run: GroupRun,
     operation: Operation,
     *,
     dry_run: bool,
@@ -143,30 +186,30 @@ def rewrite_groups(
 ) -> Compacted:
     """Do these groups of a version, and commit them. `must_keep`: also those that gain nothing."""
     tally = _Tally(table.name, head.root.version, groups, is_dry_run=dry_run)
+    where: dict[str, Any] = {"task_count": run.task_count, "choice": run.choice} if groups else {}
     if dry_run or not groups:
-        return tally.planned()
+        return replace(tally.planned(), **where)
     held: list[DoneGroup] = []
-    with upload(head.revision, note=str(operation)):
-        for number, group in enumerate(groups, start=1):
-            try:
-                done = do(group)
-            except _UNREADABLE as error:
-                table.snapshot(head).check_left()
-                tally.failed |= dict.fromkeys(group.locations[:1], str(error))
-                continue
-            if must_keep or is_better(done):
-                held.append(done)
-            size = sum(entry.size_bytes for one in held for entry in one.outputs)
-            if size >= COMMIT_BYTES:
+    count = 0
+    with upload(head.revision, note=str(operation)), closing(run.do()) as outcomes:
+        for some in outcomes:
+            for outcome in some:
+                if isinstance(outcome, FailedGroup):
+                    table.snapshot(head).check_left()
+                    tally.failed[outcome.location] = outcome.reason
+                elif must_keep or is_better(outcome):
+                    held.append(outcome)
+            if sum(entry.size_bytes for one in held for entry in one.outputs) >= run.commit_bytes and held:
                 tally.add(held, _commit(table, head, held, operation))
                 held = []
+            count += len(some)
             if progress is not None:
-                progress(number, len(groups))
+                progress(count, len(groups))
             if is_over is not None and is_over():
                 break
         if held:
             tally.add(held, _commit(table, head, held, operation))
-    return tally.result()
+    return replace(tally.result(), **where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from underlay.index.intake.schema_match import schema_of
 from underlay.index.intake.trust import has_legacy_calendar, is_old_writer
 from underlay.index.operation import Operation
 from underlay.maintain.compact.choose import ChosenFile, CompactGroup, CompactTargets, Reason, all_files, whole
-from underlay.maintain.compact.compact import Compacted, CompactProgress, rewrite_groups
+from underlay.maintain.compact.compact import Compacted, CompactProgress, in_process, rewrite_groups
 from underlay.maintain.compact.outputs import OpenFile
 from underlay.maintain.compact.rewrite import Rewriter
 from underlay.prune import TRUE
@@ -53,7 +53,14 @@ def import_files(
         snapshot=snapshot, files=files, targets=CompactTargets.of(snapshot.definition), check_source=_check
     )
     return rewrite_groups(
-        table, head, groups, rewriter.run, Operation.IMPORT, dry_run=dry_run, progress=progress, must_keep=True
+        table,
+        head,
+        groups,
+        in_process(groups, rewriter.run),
+        Operation.IMPORT,
+        dry_run=dry_run,
+        progress=progress,
+        must_keep=True,
     )
 
 

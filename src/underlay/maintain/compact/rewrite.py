@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from underlay.change.files.rows import runs_of
 from underlay.change.files.writer import FileWriter, next_block
 from underlay.change.update.edit import FileAccess, choose_blocks
-from underlay.errors import Damaged, InvalidRequest, SchemaMismatch, Unsupported
+from underlay.errors import Damaged, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.root import Definition
 from underlay.maintain.compact.choose import MOST_BLOCKS, ChosenFile, CompactGroup, CompactTargets, whole
@@ -28,8 +29,10 @@ from underlay.table.versions.snapshot import Snapshot
 _SAMPLE_BLOCKS = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoneGroup:
+_UNREADABLE = (Damaged, NotFound, Unsupported)
+
+
+class DoneGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Files that were compacted, as they were then, and those that can take their place.
 
     The new ones are in the store, and no version names them.
@@ -42,6 +45,13 @@ class DoneGroup:
     encoded_bytes: int
     copied_blocks: int
     encoded_blocks: int
+
+
+class FailedGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Files that are left as they are, by the first of them: one cannot be read."""
+
+    location: str
+    reason: str
 
 
 @dataclass(kw_only=True)
@@ -161,6 +171,14 @@ class Rewriter:
             return found, one[1]
 
         return side_by_side(opened, wanted, self.snapshot.store.parallel_requests)
+
+
+def try_group(group: CompactGroup, do: Callable[[CompactGroup], DoneGroup]) -> DoneGroup | FailedGroup:
+    """Do a group, unless files of it cannot be read. Raises Unavailable."""
+    try:
+        return do(group)
+    except _UNREADABLE as error:
+        return FailedGroup(location=group.locations[0], reason=str(error))
 
 
 def encoded_blocks(group: CompactGroup) -> dict[str, Numbers]:

@@ -10,14 +10,13 @@ from pyspark.sql import SparkSession
 from underlay.api.ingest import Ingests
 from underlay.api.lake import Lake
 from underlay.api.table import Table
-from underlay.errors import InvalidRequest
 from underlay.ingest.run.summary import Summary
 from underlay.ingest.work.progress import IngestProgress
 from underlay.ingest.work.settings import Options, Sources, make_settings
 from underlay.ingest.work.workers import LocalWorkers, MakeWorkers, Workers
 from underlay.scan.read.file_stores import FileStores
 from underlay.spark.start.open_session import open_session
-from underlay.spark.start.session_lakes import find_lake
+from underlay.spark.start.session_lakes import find_lake_of
 from underlay.spark.tasks import collect
 from underlay.spark.tasks.ingest_workers import SparkWorkers
 from underlay.spark.tasks.store_address import StoreAddress
@@ -44,7 +43,7 @@ def ingest(
         ingests = Ingests(lake=opened.lake, stores=table.stores, open_table=lambda _: opened)
         workers = _workers(lambda: table.stores, spark, progress)
         return ingests.once(table.name, make_settings(sources, **options), workers=workers, progress=progress)
-    target = lake if lake is not None else _session_lake(table, spark)
+    target = find_lake_of(spark, table, lake)
     workers = _workers(lambda: target.table(table).stores, spark, progress)
     return target.ingest(table, sources, progress=progress, workers=workers, **options)
 
@@ -60,10 +59,3 @@ def _workers(
         return SparkWorkers(open_session(spark), address)
 
     return make
-
-
-def _session_lake(name: str, spark: SparkSession | None) -> Lake:
-    known = spark if spark is not None else SparkSession.getActiveSession()
-    if known is None:
-        raise InvalidRequest(f"cannot tell which lake {name} is in", hint="Give lake=…, or a table: lake.table(…).")
-    return find_lake(known, name, None)

@@ -59,6 +59,16 @@ def find_lake(spark: SparkSession, name: str, lake: Lake | None) -> Lake:
     return known[0]
 
 
+def find_lake_of(spark: SparkSession | None, name: str, lake: Lake | None) -> Lake:
+    """The same when perhaps no session has begun."""
+    if lake is not None:
+        return lake
+    known = spark if spark is not None else SparkSession.getActiveSession()
+    if known is None:
+        raise InvalidRequest(f"cannot tell which lake {name} is in", hint="Give lake=…, or a table: lake.table(…).")
+    return find_lake(known, name, None)
+
+
 def remember_source_lake(session: JavaObject, url: str | None) -> None:
     """Have `format("underlay")` mean the lake at this URL in a session."""
     _source_lakes[call_text(session, "sessionUUID")] = url
