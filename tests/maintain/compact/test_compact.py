@@ -156,13 +156,16 @@ def test_partitions_stay_apart(store):
     check_sound(store)
 
 
-def test_files_of_before_another_partitioning_get_the_new_one(store):
-    table = make(store, (60, 60, 60))
+@pytest.mark.parametrize("count", [2, 3])
+def test_files_of_before_another_partitioning_get_the_new_one(store, count):
+    table = make(store, (60,) * count)
     with table.evolve() as change:
         change.set_partition_by(["bucket(2, id)"])
     table.append(rows(9000, 60))
     before = seen(table)
-    table.compact()
+    for _ in range(2):
+        table.compact()
+    assert table.compact().files_before == 0
     assert {entry.spec for entry in files(table)} == {table.definition.spec}
     assert seen(table) == before
     check_sound(store)

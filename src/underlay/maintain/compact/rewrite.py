@@ -201,8 +201,11 @@ def done_group(group: CompactGroup, outputs: Outputs) -> DoneGroup:
 
 
 def is_better(done: DoneGroup) -> bool:
-    """Whether the new files are worth a commit: fewer files or blocks than before, or no deleted rows any more."""
+    """Whether the new files are worth a commit: fewer files or blocks than before, no deleted rows any more, or
+    today's partitions, in which they can be joined with others."""
     if any(entry.deletes is not None for entry in done.inputs):
+        return True
+    if {entry.spec for entry in done.inputs} != {entry.spec for entry in done.outputs}:
         return True
     blocks = [sum(len(entry.block_rows) for entry in some) for some in (done.inputs, done.outputs)]
     return len(done.outputs) < len(done.inputs) or (len(done.outputs) == len(done.inputs) and blocks[1] < blocks[0])
