@@ -53,10 +53,9 @@ def steps_of(plan: BlockPlan) -> list[PlanStep]:
         counts = [sum(r.file_count for r in refs), sum(r.block_count for r in refs), sum(r.data_bytes for r in refs)]
         sums["segment", _shown(str(plan.predicate)), "by range"] = counts
     for choice in plan.choices:
-        for drop in _drops(plan, choice):
-            key = (drop.level, drop.predicate, drop.reason)
-            total = sums.setdefault(key, [0, 0, 0])
-            for at, amount in enumerate((drop.files, drop.blocks, drop.data_bytes)):
+        for drop in drops_of(plan, choice):
+            total = sums.setdefault((drop.level, drop.predicate, drop.reason), [0, 0, 0])
+            for at, amount in enumerate(_amounts(plan, choice, drop)):
                 total[at] += amount
     order = ("segment", "partition", "file", "block", "deleted", "bloom")
     return [
@@ -108,21 +107,34 @@ def _line(step: PlanStep, files: int, blocks: int) -> str:
     return f"{text}{step.blocks:,} of {blocks:,} blocks dropped {step.reason}"
 
 
-def _drops(plan: BlockPlan, choice: PartChoice) -> Iterator[PlanStep]:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PartDrop:
+    """What one step dropped in one part: files as a mask of them, or blocks by their numbers in the segment."""
+
+    level: str
+    predicate: str
+    reason: str
+    files: BoolArray | None = None
+    blocks: Numbers | None = None
+
+
+def drops_of(plan: BlockPlan, choice: PartChoice) -> Iterator[PartDrop]:
+    """The steps by which a part lost blocks, in their order."""
     alive = is_alive(choice)
     if choice.by_partition is not None and not choice.by_partition.all():
-        yield _file_drop(choice, "partition", _shown(str(plan.predicate)), "by partition", alive & ~choice.by_partition)
+        lost = alive & ~choice.by_partition
+        yield PartDrop(level="partition", predicate=_shown(str(plan.predicate)), reason="by partition", files=lost)
         alive = alive & choice.by_partition
     for text, reason, mask in _by_part(choice.by_file):
         if (mask & alive).any():
-            yield _file_drop(choice, "file", text, reason, mask & alive)
+            yield PartDrop(level="file", predicate=text, reason=reason, files=mask & alive)
     if choice.by_block is not None:
         for text, reason, mask in _by_part(choice.by_block):
-            yield _block_drop(plan, choice, ("block", text, reason), choice.judged[mask])
+            yield PartDrop(level="block", predicate=text, reason=reason, blocks=choice.judged[mask])
     if len(choice.gone):
-        yield _block_drop(plan, choice, ("deleted", "", "since all their rows are deleted"), choice.gone)
+        yield PartDrop(level="deleted", predicate="", reason="since all their rows are deleted", blocks=choice.gone)
     for text, blocks in choice.by_bloom:
-        yield _block_drop(plan, choice, ("bloom", _shown(text), _WORDS[Cause.BLOOM]), blocks)
+        yield PartDrop(level="bloom", predicate=_shown(text), reason=_WORDS[Cause.BLOOM], blocks=blocks)
 
 
 def _by_part(verdict: Verdict) -> Iterator[tuple[str, str, BoolArray]]:
@@ -136,28 +148,13 @@ def _by_part(verdict: Verdict) -> Iterator[tuple[str, str, BoolArray]]:
             yield text, reason, is_mine & np.isin(verdict.causes, same)
 
 
-def _file_drop(choice: PartChoice, level: str, text: str, reason: str, mask: BoolArray) -> PlanStep:
-    files = choice.part.segment.files
-    return PlanStep(
-        level=level,
-        predicate=text,
-        reason=reason,
-        files=int(mask.sum()),
-        blocks=int(files.block_counts[mask].sum()),
-        data_bytes=int(files.size_bytes[mask].sum()),
-    )
-
-
-def _block_drop(plan: BlockPlan, choice: PartChoice, what: tuple[str, str, str], blocks: Numbers) -> PlanStep:
-    level, text, reason = what
-    return PlanStep(
-        level=level,
-        predicate=text,
-        reason=reason,
-        files=0,
-        blocks=len(blocks),
-        data_bytes=chunk_bytes(plan, choice.part.segment, blocks),
-    )
+def _amounts(plan: BlockPlan, choice: PartChoice, drop: PartDrop) -> tuple[int, int, int]:
+    """Files, blocks and bytes of a drop."""
+    files, mask = choice.part.segment.files, drop.files
+    if mask is not None:
+        return int(mask.sum()), int(files.block_counts[mask].sum()), int(files.size_bytes[mask].sum())
+    blocks = np.zeros(0, np.int64) if drop.blocks is None else drop.blocks
+    return 0, len(blocks), chunk_bytes(plan, choice.part.segment, blocks)
 
 
 def _shown(text: str) -> str:

@@ -62,6 +62,8 @@ class Query:
     rest_columns: tuple[str, ...] = ()
     workers: int | None = None
     budget_bytes: int = DEFAULT_BUDGET_BYTES
+    done: list[tuple[int, int]] = field(default_factory=list, init=False, repr=False, compare=False)
+    """Blocks and bytes that were read so far, piece by piece."""
     _shapes: dict[str, FileShape] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -126,10 +128,12 @@ class Query:
 
     def _rows(self, slabs: tuple[Slab, ...], row_filter: RowFilter | None) -> pa.Table:
         try:
-            return self.apply_rest(rows_together(slabs, self.files, row_filter))
+            found = self.apply_rest(rows_together(slabs, self.files, row_filter))
         except NotFound:
             self.snapshot.check_left()
             raise
+        self.done.append((sum(len(slab.row_counts) for slab in slabs), sum(slab.fetch_bytes for slab in slabs)))
+        return found
 
     def apply_rest(self, rows: pa.Table) -> pa.Table:
         """The rows that `rest` keeps, with all their columns. Raises BadPredicate."""

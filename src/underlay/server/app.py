@@ -21,9 +21,10 @@ from underlay.server.common.metrics import ServerMetrics
 from underlay.server.common.problem import Problem, problem_of
 from underlay.server.common.settings import ServerSettings
 from underlay.server.formats.formats import NotAcceptable
-from underlay.server.routes import catalog, operations, sql, statements
+from underlay.server.routes import catalog, operations, plans, sql, statements
 from underlay.server.routes.answers import ProblemResponse
 from underlay.server.routes.keyed import StatementKeys
+from underlay.server.statements.links import DownloadLinks
 from underlay.server.statements.service import StatementService
 
 _THREADS = 8
@@ -48,7 +49,7 @@ def make_app(settings: ServerSettings) -> FastAPI:
         root_path=settings.root_path,
     )
     app.state.settings = settings
-    for one in (sql, statements, catalog, operations):
+    for one in (sql, statements, plans, catalog, operations):
         app.include_router(one.router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(UnderlayError, _on_problem)
@@ -69,6 +70,7 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
     app.state.metrics = ServerMetrics()
     app.state.threads = anyio.CapacityLimiter(_THREADS)
     app.state.keys = StatementKeys()
+    app.state.links = DownloadLinks()
     app.state.lake = connect(settings.lake, options=settings.options, registry=settings.registry)
     app.state.service = StatementService(settings, app.state.metrics)
     await app.state.service.open()

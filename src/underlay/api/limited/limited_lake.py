@@ -15,7 +15,7 @@ from underlay.api.table import Table
 from underlay.change.rows.append import Appended
 from underlay.change.update.chosen import Choose
 from underlay.change.update.result import Changed
-from underlay.errors import Forbidden
+from underlay.errors import Forbidden, InvalidRequest
 from underlay.index.operation import Operation
 from underlay.local.sql.duckdb_errors import no_table
 from underlay.local.sql.result import SqlResult
@@ -25,7 +25,8 @@ from underlay.local.statements.run import run_statement
 from underlay.runtime.locks import cached_property
 
 if TYPE_CHECKING:
-    from underlay.local.dataset.source import EngineDataset
+    from underlay.local.dataset.source import EngineDataset, NamedScan
+    from underlay.local.sql.views import SystemView
 
 May = Callable[[str], bool]
 """Whether a right covers the table of this name."""
@@ -38,13 +39,23 @@ class LimitedLake:
     """
 
     def __init__(
-        self, lake: Lake, *, may_read: May, may_write: May, as_of: datetime | None = None, token: str | None = None
+        self,
+        lake: Lake,
+        *,
+        may_read: May,
+        may_write: May,
+        as_of: datetime | None = None,
+        token: str | None = None,
+        views: Mapping[str, SystemView] | None = None,
     ) -> None:
         self._lake = lake
+        self._own_views = views or {}
         self._may_read = may_read
         self._may_write = may_write
         self._as_of = as_of
         self._token = token
+        self.scans: list[NamedScan] = []
+        """Those of the query, as far as it runs."""
         self.read_versions: dict[str, int] = {}
         """By `dataset.table`, or `dataset.table@7` of a version that the statement pins."""
 
@@ -60,18 +71,38 @@ class LimitedLake:
     def sql(self, text: str, parameters: Parameters | None = None) -> SqlResult:
         """As `Lake.sql`. Raises Forbidden for a change of a table that the caller may only read."""
         if not is_change(text):
-            views = self._lake._system_views
-            return run_sql(text, self._dataset, lambda: self.names, parameters, views=views)
+            return run_sql(text, self._dataset, lambda: self.names, parameters, views=self._views, scans=self.scans)
         if self._as_of is not None:
             raise Forbidden("a statement with as_of only reads", hint="Leave as_of out to change the newest version.")
         changing = _ChangingLimited(self._lake, self._may_read, self._may_write, self._token)
-        return run_statement(text, changing, self._dataset, {}, parameters, self._lake._system_views)
+        return run_statement(text, changing, self._dataset, {}, parameters, self._views)
 
-    def table(self, name: str) -> Table:
-        """A table that the caller may read. Raises TableNotFound."""
-        if name not in self.names:
+    def _views(self) -> Mapping[str, SystemView]:
+        return {**self._lake._system_views(), **self._own_views}
+
+    def plan_sql(self, text: str, parameters: Parameters | None = None) -> None:
+        """Have `scans` say what the query would scan, without reading. Raises InvalidRequest for a change."""
+        if is_change(text):
+            raise InvalidRequest("only queries have a plan", hint="EXPLAIN says what a change would do.")
+        run_sql(
+            text,
+            self._dataset,
+            lambda: self.names,
+            parameters,
+            views=self._views,
+            scans=self.scans,
+            is_dry=True,
+        )
+
+    def table(self, name: str, *, version: int | None = None) -> Table:
+        """A table that the caller may read, at a version or as of the statement's time. Raises TableNotFound."""
+        known = next((one for one in self.names if one.lower() == name.lower()), None)
+        if known is None:
             raise no_table(name, self.names)
-        return self._lake.table(name)
+        found = self._lake.table(known)
+        if version is None and self._as_of is None:
+            return found
+        return found.at(version=version, as_of=None if version is not None else self._as_of)
 
     def _dataset(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset:
         is_pinned = version is not None or as_of is not None

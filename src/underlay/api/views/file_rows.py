@@ -103,7 +103,7 @@ def shown_values(data: bytes, type_: Scalar, count: int) -> Sequence[str | None]
         numbers = [_unscaled(one) for one in stored.tolist()]
         return [f"{Decimal(number).scaleb(-type_.scale):f}" for number in numbers]
     if not isinstance(stored, np.ndarray):
-        return [_shown_bytes(one or b"", type_.kind) for one in stored.to_pylist()]
+        return [shown_bytes(one or b"", type_.kind) for one in stored.to_pylist()]
     texts: list[str | None] = from_stored(stored, type_, None).cast(pa.string()).to_pylist()
     return texts
 
@@ -123,7 +123,8 @@ def _shown(value: bytes, type_: Scalar) -> str | None:
     return shown_values(pack_bytes([value]) if is_bytes else value, type_, 1)[0]
 
 
-def _shown_bytes(value: bytes, kind: TypeKind) -> str:
+def shown_bytes(value: bytes, kind: TypeKind) -> str:
+    """Text as it is, a UUID as one, other bytes in hexadecimal."""
     if kind is TypeKind.STRING:
         return value.decode(errors="replace")
     return str(UUID(bytes=value)) if kind is TypeKind.UUID and len(value) == 16 else value.hex()

@@ -31,14 +31,14 @@ _TABLES: Columns = {
     "folder": _TEXT, "revision": _TEXT, "version": _NUMBER, "committed_at": _TIME, "rows": _NUMBER, "files": _NUMBER,
     "bytes": _NUMBER, "key": _TEXTS, "partition_by": _TEXTS, "sort_by": _TEXTS, "comment": _TEXT,
 }  # fmt: skip
-_VERSIONS: Columns = {
+VERSIONS: Columns = {
     "version": _NUMBER, "committed_at": _TIME, "operation": _TEXT, "counts": pa.map_(_TEXT, _NUMBER),
     "rows": _NUMBER, "files": _NUMBER, "bytes": _NUMBER, "writer": _TEXT, "commit_id": _TEXT, "run": _TEXT,
 }  # fmt: skip
-_SOURCES: Columns = {
+SOURCES: Columns = {
     "uri": _TEXT, "status": _TEXT, "rows": _NUMBER, "version": _NUMBER, "identity": _TEXT, "run": _TEXT, "error": _TEXT,
 }  # fmt: skip
-_JOBS: Columns = {
+JOBS: Columns = {
     "job": _TEXT, "owner": _TEXT, "epoch": _NUMBER, "started_at": _TIME, "renewed_at": _TIME,
     "ttl_seconds": pa.float64(), "note": _TEXT, "is_exclusive": pa.bool_(), "is_alive": pa.bool_(),
     "is_fenced": pa.bool_(), "problem": _TEXT,
@@ -49,11 +49,11 @@ def system_views(context: LakeContext, jobs: LookAt) -> dict[str, SystemView]:
     """The views by their names in the dataset `underlay`."""
     return {
         "tables": _View(context, _TABLES, _table_rows),
-        "versions": _View(context, _VERSIONS, _version_rows),
+        "versions": _View(context, VERSIONS, version_rows),
         "files": _View(context, FILES, file_rows),
         "blocks": _View(context, BLOCKS, block_rows),
-        "sources": _View(context, _SOURCES, _source_rows),
-        "jobs": _View(context, _JOBS, jobs),
+        "sources": _View(context, SOURCES, source_rows),
+        "jobs": _View(context, JOBS, jobs),
     }
 
 
@@ -102,9 +102,10 @@ def _table_rows(table: VersionedTable) -> Iterable[Row]:
     }
 
 
-def _version_rows(table: VersionedTable) -> Iterable[Row]:
+def version_rows(table: VersionedTable, most: int | None = None) -> Iterable[Row]:
+    """The versions up to the one that is read, the newest first."""
     head = table.read_head()
-    for root in travel.history(head.revision, None, head.root.version):
+    for root in travel.history(head.revision, most, head.root.version):
         one = describe(root)
         yield {
             "version": one.version,
@@ -120,7 +121,7 @@ def _version_rows(table: VersionedTable) -> Iterable[Row]:
         }
 
 
-def _source_rows(table: VersionedTable) -> Iterable[Row]:
+def source_rows(table: VersionedTable) -> Iterable[Row]:
     """What was ingested; tokens of appends are sources too, and are left out."""
     snapshot = table.snapshot()
     for one in scan_all(snapshot.root.sources, snapshot.fetch_pages):

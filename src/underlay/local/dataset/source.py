@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,13 @@ from underlay.scan.read.file_stores import FileStores
 from underlay.table.versions.snapshot import Snapshot
 
 
+class NamedScan(NamedTuple):
+    """A scan of a table that an engine asked for."""
+
+    table: str | None
+    query: Query
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SnapshotSource:
     """One version of a table, or the rows of it that match `where`, less rows for which `implied` is not true.
@@ -34,6 +42,8 @@ class SnapshotSource:
     where: pc.Expression | None = None
     implied: Predicate = TRUE
     on_failure: FailureListener | None = None
+    scans: list[NamedScan] | None = None
+    """Takes a note of each scan."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -69,6 +79,8 @@ class SnapshotSource:
             rest=split.rest,
             rest_columns=() if split.rest is None else tuple(named_columns(split.rest, schema)),
         )
+        if self.scans is not None:
+            self.scans.append(NamedScan(self.name, query))
         return TableScanner(
             query,
             projection,
@@ -100,9 +112,9 @@ class EngineDataset(ds.Dataset):
         schema = self.source.schema
         return widened(schema) == schema
 
-    def watched(self, on_failure: FailureListener) -> EngineDataset:
-        """The same, which tells its errors before it raises them."""
-        return EngineDataset(replace(self.source, on_failure=on_failure))
+    def watched(self, on_failure: FailureListener, scans: list[NamedScan] | None = None) -> EngineDataset:
+        """The same, which tells its errors before it raises them, and notes its scans."""
+        return EngineDataset(replace(self.source, on_failure=on_failure, scans=scans))
 
     def narrow(self, implied: Predicate) -> None:
         """Leave out rows for which this is not true: none of them matters to the engine that asks."""

@@ -31,7 +31,7 @@ from underlay.runtime.locks import ProcessLock
 if TYPE_CHECKING:
     import pyarrow.dataset as ds  # loads what `select 1` does not need
 
-    from underlay.local.dataset.source import EngineDataset
+    from underlay.local.dataset.source import EngineDataset, NamedScan
     from underlay.local.sql.given import GivenTables
     from underlay.local.sql.kept_views import ShownTable
     from underlay.prune import Predicate
@@ -54,12 +54,15 @@ def run_sql(
     given: Mapping[str, object] | None = None,
     views: Views | None = None,
     external_access: bool = False,
+    scans: list[NamedScan] | None = None,
+    is_dry: bool = False,
 ) -> SqlResult:
     """Run one statement that reads. Each table is one snapshot, however often it is named.
 
     Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, which may be
     later, while rows are read. `given` are tables with names of one part, `views` the system views. `external_access`
-    lets SQL reach files and the network as this process can.
+    lets SQL reach files and the network as this process can. `scans` takes a note of each scan of a table. `is_dry`:
+    only that, over tables without rows; there is no answer.
     """
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
@@ -74,9 +77,11 @@ def run_sql(
     def run(*, pushdown: bool, threads: int | None = None) -> SqlResult:
         names = {pair.lower() for pair in sources.pairs}
         engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads, names=names)
-        query = _Query(engine, engine.connect(), rewritten, sources, others)
+        query = _Query(engine, engine.connect(), rewritten, sources, others, scans)
+        if scans is not None:
+            scans.clear()  # of an engine that gave up
         try:
-            return query.run(parameters)
+            return query.run_dry(parameters) if is_dry else query.run(parameters)
         except duckdb.Error as error:
             translated = query.translate(error)
             query.close()
@@ -147,6 +152,7 @@ class _Query:
         rewritten: Rewritten,
         sources: QueriedTables,
         given: GivenTables | None,
+        scans: list[NamedScan] | None,
     ) -> None:
         self._engine = engine
         self._connection = connection
@@ -155,6 +161,7 @@ class _Query:
         self._has_travels = bool(rewritten.travels)
         self._sources = sources
         self._given = given
+        self._scans = scans
         self._failures: list[Exception] = []
         self._is_begun = False
         self._is_too_large = False
@@ -194,6 +201,23 @@ class _Query:
         self._connection.close()
         self._connection, execute = plan
         return self._result(execute, None)
+
+    def run_dry(self, parameters: Parameters | None) -> SqlResult:
+        """Run the query over tables without rows, for what it scans. There is no answer."""
+        from underlay.local.sql.explain import NotedTable, NotingDataset, run_without_rows
+
+        check_statement(self._text, self._tokens, self._connection, lambda: self._engine.refused_functions)
+        if self._shown_tables() is None and self._count() is None:
+            noted = [NotedTable(*pair) for pair in self._narrowed(self._sources.named, self._text, parameters)]
+            noting = ((one.source.schema, one.source.table, NotingDataset(one, None)) for one in noted)
+            self._show(noting, self._engine, self._connection)
+            connection, text = self._connection, self._text
+            self._engine.worker.call(lambda: run_without_rows(connection, text, parameters), connection.interrupt)
+            for one in noted:
+                for scan in one.scans:
+                    one.rows.scanner(scan.columns, scan.where)
+        self.close()
+        return SqlResult.of_table(pa.table({}))
 
     def close(self) -> None:
         """Free the engine."""
@@ -274,7 +298,7 @@ class _Query:
         implied = self._implied(named, text, parameters)
         narrowed = []
         for source in named:
-            dataset = source.dataset.watched(self._failures.append)
+            dataset = source.dataset.watched(self._failures.append, self._scans)
             if (source.schema, source.table) in implied:
                 dataset.narrow(implied[source.schema, source.table])
             narrowed.append((source, dataset))
@@ -347,7 +371,8 @@ class _Query:
         source = self._counted(self._tokens)
         if source is None:
             return None
-        rows = source.dataset.source.scan().count_rows()
+        counted = source.dataset.watched(self._failures.append, self._scans).source.scan([])
+        rows = counted.count_rows()
         return pa.table({"count_star()": pa.array([rows], pa.int64())})
 
     def _counted(self, tokens: Sequence[Word]) -> QueriedTable | None:

@@ -48,6 +48,14 @@ class ServerLimits:
         return asdict(self)
 
 
+def audit_paths(settings: ServerSettings) -> list[Path]:
+    """The files of the audit log, the oldest first; without a log those of this server alone, which go with it."""
+    if settings.audit is not None:
+        return [settings.audit.absolute()]
+    own = settings.spool / "audit.ndjson"
+    return [own.with_suffix(".old"), own]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """One server. `tokens` is None for anonymous readers, which only a loopback address may have."""

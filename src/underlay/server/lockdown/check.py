@@ -33,7 +33,13 @@ _FUNCTIONS = (
 _INNER = "SELECT lower(schema_name), lower(view_name) FROM duckdb_views() WHERE internal"
 _SCHEMAS = frozenset(("information_schema", "pg_catalog"))
 _SERIALISED = "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true)"
-SYSTEM_VIEWS = frozenset(f"underlay.{name}" for name in ("tables", "versions", "files", "blocks", "sources", "jobs"))
+_VIEWS = ("tables", "versions", "files", "blocks", "sources", "jobs", "statements")
+SYSTEM_VIEWS = frozenset(f"underlay.{name}" for name in _VIEWS)
+_SIGNATURES = (
+    "SELECT lower(function_name), any_value(function_type), list(DISTINCT parameters), any_value(description)"
+    " FROM duckdb_functions() GROUP BY ALL ORDER BY ALL"
+)
+_KEYWORDS = "SELECT keyword_name FROM duckdb_keywords() ORDER BY ALL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +93,16 @@ class Lockdown:
             return CheckedStatement(is_change=True, is_stable=False)
         self._check_words(text, words, is_change=False)
         return CheckedStatement(is_change=False, is_stable=self._check_query(rewritten, tables))
+
+    def words(self) -> dict[str, object]:
+        """What a statement may be written with: keywords, and functions with their parameters."""
+        functions = [
+            {"name": name, "kind": kind, "parameters": parameters, "description": text}
+            for name, kind, parameters, text in self._connection.execute(_SIGNATURES).fetchall()
+            if is_allowed(name) and name[0].isalpha()
+        ]
+        keywords = [word for (word,) in self._connection.execute(_KEYWORDS).fetchall()]
+        return {"keywords": keywords, "functions": functions}
 
     def cast(self, value: object, kind: str) -> object:
         """A parameter as a type that `check_type` let pass. Raises InvalidRequest."""

@@ -75,6 +75,34 @@ _STATEMENT = {
         "tags": {"type": ["object", "null"], "additionalProperties": {**_TEXT, "maxLength": 200}, "maxProperties": 20},
     },
 }
+_COUNT = {"type": ["integer", "null"], "minimum": 0, "maximum": 2**53}
+_MAYBE = {"type": ["string", "null"]}
+PLAN_BODY: dict[str, Any] = {  # Any: a part of a JSON schema
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {
+                        "sql": {**_MAYBE, "description": "A query; or else a table:"},
+                        "parameters": _STATEMENT["properties"]["parameters"],  # type: ignore[index]  # as above
+                        "as_of": _STATEMENT["properties"]["as_of"],  # type: ignore[index]  # as above
+                        "table": _MAYBE,
+                        "where": _MAYBE,
+                        "columns": {"type": ["array", "null"], "items": _TEXT},
+                        "version": _COUNT,
+                        "scan": {**_COUNT, "description": "Answer the block map of this scan."},
+                        "column": {**_MAYBE, "description": "The column whose bounds the map has."},
+                        "order": {"type": ["string", "null"], "enum": ["file", "min", None]},
+                        "bins": {"type": ["integer", "null"], "minimum": 1, "maximum": 1_000_000},
+                    },
+                }
+            }
+        },
+    }
+}
 STATEMENT_BODY: dict[str, Any] = {  # Any: a part of a JSON schema
     "requestBody": {
         "required": True,

@@ -74,6 +74,7 @@ def start_once(
         parameters=asked.parameters,
         as_of=asked.as_of,
         rights=caller.rights,
+        caller=caller.id,
         is_writable=settings.is_writable,
         token=None if key is None else f"http:{caller.id}:{key}",
         row_limit=asked.row_limit,

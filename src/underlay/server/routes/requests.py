@@ -75,9 +75,26 @@ async def read_body(request: Request) -> bytes:
     return bytes(found)
 
 
+async def read_object(request: Request) -> dict[str, Any]:  # Any: JSON
+    """The JSON object in the body. Raises Problem and InvalidRequest."""
+    kind = _kind_of(request)
+    if kind != "application/json":
+        raise Problem(
+            status=415,
+            code="unsupported_media_type",
+            detail=f"the body is {kind or 'of no type'}",
+            hint="Send application/json.",
+        )
+    return read_json(await read_body(request))
+
+
+def _kind_of(request: Request) -> str:
+    return request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+
+
 async def read_statement(request: Request) -> StatementRequest:
     """The statement in the body: JSON, or bare SQL. Raises Problem and InvalidRequest."""
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    kind = _kind_of(request)
     is_plain = kind == "text/plain" and "origin" not in request.headers
     if kind != "application/json" and kind not in _SQL_TYPES and not is_plain:
         raise Problem(

@@ -106,6 +106,7 @@ def job_of(asked: StatementRequest, caller: AccessToken, output: Output, *, is_w
         parameters=asked.parameters,
         as_of=asked.as_of,
         rights=caller.rights,
+        caller=caller.id,
         is_writable=is_writable,
         row_limit=asked.row_limit,
         output=output,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from time import monotonic
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -12,8 +13,9 @@ from starlette.responses import JSONResponse, Response
 
 from underlay.server.access.tokens import AccessToken
 from underlay.server.common.problem import Problem
-from underlay.server.formats.formats import MEDIA_TYPES, ResultFormat
+from underlay.server.formats.formats import MEDIA_TYPES, ResultFormat, choose_format
 from underlay.server.routes.answers import RowsResponse, first_of, while_there
+from underlay.server.routes.catalog import answer_look, read_order
 from underlay.server.routes.describe import PROBLEMS, ROWS, STATEMENT_BODY
 from underlay.server.routes.keyed import start_once
 from underlay.server.routes.requests import (
@@ -25,9 +27,10 @@ from underlay.server.routes.requests import (
     service_of,
     settings_of,
 )
+from underlay.server.statements.links import LINK_SECONDS, DownloadLinks
 from underlay.server.statements.service import spool_of
 from underlay.server.statements.statement import RunStatement
-from underlay.server.worker.job import Output, WindowJob
+from underlay.server.worker.job import LookJob, Output, WindowJob, scans_path
 
 router = APIRouter(tags=["statements"])
 _MOST = 2**53
@@ -95,10 +98,66 @@ async def get_rows(
 async def get_result(request: Request, id: str, format: str | None = None) -> Response:
     """The whole kept result as a download. The statement does not run again."""
     statement = _find_own(request, id)
-    output = read_output(request, statement.request, format)
+    return await _download(request, statement, read_output(request, statement.request, format))
+
+
+async def _download(request: Request, statement: RunStatement, output: Output) -> Response:
     job = WindowJob(spool=str(spool_of(statement)), output=output)
     name = {"Content-Disposition": f'attachment; filename="result.{output.format}"'}
     return await _window(request, statement, job, name)
+
+
+@router.get("/v1/statements/{id}/blocks", responses={**ROWS, **PROBLEMS}, response_model=None)
+async def get_blocks(
+    request: Request,
+    id: str,
+    scan: Annotated[int, Query(ge=0, le=_MOST)] = 0,
+    column: str | None = None,
+    order: str = "file",
+    bins: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+    offset: Annotated[int, Query(ge=0, le=_MOST)] = 0,
+    limit: Annotated[int | None, Query(ge=0, le=_MOST)] = None,
+    format: str | None = None,
+) -> Response:
+    """The block map of a scan of the statement: every block of the version that it read, and what became of it. As of
+    `/v1/tables/{name}/blocks`."""
+    statement = _find_own(request, id)
+    job = LookJob(
+        what="scan",
+        rights=caller_of(request).rights,
+        spool=scans_path(str(spool_of(statement))),
+        scan=scan,
+        column=column,
+        is_sorted=read_order(order),
+        bins=bins,
+        offset=offset,
+        limit=limit,
+    )
+    statement.touched = monotonic()
+    return await answer_look(request, job, format)
+
+
+@router.post("/v1/statements/{id}/links", status_code=201, responses=PROBLEMS, response_model=None)
+async def post_link(request: Request, id: str, format: str | None = None) -> Response:
+    """A URL that downloads the kept result once, within a minute, without a token: for browsers, which write what they
+    are sent to a file, but cannot send a header with it."""
+    statement = _find_own(request, id)
+    spool_of(statement)
+    links: DownloadLinks = request.app.state.links
+    secret = links.make(statement, choose_format(request.headers.get("accept"), format))
+    url = f"{settings_of(request).root_path}/v1/links/{secret}"
+    return JSONResponse({"url": url, "seconds": LINK_SECONDS}, status_code=201, headers={"Location": url})
+
+
+@router.get("/v1/links/{secret}", responses={**ROWS, **PROBLEMS}, response_model=None)
+async def get_link(request: Request, secret: str) -> Response:
+    """The download that a link was made for. It works once."""
+    links: DownloadLinks = request.app.state.links
+    found = links.take(secret)
+    if found is None:
+        raise Problem(status=404, code="not_found", detail="there is no such link, or it was used")
+    statement, format = found
+    return await _download(request, statement, read_output(request, statement.request, format.value))
 
 
 @router.delete("/v1/statements/{id}", status_code=204, responses=PROBLEMS, response_model=None)

@@ -11,19 +11,25 @@ from underlay.errors import from_os_error
 from underlay.server.formats.encode import json_text
 from underlay.server.statements.statement import RunStatement
 
+_TURN_BYTES = 16 << 20
 _log = logging.getLogger(__name__)
 
 
 class AuditLog:
-    """A file that only grows, or None for none. A line is one write, so that several servers may share it."""
+    """A file that only grows, or that is put in the place of `older` when it is large. A line is one write, so that
+    several servers may share it."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._file: int | None = None
-        if path is not None:
-            try:
-                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                raise from_os_error(error, str(path)) from None
+    def __init__(self, path: Path, older: Path | None = None) -> None:
+        self._path = path
+        self._older = older
+        self._size = 0
+        self._file: int | None = self._open()
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise from_os_error(error, str(self._path)) from None
 
     def write(self, statement: RunStatement) -> None:
         """A statement that ended."""
@@ -36,6 +42,7 @@ class AuditLog:
             "name": statement.owner.name,
             "request": statement.kind,
             "sql": statement.request.sql,
+            "engine": statement.engine,
             "tables": statement.versions,
             "state": statement.state.value,
             "code": None if statement.problem is None else statement.problem.code,
@@ -45,9 +52,16 @@ class AuditLog:
             "tags": dict(statement.request.tags),
         }
         try:
-            os.write(self._file, f"{json_text(line)}\n".encode())
+            self._size += os.write(self._file, f"{json_text(line)}\n".encode(errors="backslashreplace"))
+            if self._older is not None and self._size > _TURN_BYTES:
+                self._turn()
         except OSError as error:  # the statement has ended: its answer must not break off for that
             _log.error("the audit log misses statement %s: %s", statement.id, error)
+
+    def _turn(self) -> None:
+        os.replace(self._path, self._older or self._path)
+        self.close()
+        self._file, self._size = self._open(), 0
 
     def close(self) -> None:
         """Close the file."""

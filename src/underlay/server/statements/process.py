@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from underlay.server.common.problem import Problem
-from underlay.server.common.settings import ServerSettings
+from underlay.server.common.settings import ServerSettings, audit_paths
 from underlay.server.worker.frames import HEAD, Frame, FrameKind, Message, frame_of, read_head
 
 _INHERITED = (
@@ -208,6 +208,7 @@ def _told(settings: ServerSettings, folder: Path, threads: int) -> Message:
         "spill_bytes": settings.limits.spill_bytes,
         "folder": str(folder),
         "threads": threads,
+        "audits": [str(path) for path in audit_paths(settings)],
     }
 
 

@@ -17,6 +17,8 @@ _KNOWN = frozenset((
     "sql", "parameters", "engine", "as_of", "wait", "limit", "row_limit", "timeout", "shape", "integers", "tags",
 ))  # fmt: skip
 _ENGINES = ("auto", "duckdb")
+PLAN_ONLY = ("table", "where", "columns", "version", "scan", "column", "order", "bins")
+"""What else a request for a plan may have."""
 _SHAPES = ("arrays", "objects")
 _INTEGERS = ("numbers", "string")
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 from underlay.server.common.metrics import ServerMetrics
 from underlay.server.common.problem import Problem
-from underlay.server.common.settings import ServerSettings
+from underlay.server.common.settings import ServerSettings, audit_paths
 from underlay.server.statements.audit import AuditLog
 from underlay.server.statements.pool import WorkerPool
 from underlay.server.statements.process import WorkerGone
@@ -21,7 +21,7 @@ from underlay.server.statements.spool import SpoolFolder
 from underlay.server.statements.statement import RunStatement, StatementState
 from underlay.server.statements.turns import Ticket, Turns
 from underlay.server.worker.frames import Frame, FrameKind, Message
-from underlay.server.worker.job import Output, StatementJob, WindowJob
+from underlay.server.worker.job import LookJob, Output, StatementJob, WindowJob, scans_path
 
 _SWEEP_SECONDS = 5.0
 _CANCELLED = "cancelled"
@@ -40,7 +40,8 @@ class StatementService:
         self._settings = replace(settings, spool=self._spool.path)
         self._limits = limits
         self._metrics = metrics
-        self._audit = AuditLog(settings.audit)
+        *older, newest = audit_paths(self._settings)
+        self._audit = AuditLog(newest, older[0] if older else None)
         self.turns = Turns(running=limits.running, waiting=limits.waiting, per_token=limits.per_token)
         self.workers = WorkerPool(self._settings, limits.running)
         self.readers = WorkerPool(self._settings, max(1, limits.running // 2))
@@ -79,7 +80,7 @@ class StatementService:
         """Of all kept results."""
         return sum(one.bytes for one in self.known.values() if one.spool is not None)
 
-    async def stream(self, statement: RunStatement, job: StatementJob) -> AsyncIterator[bytes]:
+    async def stream(self, statement: RunStatement, job: StatementJob | LookJob) -> AsyncIterator[bytes]:
         """The answer as it comes. The first item is empty: the statement has begun. Raises Problem before that, and
         BrokenStream after it."""
         has_begun = False
@@ -112,9 +113,20 @@ class StatementService:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def window(self, statement: RunStatement, job: WindowJob) -> AsyncIterator[bytes]:
+    async def window(self, statement: RunStatement, job: WindowJob | LookJob) -> AsyncIterator[bytes]:
         """Rows of a kept result. The first item is empty: its rows are there. Raises Problem."""
         statement.touched = monotonic()
+        try:
+            async with aclosing(self.read(job)) as parts:
+                async for part in parts:
+                    yield part
+        finally:
+            statement.touched = monotonic()
+
+    async def read(
+        self, job: WindowJob | LookJob, on_begun: Callable[[Message], None] | None = None
+    ) -> AsyncGenerator[bytes]:
+        """What a reader finds. The first item is empty: it has begun. Raises Problem."""
         has_begun = False
         try:
             async with self.readers.worker() as reader:
@@ -124,6 +136,8 @@ class StatementService:
                         yield frame.payload
                     elif frame.message["type"] == "begun":
                         has_begun = True
+                        if on_begun is not None:
+                            on_begun(frame.message)
                         yield b""
                     elif frame.message["type"] == "error":
                         raise Problem.from_json(frame.message["problem"])
@@ -133,8 +147,6 @@ class StatementService:
             if has_begun:
                 raise BrokenStream from None
             raise
-        finally:
-            statement.touched = monotonic()
 
     async def page(self, statement: RunStatement, rows: int, output: Output) -> object:
         """The first rows of a kept result, as JSON that was read."""
@@ -216,7 +228,7 @@ class StatementService:
 
     def _record(self, statement: RunStatement) -> None:
         code = "" if statement.problem is None else statement.problem.code
-        self._metrics.count("statements_total", state=statement.state.value, engine="duckdb", code=code)
+        self._metrics.count("statements_total", state=statement.state.value, engine=statement.engine, code=code)
         self._metrics.count("rows_total", statement.rows)
         self._metrics.count("result_bytes_total", statement.bytes)
         self._metrics.observe("queue_seconds", statement.queued_ms / 1000)
@@ -228,6 +240,7 @@ class StatementService:
     def _drop_rows(self, statement: RunStatement) -> None:
         if statement.spool is not None:
             statement.spool.unlink(missing_ok=True)
+            Path(scans_path(str(statement.spool))).unlink(missing_ok=True)
             statement.spool = None
 
     def _forget_oldest(self) -> None:

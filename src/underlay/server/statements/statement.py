@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -56,6 +57,13 @@ class RunStatement:
     bytes: int = 0
     is_truncated: bool = False
     beyond: list[str] = field(default_factory=list)
+    engine: str = "duckdb"
+    engine_reason: str | None = None
+    progress: Mapping[str, int] = field(default_factory=dict)
+    """Of its scans, while it runs."""
+    sums: Mapping[str, int] = field(default_factory=dict)
+    """Of its scans, when it has ended."""
+    plans: list[dict[str, object]] | None = None
     problem: Problem | None = None
     spool: Path | None = None
     queued_ms: float = 0.0
@@ -98,8 +106,13 @@ class RunStatement:
                 self.is_not_modified = message["is_not_modified"]
                 self.plan_ms = message["plan_ms"]
                 self.begun.set()
-            case "progress" | "end":
+            case "progress":
                 self.rows, self.bytes = message["rows"], message["bytes"]
+                self.progress = message["scans"]
+            case "end":
+                self.rows, self.bytes = message["rows"], message["bytes"]
+                self.sums = message.get("sums", {})
+                self.plans = message.get("plans")
                 self.is_truncated = message.get("is_truncated", False)
                 self.beyond = message.get("beyond_2_53", [])
             case "error":
@@ -130,7 +143,8 @@ class RunStatement:
         found: dict[str, object | None] = {
             "id": self.id,
             "state": self.state.value,
-            "engine": "duckdb",
+            "engine": self.engine,
+            "engine_reason": self.engine_reason,
             "created": self.created.isoformat(),
             "columns": columns,
             "row_count": self.rows,
@@ -142,7 +156,10 @@ class RunStatement:
                 "plan_ms": self.plan_ms,
                 "run_ms": self.run_ms,
                 "result_bytes": self.bytes,
+                **self.sums,
             },
+            "progress": None if self.has_ended else {"rows": self.rows, "bytes": self.bytes, **self.progress},
+            "plans": self.plans,
             "tags": dict(self.request.tags),
             "error": None if self.problem is None else self.problem.as_json(self.id),
         }

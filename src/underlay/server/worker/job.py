@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Any
 
 from underlay.errors import InvalidRequest
 from underlay.server.access.rights import Rights
@@ -43,6 +44,8 @@ class StatementJob:
     spool: str | None = None
     if_none_match: str | None = None
     salt: str = ""
+    caller: str = ""
+    """The id of the token."""
 
     def as_message(self) -> Message:
         """As JSON."""
@@ -51,11 +54,52 @@ class StatementJob:
     @classmethod
     def from_message(cls, message: Message) -> StatementJob:
         """What `as_message` wrote."""
-        known = {name: value for name, value in message.items() if name != "type"}
-        rights = known.pop("rights")
-        output = Output(**known.pop("output"))
-        own = Rights(read=tuple(rights["read"]), write=tuple(rights["write"]), is_admin=rights["is_admin"])
-        return cls(rights=own, output=output, **known)
+        return cls(**_values(message))
+
+    @property
+    def moment(self) -> datetime | None:
+        """The time that tables are read as of."""
+        return None if self.as_of is None else datetime.fromisoformat(self.as_of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookJob:
+    """A look at metadata: `what` is plan, blocks, scan (the block map of a kept statement's scan), columns, versions,
+    files, sources, diff, health, jobs, runs or completion.
+
+    With `scan` a plan is the block map of that scan. `bins` counts neighbouring blocks together; `most` is of versions
+    and runs.
+    """
+
+    what: str
+    rights: Rights
+    table: str | None = None
+    version: int | None = None
+    as_of: str | None = None
+    since: int | None = None
+    sql: str | None = None
+    parameters: Mapping[str, object] | Sequence[object] | None = None
+    where: str | None = None
+    columns: Sequence[str] | None = None
+    column: str | None = None
+    is_sorted: bool = False
+    bins: int | None = None
+    offset: int = 0
+    limit: int | None = None
+    most: int | None = None
+    spool: str | None = None
+    scan: int | None = None
+    output: Output = field(default_factory=Output)
+    if_none_match: str | None = None
+
+    def as_message(self) -> Message:
+        """As JSON."""
+        return {"type": "look", **asdict(self)}
+
+    @classmethod
+    def from_message(cls, message: Message) -> LookJob:
+        """What `as_message` wrote."""
+        return cls(**_values(message))
 
     @property
     def moment(self) -> datetime | None:
@@ -82,8 +126,22 @@ class WindowJob:
     @classmethod
     def from_message(cls, message: Message) -> WindowJob:
         """What `as_message` wrote."""
-        known = {name: value for name, value in message.items() if name != "type"}
-        return cls(output=Output(**known.pop("output")), **known)
+        return cls(**_values(message))
+
+
+def _values(message: Message) -> dict[str, Any]:  # Any: of each field's type
+    """The fields of a job."""
+    known = {name: value for name, value in message.items() if name != "type"}
+    known["output"] = Output(**known["output"])
+    if "rights" in known:
+        rights = known["rights"]
+        known["rights"] = Rights(read=tuple(rights["read"]), write=tuple(rights["write"]), is_admin=rights["is_admin"])
+    return known
+
+
+def scans_path(spool: str) -> str:
+    """Where the scans are kept of the statement whose rows are kept there."""
+    return f"{spool}.scans"
 
 
 def check_type(name: object) -> str:

@@ -80,6 +80,7 @@ class ServerConnection:
         self._connection = connection
         self._arrived: deque[Frame] = deque()
         self._there = threading.Semaphore(0)
+        self._sending = threading.Lock()
         self.interruptions = Interruptions()
 
     def listen(self) -> None:
@@ -99,8 +100,18 @@ class ServerConnection:
         return self._arrived.popleft().message
 
     def send(self, data: bytes) -> None:
-        """One frame, whole."""
-        self.interruptions.whole(lambda: self._connection.sendall(data))
+        """One frame, whole. In the main thread."""
+        self.interruptions.whole(lambda: self._send(data))
+
+    def mention(self, message: Message, is_wanted: Callable[[], bool]) -> None:
+        """One message by another thread, unless it has become too late for it."""
+        with self._sending:
+            if is_wanted():
+                self._connection.sendall(frame_of(message))
+
+    def _send(self, data: bytes) -> None:
+        with self._sending:
+            self._connection.sendall(data)
 
     def say(self, message: Message) -> None:
         """One message, whole."""

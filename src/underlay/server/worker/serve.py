@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from io import RawIOBase
 from time import perf_counter
@@ -15,18 +17,30 @@ import pyarrow as pa
 from underlay.api.lake import connect
 from underlay.local.sql.engine import EngineLimits, limit_engines
 from underlay.server.common.problem import Problem, problem_of
-from underlay.server.formats.encode import Encoder, as_arrow_file, is_beyond_browsers, make_encoder
+from underlay.server.formats.encode import Encoder, as_arrow_file, is_beyond_browsers, json_text, make_encoder
 from underlay.server.formats.formats import ResultFormat
 from underlay.server.formats.types import columns_of
 from underlay.server.worker.frames import Message, data_frame
-from underlay.server.worker.job import Output, StatementJob, WindowJob
+from underlay.server.worker.job import LookJob, Output, StatementJob, WindowJob, scans_path
+from underlay.server.worker.look import Looker
+from underlay.server.worker.scans import (
+    describe_scans,
+    keep_scans,
+    planned,
+    progress_of,
+    sums_of,
+)
 from underlay.server.worker.spool import open_window, split_batch
-from underlay.server.worker.statement import Begun, StatementRunner
+from underlay.server.worker.statement import Begun, StatementRunner, empty_batch, plain_batch
 
 if TYPE_CHECKING:
     from underlay.server.worker.main import ServerConnection
 
 _SEND_BYTES = 256 << 10
+_LOOK_ROWS = 1 << 16
+_BEGUN: Message = {"type": "begun", "columns": None, "versions": {}, "is_change": False, "plan_ms": 0.0}
+"""Of a look."""
+_PROGRESS_SECONDS = 0.25
 _CODECS: dict[str, Literal["gzip", "zstd", "brotli"]] = {"gzip": "gzip", "zstd": "zstd", "br": "brotli"}
 
 
@@ -69,6 +83,11 @@ class _Answer:
             ResultFormat(output.format), target, shape=output.shape, integers_as_text=output.integers_as_text
         )
 
+    def write_json(self, facts: Mapping[str, object]) -> None:
+        """An answer without rows, which is JSON whatever the format."""
+        target: Any = self._compressor or self.sink  # Any: one of two that take bytes
+        target.write(json_text(facts).encode(errors="backslashreplace"))
+
     def flush(self) -> None:
         """Send what is written: a reader waits for rows, not for full buffers."""
         if self._compressor is not None:
@@ -97,7 +116,11 @@ class WorkerService:
         self._server = server
         self._folder: str = settings["folder"]
         self._lake = connect(settings["lake"], options=settings["options"], registry=settings["registry"])
-        self._runner = StatementRunner(self._lake)
+        self._runner = StatementRunner(self._lake, settings["audits"])
+        self._looker = Looker(self._lake, self._runner.lockdown)
+        self._counted: _Counted | None = None
+        self._is_running = threading.Event()
+        threading.Thread(target=self._tell_progress, daemon=True, name="underlay-progress").start()
         with suppress(Exception):  # what is wrong with the lake is told to those who ask
             self._lake.tables()
 
@@ -109,9 +132,10 @@ class WorkerService:
         try:
             try:
                 interruptions.begin(number)
-                ended = self._window(message) if message["type"] == "window" else self._statement(message)
+                ended = self._kinds[message["type"]](message)
             finally:
                 interruptions.end()
+                self._is_running.clear()
         except BaseException as error:  # noqa: BLE001  # told to the client, and the worker goes on
             problem = self._problem_of(error, text)
             if isinstance(error, KeyboardInterrupt) or interruptions.is_cancelled(number):
@@ -121,6 +145,22 @@ class WorkerService:
             ended = _error(problem)
         self._server.say(ended)
 
+    @property
+    def _kinds(self) -> Mapping[str, Callable[[Message], Message]]:
+        return {"statement": self._statement, "window": self._window, "look": self._look}
+
+    def _tell_progress(self) -> None:
+        """Say every now and then how far the statement is, also while it has no rows yet."""
+        while True:
+            self._is_running.wait()
+            time.sleep(_PROGRESS_SECONDS)
+            self._server.mention(self._progress(), self._is_running.is_set)
+
+    def _progress(self) -> Message:
+        counted = self._counted
+        known = {} if counted is None else {"rows": counted.rows, "bytes": counted.bytes}
+        return {"type": "progress", "rows": 0, "bytes": 0, **known, "scans": progress_of(self._runner.scans)}
+
     def _problem_of(self, error: BaseException, text: str | None) -> Problem:
         problem = problem_of(error, text)
         problem.detail = problem.detail.replace(self._folder, "…")  # where the engine spills is not for clients
@@ -129,6 +169,8 @@ class WorkerService:
     def _statement(self, message: Message) -> Message:
         job = StatementJob.from_message(message)
         started = perf_counter()
+        self._counted, self._runner.scans = None, ()
+        self._is_running.set()
         begun = self._runner.begin(job)
         try:
             is_known = begun.etag is not None and job.if_none_match == begun.etag
@@ -154,6 +196,7 @@ class WorkerService:
     def _stream(self, job: StatementJob, begun: Begun, started: float) -> Message:
         answer = _Answer(self._server, job.output)
         encoder, counted = answer.encoder, _Counted(job)
+        self._counted = counted
         facts = {"tables": [{"name": name, "version": number} for name, number in begun.versions.items()]}
         encoder.begin(begun.schema, facts)
         try:
@@ -166,24 +209,27 @@ class WorkerService:
                 encoder.fail(problem.as_json())
                 answer.close()
             return {**_error(problem), "is_told": encoder.can_fail}
-        encoder.end(
-            {"row_count": counted.rows, "truncated": counted.is_truncated, "stats": {"run_ms": _since(started)}}
-        )
+        sums = sums_of(planned(begun.scans))
+        stats = {"run_ms": _since(started), **sums}
+        encoder.end({"row_count": counted.rows, "truncated": counted.is_truncated, "stats": stats})
         answer.close()
-        return {"type": "end", **counted.facts(), "sent_bytes": answer.sink.size_bytes}
+        return {"type": "end", **counted.facts(), "sent_bytes": answer.sink.size_bytes, "sums": sums}
 
     def _spool(self, job: StatementJob, path: str, begun: Begun) -> Message:
-        counted = _Counted(job)
+        counted = self._counted = _Counted(job)
         try:
             with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, begun.schema) as writer:
                 for batch in counted.limited(begun.batches):
                     for part in split_batch(batch):
                         writer.write_batch(part)
-                    self._server.say({"type": "progress", "rows": counted.rows, "bytes": counted.bytes})
+            scans = planned(begun.scans)
+            if scans:
+                keep_scans(scans_path(path), scans)
         except BaseException:
             os.unlink(path)
             raise
-        return {"type": "end", **counted.facts(), "beyond_2_53": sorted(counted.beyond)}
+        plans = {"sums": sums_of(scans), "plans": describe_scans(scans)}
+        return {"type": "end", **counted.facts(), "beyond_2_53": sorted(counted.beyond), **plans}
 
     def _window(self, message: Message) -> Message:
         job = WindowJob.from_message(message)
@@ -199,6 +245,27 @@ class WorkerService:
         answer.encoder.end({"row_count": rows})
         answer.close()
         return {"type": "end", "rows": rows, "bytes": answer.sink.size_bytes}
+
+    def _look(self, message: Message) -> Message:
+        job = LookJob.from_message(message)
+        found = self._looker.look(job)
+        is_known = found.etag is not None and found.etag == job.if_none_match
+        self._server.say({**_BEGUN, "etag": found.etag, "is_not_modified": is_known})
+        if is_known:
+            return {"type": "end", "rows": 0, "bytes": 0}
+        answer = _Answer(self._server, job.output)
+        if found.rows is None:
+            answer.write_json(found.facts)
+        else:
+            is_arrow = job.output.format == ResultFormat.ARROW.value  # which has dictionaries
+            rows = found.rows if is_arrow else _plain(found.rows)
+            answer.encoder.begin(rows.schema, found.facts)
+            for batch in rows.to_batches(max_chunksize=_LOOK_ROWS):
+                answer.encoder.write(batch)
+                answer.flush()
+            answer.encoder.end({"row_count": found.rows.num_rows})
+        answer.close()
+        return {"type": "end", "rows": 0, "bytes": answer.sink.size_bytes}
 
 
 class _Counted:
@@ -239,6 +306,10 @@ class _Counted:
 
     def facts(self) -> Message:
         return {"rows": self.rows, "bytes": self.bytes, "is_truncated": self.is_truncated}
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    return pa.Table.from_batches([plain_batch(one, set()) for one in (*rows.to_batches(), empty_batch(rows.schema))])
 
 
 def _error(problem: Problem) -> Message:

@@ -15,11 +15,13 @@ from underlay import __version__
 from underlay.api.lake import Lake
 from underlay.api.limited.limited_lake import LimitedLake
 from underlay.errors import Forbidden, InvalidRequest
+from underlay.local.dataset.source import NamedScan
 from underlay.local.sql.result import SqlResult
 from underlay.local.text.time_travel import quoted
 from underlay.server.access.rights import SYSTEM
 from underlay.server.common.problem import Problem
 from underlay.server.lockdown.check import CheckedStatement, Lockdown
+from underlay.server.worker.audit_view import StatementsView
 from underlay.server.worker.job import StatementJob, check_type
 
 _LOST_IN_ARROW = re.compile(r"\b(UHUGEINT|TIME WITH TIME ZONE|BIT|BIGNUM|GEOMETRY|VARIANT)\b")
@@ -39,15 +41,19 @@ class Begun:
     versions: Mapping[str, int]
     etag: str | None
     is_change: bool
+    scans: Sequence[NamedScan]
 
 
 class StatementRunner:
     """Statements on one lake, for callers with rights of their own."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, audits: Sequence[str] = ()) -> None:
+        self._audits = audits
         self._lake = lake
-        self._lockdown = Lockdown()
-        self._lockdown.check("select abs(1)", ())  # which asks the engine for its functions, once
+        self.lockdown = Lockdown()
+        self.lockdown.check("select abs(1)", ())  # which asks the engine for its functions, once
+        self.scans: Sequence[NamedScan] = ()
+        """Of the statement that runs."""
 
     def begin(self, job: StatementJob) -> Begun:
         """Check, plan and run a statement up to its first rows. Raises what is wrong with it."""
@@ -57,8 +63,10 @@ class StatementRunner:
             may_write=lambda name: name.partition(".")[0].lower() != SYSTEM and job.rights.may_write(name),
             as_of=job.moment,
             token=job.token,
+            views={"statements": StatementsView(self._audits, None if job.rights.is_admin else job.caller)},
         )
-        checked = self._lockdown.check(job.sql, limited.names)
+        self.scans = limited.scans
+        checked = self.lockdown.check(job.sql, limited.names)
         if checked.is_change and not job.is_writable:
             raise Forbidden(
                 "this request only reads", hint='Send a change by POST, to a server that was started with "--writable".'
@@ -75,7 +83,7 @@ class StatementRunner:
         numbers = {at for at, kind in enumerate(casts) if kind == _UNSIGNED}
         batches = (plain_batch(batch, numbers) for batch in result.to_batches())
         first = next(batches, None)
-        schema = plain_batch(_empty(result.schema), numbers).schema if first is None else first.schema
+        schema = plain_batch(empty_batch(result.schema), numbers).schema if first is None else first.schema
         return Begun(
             schema=schema,
             batches=batches if first is None else _again(first, batches),
@@ -83,6 +91,7 @@ class StatementRunner:
             versions=dict(sorted(limited.read_versions.items())),
             etag=_etag(job, checked, limited.read_versions),
             is_change=checked.is_change,
+            scans=limited.scans,
         )
 
     def _parameters(self, given: Parameters) -> Parameters:
@@ -100,7 +109,7 @@ class StatementRunner:
             raise InvalidRequest('a parameter is a value, or {"value": …, "type": …}', found=str(sorted(value))[:80])
         kind = check_type(value["type"])
         try:
-            return self._lockdown.cast(value["value"], kind)
+            return self.lockdown.cast(value["value"], kind)
         except InvalidRequest as error:  # its cause would be taken for a fault of the statement
             detail = f"{error.problem} (found {error.found})"
             raise Problem(status=400, code="bad_parameter", detail=detail) from None
@@ -142,7 +151,8 @@ def _etag(job: StatementJob, checked: CheckedStatement, versions: Mapping[str, i
     return f'"{hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]}"'
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """No rows."""
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 

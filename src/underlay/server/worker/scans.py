@@ -1,0 +1,111 @@
+"""The scans of a statement: what answers say of them, and what is kept of them for their block maps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from underlay.api.views.block_map import ScanVerdicts
+from underlay.local.dataset.source import NamedScan
+from underlay.plan.chunks import fetch_bytes
+from underlay.plan.explain import to_dict
+from underlay.plan.plan import BlockPlan
+from underlay.server.common.problem import Problem
+
+_COLUMNS = pa.schema(
+    [("about", pa.string()), ("verdicts", pa.large_list(pa.uint8())), ("steps", pa.large_list(pa.uint16()))]
+)
+
+
+def planned(scans: Iterable[NamedScan]) -> list[tuple[NamedScan, BlockPlan]]:
+    """The scans with their plans, in the order in which the engine asked for them."""
+    return [(scan, scan.query.plan) for scan in list(scans)]
+
+
+def sums_of(scans: Sequence[tuple[NamedScan, BlockPlan]]) -> dict[str, int]:
+    """What the scans of a statement are together."""
+    return {
+        "blocks_total": sum(plan.totals.blocks for _, plan in scans),
+        "blocks_read": sum(plan.kept.blocks for _, plan in scans),
+        "bytes_read": sum(fetch_bytes(plan) for _, plan in scans),
+    }
+
+
+def progress_of(scans: Iterable[NamedScan]) -> dict[str, int]:
+    """How far the scans are that have begun."""
+    known = [scan.query for scan in list(scans) if "plan" in vars(scan.query)]
+    done = [one for query in known for one in list(query.done)]
+    return {
+        "blocks": sum(query.plan.kept.blocks for query in known),
+        "blocks_read": sum(blocks for blocks, _ in done),
+        "bytes_read": sum(size for _, size in done),
+    }
+
+
+def describe_scans(scans: Sequence[tuple[NamedScan, BlockPlan]]) -> list[dict[str, object]]:
+    """Each scan as answers have it: what was dropped by which step, and what is left."""
+    found = []
+    for number, (scan, plan) in enumerate(scans):
+        known = to_dict(plan)
+        found.append(
+            {
+                "scan": number,
+                "table": scan.table,
+                "version": scan.query.snapshot.version,
+                "columns": [field.name for field in scan.query.read_columns],
+                "predicate": known["predicate"],
+                "filter": None if scan.query.rest is None else "rows are filtered by another condition too",
+                "total": known["table"],
+                "kept": known["kept"],
+                "steps": known["steps"],
+            }
+        )
+    return found
+
+
+def keep_scans(path: str, scans: Sequence[tuple[NamedScan, BlockPlan]]) -> None:
+    """Keep what became of each block."""
+    rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS.names}  # Any: of each column's type
+    for scan, plan in scans:
+        decided = ScanVerdicts.of(plan)
+        about = {
+            "table": scan.table,
+            "version": scan.query.snapshot.version,
+            "skipped": sorted(decided.skipped),
+            "leaves": decided.leaves,
+            "steps": decided.steps,
+        }
+        rows["about"].append(json.dumps(about))
+        rows["verdicts"].append(decided.verdicts)
+        rows["steps"].append(decided.numbers)
+    table = pa.table(rows, schema=_COLUMNS)
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _COLUMNS, options=options) as writer:
+        writer.write_table(table)
+
+
+def load_scan(path: str, number: int) -> tuple[str, int, ScanVerdicts]:
+    """The table, the version, and what became of its blocks. Raises Problem."""
+    if not Path(path).exists():
+        raise Problem(status=404, code="not_found", detail="the statement has no scans")
+    with pa.memory_map(path) as file:
+        kept = pa.ipc.open_file(file).read_all()
+        if number >= kept.num_rows:
+            raise Problem(
+                status=404, code="not_found", detail="the statement has no such scan", hint=f"It has {kept.num_rows}."
+            )
+        about = json.loads(kept["about"][number].as_py())
+        verdicts, steps = (kept[name][number].values.to_numpy() for name in ("verdicts", "steps"))
+        decided = ScanVerdicts(
+            skipped=frozenset(about["skipped"]),
+            leaves=tuple(about["leaves"]),
+            steps=about["steps"],
+            verdicts=np.array(verdicts),
+            numbers=np.array(steps),
+        )
+    return about["table"], about["version"], decided
