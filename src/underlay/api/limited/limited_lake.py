@@ -109,7 +109,7 @@ class LimitedLake:
         found = self._lake._dataset(name, version, as_of if is_pinned else self._as_of)
         number = found.source.snapshot.root.version
         self.read_versions[f"{name}@{number}" if is_pinned else name] = number
-        return found
+        return found.noted(self.scans)
 
 
 class _ChangingLimited(ChangingLake):

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from underlay.api.opened.versioned_table import VersionedTable
-from underlay.api.plan import Plan
 from underlay.api.views.block_map import location_of
 from underlay.index.entry import Flag
 from underlay.index.segment.bounds import has_flag
+from underlay.plan import answers
 from underlay.plan.chunks import chunk_table
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.arrow_aliases import AnyType
@@ -33,7 +33,7 @@ CHANGES: dict[str, AnyType] = {
 def column_rows(table: VersionedTable) -> Iterator[Row]:
     """One row for each leaf. `min` and `max` are those of the rows, and missing where only a scan can tell."""
     snapshot = table.snapshot()
-    plan = Plan(table.query(None, None))
+    plan = table.query(None, None).plan
     fields = {field.name: field for field in snapshot.schema.fields}
     for leaf in snapshot.schema.leaves:
         name = format_column(leaf.path)
@@ -45,8 +45,8 @@ def column_rows(table: VersionedTable) -> Iterator[Row]:
             "nullable": not top.is_required,
             "comment": top.comment if len(leaf.path) == 1 else None,
             "default": None if leaf.default is None else str(leaf.default),
-            "min": None if leaf.is_repeated else _shown(plan.minimum(name)),
-            "max": None if leaf.is_repeated else _shown(plan.maximum(name)),
+            "min": None if leaf.is_repeated else _shown(answers.minimum(plan, leaf.id)),
+            "max": None if leaf.is_repeated else _shown(answers.maximum(plan, leaf.id)),
             "null_count": nulls,
             "bytes": size,
             "blocks_with_bloom": blooms,

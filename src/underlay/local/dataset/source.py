@@ -112,9 +112,13 @@ class EngineDataset(ds.Dataset):
         schema = self.source.schema
         return widened(schema) == schema
 
-    def watched(self, on_failure: FailureListener, scans: list[NamedScan] | None = None) -> EngineDataset:
-        """The same, which tells its errors before it raises them, and notes its scans."""
-        return EngineDataset(replace(self.source, on_failure=on_failure, scans=scans))
+    def watched(self, on_failure: FailureListener) -> EngineDataset:
+        """The same, which tells its errors before it raises them."""
+        return EngineDataset(replace(self.source, on_failure=on_failure))
+
+    def noted(self, scans: list[NamedScan]) -> EngineDataset:
+        """The same, which takes a note of each scan."""
+        return EngineDataset(replace(self.source, scans=scans))
 
     def narrow(self, implied: Predicate) -> None:
         """Leave out rows for which this is not true: none of them matters to the engine that asks."""

@@ -61,8 +61,8 @@ def run_sql(
 
     Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, which may be
     later, while rows are read. `given` are tables with names of one part, `views` the system views. `external_access`
-    lets SQL reach files and the network as this process can. `scans` takes a note of each scan of a table. `is_dry`:
-    only that, over tables without rows; there is no answer.
+    lets SQL reach files and the network as this process can. `scans` is where the tables note theirs. `is_dry`: they
+    have no rows; there is no answer.
     """
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
@@ -77,7 +77,7 @@ def run_sql(
     def run(*, pushdown: bool, threads: int | None = None) -> SqlResult:
         names = {pair.lower() for pair in sources.pairs}
         engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads, names=names)
-        query = _Query(engine, engine.connect(), rewritten, sources, others, scans)
+        query = _Query(engine, engine.connect(), rewritten, sources, others)
         if scans is not None:
             scans.clear()  # of an engine that gave up
         try:
@@ -152,7 +152,6 @@ class _Query:
         rewritten: Rewritten,
         sources: QueriedTables,
         given: GivenTables | None,
-        scans: list[NamedScan] | None,
     ) -> None:
         self._engine = engine
         self._connection = connection
@@ -161,7 +160,6 @@ class _Query:
         self._has_travels = bool(rewritten.travels)
         self._sources = sources
         self._given = given
-        self._scans = scans
         self._failures: list[Exception] = []
         self._is_begun = False
         self._is_too_large = False
@@ -298,7 +296,7 @@ class _Query:
         implied = self._implied(named, text, parameters)
         narrowed = []
         for source in named:
-            dataset = source.dataset.watched(self._failures.append, self._scans)
+            dataset = source.dataset.watched(self._failures.append)
             if (source.schema, source.table) in implied:
                 dataset.narrow(implied[source.schema, source.table])
             narrowed.append((source, dataset))
@@ -371,8 +369,7 @@ class _Query:
         source = self._counted(self._tokens)
         if source is None:
             return None
-        counted = source.dataset.watched(self._failures.append, self._scans).source.scan([])
-        rows = counted.count_rows()
+        rows = source.dataset.source.scan([]).count_rows()
         return pa.table({"count_star()": pa.array([rows], pa.int64())})
 
     def _counted(self, tokens: Sequence[Word]) -> QueriedTable | None:

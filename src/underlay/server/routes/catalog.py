@@ -201,7 +201,7 @@ def read_order(text: str) -> bool:
 
 def moment_of(version: int | None, as_of: str | None) -> str | None:
     """The time as of which a table is asked for. Raises Problem for a time beside a version."""
-    moment = readmoment_of(as_of)
+    moment = read_moment(as_of)
     if version is not None and moment is not None:
         raise Problem(status=400, code="invalid_request", detail="version and as_of do not go together")
     return moment
