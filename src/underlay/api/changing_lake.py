@@ -21,14 +21,14 @@ from underlay.table.catalog.lifecycle import drop
 
 
 class ChangingLake:
-    """What `underlay.local.statements` needs. `token`: an INSERT with it is done once, however often it is run."""
+    """What `underlay.local.statements` needs. With a `token`, an INSERT is done only once, however often it is run."""
 
     def __init__(self, context: LakeContext, *, token: str | None = None) -> None:
         self._context = context
         self._token = token
 
     def names(self) -> list[str]:
-        """The names of all tables; none of a lake that does not exist."""
+        """The names of all tables; empty if the lake does not exist."""
         try:
             return sorted(self._context.newest_catalog().tables)
         except NotFound:
@@ -41,9 +41,9 @@ class ChangingLake:
     def insert(
         self, name: str, read: ReadRows, *, is_of_table: bool, then: Callable[[pa.Table], object] | None = None
     ) -> Appended:
-        """Add rows; `is_of_table`: they depend on the rows that the table has, and are read again if these change.
+        """Add rows. `is_of_table`: the new rows depend on the table's own, and are computed again if those change.
 
-        `then` is given the rows as the table has them, before they are committed.
+        `then` gets the rows as the table will store them, before the commit.
         """
         opened = self._context.open_table(name)
         return append_read(opened, read, is_of_table=is_of_table, then=then, token=self._token)
@@ -57,7 +57,7 @@ class ChangingLake:
         then: Callable[[], object] | None = None,
         dry_run: bool = False,
     ) -> Changed:
-        """Delete rows that are chosen, or give them other values; `then` is called before the commit."""
+        """Delete or update the chosen rows; `then` is called before the commit."""
         files = FileAccess(stores=self._context.stores, cache=self._context.cache)
         return change_chosen(self._context.open_table(name), files, choose, operation, then=then, dry_run=dry_run)
 
@@ -75,7 +75,7 @@ class ChangingLake:
         properties: Mapping[str, str | int],
         checks: Mapping[str, str],
     ) -> Table:
-        """A new table, in place of the version that it replaces. Raises TableExists, CommitConflict."""
+        """Create a table, or replace the given version of one. Raises TableExists, CommitConflict."""
         opened = create_table(
             self._context,
             name,

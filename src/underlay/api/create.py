@@ -1,4 +1,4 @@
-"""New tables: from a schema, or from rows with the first version that has them."""
+"""Creates tables from a schema, or from rows, which the first version then has."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def create_table(
     replaces: int | None = None,
     checks: Mapping[str, str] | None = None,
 ) -> OpenTable:
-    """A new table, with rows if there are `data`: the catalog names it when they are in it, and not before.
+    """Create a table, with the rows of `data` if given: the catalog names the table only once the rows are in it.
 
-    So when rows are refused, or the process dies, there is no table, and what was written is unreferenced. With
-    `exist_ok` a table that is there already, also since a moment, is the answer if it is defined alike. Raises
-    TableExists, also when it is defined otherwise, and what an append raises.
+    So when rows are refused or the process dies, there is no table, and what was written is unreferenced. With
+    `exist_ok` a table that exists already, even one created meanwhile, is returned if it has the same definition.
+    Raises TableExists, also when the definition differs, and what an append raises.
 
     `checks` are conditions on rows by name, with which rows of `data` are checked too. Raises BadPredicate.
 
-    `replaces` is the version of a table that is there: a new revision takes over from it. Raises CommitConflict when
-    that one has other rows by now; its versions stay until they are swept.
+    `replaces` is a version of the existing table: a new revision takes its place. Raises CommitConflict when the table
+    has other rows by now. The old revision's versions stay until they are swept.
     """
     if data is not None and exist_ok:
         raise InvalidRequest(
@@ -85,12 +85,12 @@ def create_table(
         known = context.open_table(name)
         _check_same(name, known.head().root.definition, definition)
         return known
-    # From here on nothing may fail: the table is there.
+    # From here on nothing may fail: the table exists.
     return context.open_new_table(name, revision)
 
 
 def _with_schema(data: object) -> tuple[object, object]:
-    """The rows, as they can be read still, and their columns."""
+    """The rows, in a form that can still be read, and their columns."""
     if isinstance(data, list | tuple) and data and all(isinstance(batch, pa.RecordBatch) for batch in data):
         data = pa.Table.from_batches(data)
     if hasattr(data, "schema") and isinstance(data.schema, pa.Schema):
@@ -118,7 +118,7 @@ def _check_same(name: str, known: Definition, wanted: Definition) -> None:
 
 
 def _differences(known: Definition, wanted: Definition) -> Iterator[str]:
-    """In words. Comments of columns do not count, and the table's only if there shall be one."""
+    """The differences in words. Column comments do not count; the table's comment only if one was given."""
     old, new = from_record(known.schema), from_record(wanted.schema)
     yield from _column_differences(old, new)
     for what, found, expected in (

@@ -1,4 +1,4 @@
-"""Sources into the tables of a lake: once, or as they come."""
+"""Ingests sources into the tables of a lake: once, or as they arrive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from underlay.table.open_table import OpenTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingests:
-    """What all ingests into one lake have in common. Without `workers`, threads of this process do the work."""
+    """What all ingests into a lake share. Without `workers`, threads of this process do the work."""
 
     lake: LakeCatalog
     stores: FileStores
@@ -65,7 +65,7 @@ class Ingests:
         workers: MakeWorkers | None = None,
         progress: IngestProgress | None = None,
     ) -> Watch:
-        """A watch, which begins when it is iterated."""
+        """A watch. It starts when it is iterated."""
 
         def look(found: Sequence[Source], settings: Settings, keep: Keep) -> Summary:
             return self.once(name, settings, workers=workers, progress=progress, found=found, keep=keep)

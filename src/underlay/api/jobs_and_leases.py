@@ -1,4 +1,4 @@
-"""Jobs that write and leases of readers, as the store has them."""
+"""Lists writers' jobs and readers' leases, as the store has them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from underlay.table.versions.revision import Revision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInfo:
-    """A job as its intent in the store tells. Times are by the store's clock.
+    """A job as described by its intent in the store. Times are by the store's clock.
 
-    An intent that cannot be read is listed by its key: `problem` says why, and what only it tells is None.
+    An intent that cannot be read is listed by its key: `problem` says why, and fields that only it holds are None.
     """
 
     table: str
@@ -44,8 +44,9 @@ class JobInfo:
 
 
 def list_jobs(lake: LakeCatalog, name: str | None = None) -> list[JobInfo]:
-    """The jobs of a table, or of all: those that are being done and those that were left. One request for a table
-    without any, tables side by side. Raises TableNotFound."""
+    """The running and abandoned jobs of a table, or of all. One request for a table without any; tables are looked up
+    in parallel. Raises TableNotFound.
+    """
     return look_at_tables(lake, name, lambda table, record: _jobs_of(lake, table, record))
 
 
@@ -74,7 +75,7 @@ def _jobs_of(lake: LakeCatalog, name: str, record: TableRecord) -> list[JobInfo]
 
 
 def _fences(revision: Revision) -> Mapping[str, int] | None:
-    """The epochs of jobs; None when the root that has them cannot be read."""
+    """The epochs of jobs; None when the root that holds them cannot be read."""
     try:
         return revision.head().fences
     except (Damaged, Unsupported):
@@ -117,7 +118,7 @@ def _job_info(table: str, seen: SeenBeacon[Intent], fences: Mapping[str, int] | 
 class LeaseInfo:
     """A lease as the store has it. `renewed` is by the store's clock, `started` by the reader's.
 
-    One that cannot be read is listed by its key: `problem` says why, and what only it tells is None.
+    One that cannot be read is listed by its key: `problem` says why, and fields that only it holds are None.
     """
 
     table: str
@@ -135,7 +136,8 @@ class LeaseInfo:
 
 def list_leases(lake: LakeCatalog, name: str | None = None) -> list[LeaseInfo]:
     """The leases on a table's versions, or on those of all tables, older revisions included. One request for a revision
-    without any, tables side by side. Raises TableNotFound."""
+    without any; tables are looked up in parallel. Raises TableNotFound.
+    """
     return look_at_tables(lake, name, lambda table, record: _leases_of(lake, table, record))
 
 

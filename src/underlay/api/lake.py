@@ -1,6 +1,6 @@
 """A lake: tables by name, and SQL over them.
 
-What works on tables is imported by the methods that need it: a listing takes a tenth of the modules.
+Methods import what works on tables when they need it: a listing needs only a tenth of the modules.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def connect(
     Makes no request: a lake that does not exist is created with its first table. `options` are the store's, such as
     endpoint and region; credentials also come from the usual environment variables. `registry` is the metadata
     database: `postgresql://…`, `sqlite:////path`, `none`; else UNDERLAY_REGISTRY, else SQLite, in a local lake's folder
-    or in the user's state directory. For `max_staleness_seconds` a table's newest version is not looked up again.
+    or in the user's state directory. A table's newest version is looked up again only after `max_staleness_seconds`.
     `with connect(…) as lake:` closes it at the end.
     """
     if not isinstance(url, str | os.PathLike | Store) or not url:
@@ -73,7 +73,7 @@ def _open_registry(url: str | None, store: Store) -> Registry | None:
 
 
 class Lake(CaringLake):
-    """Tables in one place. Made by `connect`. Safe for many threads."""
+    """Tables in one place. Made by `connect`. Thread-safe."""
 
     def __init__(
         self,
@@ -99,13 +99,13 @@ class Lake(CaringLake):
 
     @cached_property
     def _ingests(self) -> Ingests:
-        from underlay.api.ingest import Ingests  # a sixth of the package, which a listing or a scan does not need
+        from underlay.api.ingest import Ingests  # a sixth of the package, not needed for a listing or a scan
 
         return Ingests(lake=self._lake, stores=self._context.stores, open_table=self._context.open_table)
 
     @property
     def registry(self) -> Registry | None:
-        """The metadata database, None without one."""
+        """The metadata database, or None."""
         return self._context.registry
 
     @property
@@ -115,7 +115,7 @@ class Lake(CaringLake):
 
     @property
     def options(self) -> Mapping[str, str]:
-        """What the store was opened with. Credentials are in it, and are shown as `***`."""
+        """What the store was opened with. Credentials are among it, and are shown as `***`."""
         return self._context.options
 
     def exists(self) -> bool:
@@ -144,13 +144,14 @@ class Lake(CaringLake):
         properties: Mapping[str, str | int] | None = None,
         replaces: int | None = None,
     ) -> Table:
-        """A new table: without rows, or with those of `data`, all or none.
+        """Create a table: empty, or with all rows of `data`.
 
         `schema` is an Arrow schema, a frame whose columns are taken, or text such as `id bigint not null, at
         timestamp`; without one it is that of `data`. `key` columns get bloom filters; rows of a file are sorted by
-        `sort_by` (`["pickup", "-fare"]`); `partition_by` keeps files apart (`["month(pickup)", "bucket(16, id)"]`).
-        `replaces` is the version of a table of this name that it takes over from. Raises TableExists; with `exist_ok`
-        only when the table is defined otherwise; CommitConflict when what it replaces was changed.
+        `sort_by` (`["pickup", "-fare"]`); `partition_by` splits rows into separate files (`["month(pickup)",
+        "bucket(16, id)"]`). `replaces` is the version of the table with this name that the new one replaces. Raises
+        TableExists, with `exist_ok` only when the definition differs; CommitConflict when the replaced table was
+        changed.
         """
         from underlay.api.create import create_table
         from underlay.api.table import Table
@@ -198,7 +199,7 @@ class Lake(CaringLake):
         ]
 
     def catalog_number(self) -> int:
-        """The number of the catalog's newest entry: another one when a table came, went or was renamed."""
+        """The number of the catalog's newest entry. It changes when a table is created, dropped or renamed."""
         return self._context.newest_catalog().number
 
     def revisions(self, name: str) -> list[RevisionInfo]:
@@ -232,7 +233,7 @@ class Lake(CaringLake):
         """Ingest each source exactly once, and create the table if it does not exist.
 
         Sources are paths, patterns and URLs: `data/*.csv`, `s3://bucket/in/`. See docs/sources.md for `options`.
-        Threads of this process do the work unless there are `workers`; `keep` leaves a record of the run.
+        Threads of this process do the work unless `workers` are given; `keep` leaves a record of the run.
         """
         from underlay.ingest.run.record import keep_record
         from underlay.ingest.work.settings import make_settings
@@ -266,28 +267,28 @@ class Lake(CaringLake):
         return self._ingests.watch(name, settings, chosen, workers=workers, progress=progress)
 
     def verify(self, *names: str, deep: bool = False, repair: bool = False, registry: bool = True) -> Report:
-        """Check every object of these tables, or of all, as `underlay verify` does: what is wrong is in the report.
+        """Check every object of these tables, or of all, as `underlay verify` does. The report says what is wrong.
 
-        With `deep` all rows are read too, with `repair` sidecars and the registry are rebuilt where they are wrong.
+        `deep` also reads all rows; `repair` rebuilds sidecars and the registry where they are wrong.
         """
-        from underlay.api.verify import verify_lake  # what few processes need
+        from underlay.api.verify import verify_lake  # few processes need it
 
         return verify_lake(self._context, names, deep=deep, repair=repair, registry=registry)
 
     def jobs(self, name: str | None = None) -> list[JobInfo]:
-        """Jobs that write, of a table or of all."""
+        """Writers' jobs, of a table or of all."""
         from underlay.api.jobs_and_leases import list_jobs
 
         return list_jobs(self._lake, name)
 
     def runs(self, name: str | None = None, *, most: int = 50) -> list[RunInfo]:
-        """The newest runs that ended, and those that are watching, of a table or of all; newest first."""
+        """The newest runs that ended, and the watches that run now, of a table or of all; newest first."""
         from underlay.api.run_info import list_runs
 
         return list_runs(self._lake, name, most)
 
     def leases(self, name: str | None = None) -> list[LeaseInfo]:
-        """Leases of readers, of a table or of all."""
+        """Readers' leases, of a table or of all."""
         from underlay.api.jobs_and_leases import list_leases
 
         return list_leases(self._lake, name)
@@ -299,13 +300,13 @@ class Lake(CaringLake):
         *,
         tables: Mapping[str, object] | None = None,
     ) -> SqlResult:
-        """Run a statement: a query on DuckDB, or one that changes a table and answers a row of counts.
+        """Run a statement: a query on DuckDB, or one that changes a table and returns a row of counts.
 
-        Tables have their two-part names, and each is read in one version for the whole statement.
+        Tables go by their two-part names. The whole statement reads each table at one version.
 
         Older versions by `FROM taxi.trips VERSION AS OF 7` and `TIMESTAMP AS OF '2026-01-01'`. `tables` are frames,
-        readers and datasets by one-part names: `lake.sql("from df join taxi.trips using (id)", tables={"df": df})`.
-        Nothing else of this machine can be reached.
+        readers and datasets by one-part names: `lake.sql("from df join taxi.trips using (id)", tables={"df": df})`. A
+        statement cannot reach anything else on this machine.
         """
         from underlay.local.sql.run import is_change, run_sql  # loads DuckDB
 
@@ -327,7 +328,7 @@ class Lake(CaringLake):
         """A DuckDB connection of your own, in memory, with the tables as `dataset.table`; close it after use.
 
         Each query reads the newest version of each table, one for the whole query, and pushes columns and filters into
-        the planner. Nothing is locked: SQL can reach what this process can, but cannot change the lake.
+        the planner. Nothing is locked down: SQL can reach whatever this process can, but cannot change the lake.
         """
         from duckdb import connect as open_duckdb  # loads DuckDB
 
@@ -338,11 +339,11 @@ class Lake(CaringLake):
         )
 
     def close(self) -> None:
-        """Apply this process's commits to the registry, waiting 2 s at most, stop its thread and close its connections.
-        Care in the background ends after the step that it is in, for which this waits 10 s at most.
+        """Apply this process's commits to the registry, waiting at most 2 s, stop its thread and close its connections.
+        Background care ends after its current step, for which this waits at most 10 s.
 
         Using the lake or one of its tables afterwards raises InvalidRequest; closing it again does nothing. A process
-        that exits does the same by itself.
+        does the same when it exits.
         """
         self._context.end_care()
         self._lake.close()
@@ -357,7 +358,7 @@ class Lake(CaringLake):
         self.close()
 
     def _dataset(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset:
-        """A table as a query names it; a version that is a text is a tag. Raises TableNotFound."""
+        """A table as a query names it; a version given as text is a tag. Raises TableNotFound."""
         from underlay.local.dataset.source import EngineDataset  # loads pyarrow.dataset
 
         tag = version if isinstance(version, str) else None

@@ -1,4 +1,4 @@
-"""What a query would read, and why nothing else."""
+"""Plans of queries: what a query would read, and why it skips the rest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Plan:
 
     @property
     def kept(self) -> Totals:
-        """What is left."""
+        """What is left to read."""
         return self.choices.kept
 
     def explain(self) -> str:
@@ -50,7 +50,7 @@ class Plan:
         return "\n".join(lines)
 
     def to_dict(self) -> Mapping[str, object]:
-        """The same for programs."""
+        """The same for programs, as plain values."""
         return explain.to_dict(self.choices)
 
     def count(self) -> int | None:
@@ -75,8 +75,9 @@ class Plan:
         }
 
     def assign(self, workers: Mapping[str, float]) -> dict[str, tuple[str, str | None]]:
-        """A first and a second worker for each block, by weight. Workers that come or go move as few blocks as
-        possible. A block is named by its file's content and its first row."""
+        """A first and a second choice of worker for each block, by weight. When workers join or leave, as few blocks as
+        possible move. A block is identified by its file's content and its first row.
+        """
         blocks = block_identities(self.choices)
         return dict(zip(blocks, assign(blocks, workers), strict=True))
 

@@ -1,4 +1,4 @@
-"""Runs that ended, and those that watch, as their records in the store tell."""
+"""Lists finished runs and running watches, as their records in the store have them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ UNREADABLE = "unreadable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """One run. Times are by its own clock, but for a record that cannot be read: `problem` says why, and what only it
-    tells is None or 0."""
+    """One run. Times are by its own clock. If its record cannot be read, `problem` says why, and fields that only the
+    record holds are None or 0.
+    """
 
     table: str
     run: str
@@ -52,8 +53,9 @@ class RunInfo:
 
 
 def list_runs(lake: LakeCatalog, name: str | None = None, most: int = 50) -> list[RunInfo]:
-    """The newest runs of a table, or of all, the newest first. One listing for each revision of a table, tables side by
-    side, and one request for each of the newest records. Raises TableNotFound."""
+    """The newest runs of a table, or of all, newest first. One listing for each revision of a table, tables in
+    parallel, and one request for each of the newest records. Raises TableNotFound.
+    """
     if most < 1:
         raise InvalidRequest("most must be at least 1", found=most)
     found = look_at_tables(lake, name, lambda table, record: _runs_of(lake, table, record, most))

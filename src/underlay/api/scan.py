@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Scan:
-    """Rows of a table. Reading it twice reads twice, and gives the same rows. Speaks the Arrow PyCapsule interface."""
+    """Rows of a table. Each read fetches them again, with the same result. Speaks the Arrow PyCapsule interface."""
 
     def __init__(self, query: Query, name: str, again: Callable[[Snapshot], Query] | None = None) -> None:
         self._query = query
@@ -36,7 +36,7 @@ class Scan:
         return self._query.plan
 
     def on_version(self, snapshot: Snapshot) -> Query | None:
-        """The same question to this version of the same table; None where the version was chosen for good."""
+        """The same query of another version of the table; None if the scan is pinned to a version."""
         is_same = self._query.snapshot.keys.folder == snapshot.keys.folder
         return self._again(snapshot) if self._again is not None and is_same else None
 
@@ -45,7 +45,7 @@ class Scan:
         return self._query.table()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come, in bounded memory."""
+        """The rows as they are read, in bounded memory."""
         return self._query.batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -93,7 +93,7 @@ class Scan:
         return self.count()
 
     def __bool__(self) -> bool:
-        """A scan of no rows is a scan."""
+        """True, also for a scan without rows."""
         return True
 
     def _repr_html_(self) -> str:

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 
 class Table(CaringTable):
-    """A table of a lake: its newest version at every call, or one version for good.
+    """A table of a lake: its newest version at every call, or pinned to one version.
 
-    Made by `Lake.table` and `Lake.create_table`. Safe for many threads.
+    Made by `Lake.table` and `Lake.create_table`. Thread-safe.
     """
 
     @property
@@ -65,21 +65,21 @@ class Table(CaringTable):
         return self._read_revision().id
 
     def scan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Scan:
-        """Rows that match, with these columns. `params` are values for `$name` or `?` in the text of a condition."""
+        """The matching rows, with these columns. `params` are values for `$name` or `?` in the text of a condition."""
         again = None if self._pinned else partial(self.query, columns, where, params)
         return Scan(self.query(columns, where, params), self.name, again)
 
     def plan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Plan:
-        """What such a scan would read, and why the rest is skipped."""
+        """What such a scan would read, and why it skips the rest."""
         return Plan(self.query(columns, where, params))
 
     def changes(
         self, from_version: int, to_version: int | None = None, *, columns: Sequence[str] | None = None
     ) -> Changes:
-        """Rows that the versions after `from_version` inserted and deleted, up to `to_version` or the one that is read.
+        """Rows that versions after `from_version` inserted and deleted, up to `to_version` or the version that is read.
 
-        Rows that were only written again, by a compaction or in a rewritten block, are not among them. Columns are
-        those that the last version has.
+        Rows that a compaction or the rewrite of a block merely copied are not among them. The columns are those of the
+        last version.
         """
         head = self.read_head()
         is_given = to_version is not None and to_version != head.root.version
@@ -124,7 +124,7 @@ class Table(CaringTable):
         return TableDataset(self.source())
 
     def source(self) -> SnapshotSource:
-        """The version that is read, as engines of this process scan it."""
+        """The version that is read, for engines in this process to scan."""
         from underlay.local.dataset.source import SnapshotSource  # loads pyarrow.dataset
 
         return SnapshotSource(
@@ -138,7 +138,7 @@ class Table(CaringTable):
             yield describe(root)
 
     def tag(self, name: str, version: int | None = None) -> None:
-        """Give this version, or another, a name."""
+        """Name this version, or another one."""
         if version is None:
             revision, root = self.read_head()
             version = root.version
@@ -152,13 +152,13 @@ class Table(CaringTable):
 
     @property
     def tags(self) -> dict[str, int]:
-        """Tags of the revision that is read, with their versions."""
+        """The tags of the revision that is read, with their versions."""
         record = find_table(self._opened.lake.catalog(), self.name)
         revision = self.revision
         return {name: tag.version for name, tag in record.tags.items() if tag.revision == revision}
 
     def rollback(self, version: int | None = None, *, tag: str | None = None) -> Version:
-        """Commit a new version with the contents of this older one, or of the one with this tag."""
+        """Commit a new version with the contents of an older one, given by number or tag."""
         opened = self.writable()
         if (version is None) == (tag is None):
             raise InvalidRequest("give a version or a tag")
@@ -178,10 +178,11 @@ class Table(CaringTable):
         take_over: bool = False,
         note: str = "",
     ) -> Job[Table]:
-        """Take a job, so that no other process does it too: `with trips.job("nightly") as job: job.table.append(rows)`.
+        """Take a job, so that no other process does the same: `with trips.job("nightly") as job:
+        job.table.append(rows)`.
 
-        Raises LeaseHeld while its holder counts as alive: until `ttl_seconds` after its last renewal. `take_over` does
-        not wait, and shuts the holder out. Of all `exclusive` jobs of a table, one runs at a time.
+        Raises LeaseHeld while the job's holder counts as alive: until `ttl_seconds` after its last renewal. `take_over`
+        does not wait, and shuts the holder out. Of all `exclusive` jobs of a table, only one runs at a time.
         """
         return acquire(
             self.writable(),
@@ -202,7 +203,7 @@ class Table(CaringTable):
     def at(
         self, *, version: int | None = None, as_of: str | date | datetime | None = None, tag: str | None = None
     ) -> Table:
-        """The same table, at one version for good. Raises VersionNotFound, NotFound for a tag."""
+        """The same table, pinned to one version. Raises VersionNotFound, NotFound for a tag."""
         if sum(choice is not None for choice in (version, as_of, tag)) != 1:
             raise InvalidRequest("give exactly one of version, as_of and tag")
         if tag is not None:
@@ -221,15 +222,15 @@ class Table(CaringTable):
         return self.at_head(Head(revision, root))
 
     def at_head(self, head: Head) -> Table:
-        """The same table, at a version that the layers below know, for good."""
+        """The same table, pinned to a version that is already open."""
         return Table(self._opened, self._context, head)
 
     def __len__(self) -> int:
-        """The rows of the version that is read, from metadata."""
+        """How many rows the version that is read has, from metadata."""
         return self.read_head().root.row_count
 
     def __bool__(self) -> bool:
-        """A table without rows is a table."""
+        """True, also for a table without rows."""
         return True
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

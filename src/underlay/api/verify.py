@@ -16,19 +16,19 @@ from underlay.table.catalog.lake import LakeCatalog
 def verify_lake(
     context: LakeContext, names: Sequence[str], *, deep: bool, repair: bool, registry: bool = True
 ) -> Report:
-    """What is wrong with these tables, or with all; through no cache, so that what is stored is what is checked."""
+    """What is wrong with these tables, or with all. Bypasses all caches, so that it checks what is stored."""
     check = None if context.registry is None or not registry else VerifiedRegistry(context.registry)
     lake = LakeCatalog(context.catalog.store)
     return verify(lake, context.stores, names or None, deep=deep, repair=repair, registry=check)
 
 
 def compare_rows(registry: Registry) -> list[str]:
-    """A text for each row that differs from the store."""
+    """A line of text for each row that differs from the store."""
     return [f"{one.table}: {one.kind.value}: {', '.join(map(str, one.key))}" for one in registry.differences()]
 
 
 class VerifiedRegistry:
-    """Compares a lake's registry with the store, and restores it. What it merely lacks is applied first."""
+    """Compares a lake's registry with the store, and restores it. Commits that it merely lacks are applied first."""
 
     def __init__(
         self,
@@ -37,7 +37,9 @@ class VerifiedRegistry:
         compare: Callable[[Registry], Sequence[str]] = compare_rows,
         skip: Callable[[UnderlayError], object] | None = None,
     ) -> None:
-        """`compare` finds and words the differences; `skip` is called with the error if they are not looked for."""
+        """`compare` finds and words the differences; `skip` is called with the error if the registry cannot be
+        compared.
+        """
         self._registry = registry
         self._compare = compare
         self._skip = skip
@@ -45,7 +47,7 @@ class VerifiedRegistry:
     def differences(self) -> Sequence[str] | list[UnderlayError]:
         """What differs, or the one error that keeps the registry from being used.
 
-        A file that cannot be opened is not compared: the lake may be read-only, which is not a fault.
+        A registry file that cannot be opened is not compared: the lake may be read-only, which is not a fault.
         """
         try:
             self._registry.follow()

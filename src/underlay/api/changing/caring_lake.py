@@ -27,10 +27,10 @@ class CaringLake:
     ) -> Swept:
         """Delete objects of Underlay's that no version references and that are older than `grace`.
 
-        What running jobs uploaded stays, and files of others always do. Dropped tables and replaced revisions go after
-        their `care.keep_for`, or 7 days. Nothing is deleted unless `dry_run` is False.
+        Uploads of running jobs stay, and so do files that Underlay did not write. Dropped tables and replaced revisions
+        go after their `care.keep_for`, or 7 days. Nothing is deleted unless `dry_run` is False.
         """
-        from underlay.maintain.sweep.sweep_lake import sweep_lake  # what few processes need
+        from underlay.maintain.sweep.sweep_lake import sweep_lake  # few processes need it
 
         context = self._context
         return sweep_lake(context.catalog, context.open_table, grace=grace, dry_run=dry_run, progress=progress)
@@ -44,11 +44,12 @@ class CaringLake:
         *,
         progress: VacuumProgress | None = None,
     ) -> Vacuumed:
-        """Compact what is worth it in every table, expire old versions, and sweep the lake, as `Table.vacuum` does.
+        """Do for every table what `Table.vacuum` does: compact what is worth it, expire old versions; then sweep the
+        lake.
 
         Nothing is changed unless `dry_run` is False.
         """
-        from underlay.maintain.care.vacuum import VacuumRules, vacuum_lake  # what few processes need
+        from underlay.maintain.care.vacuum import VacuumRules, vacuum_lake  # few processes need it
 
         rules = VacuumRules(older_than=older_than, keep=keep, grace=grace)
         context = self._context
@@ -57,17 +58,19 @@ class CaringLake:
         )
 
     def care(self, *, sweep: bool = True) -> CareRound:
-        """Do for every table what its properties `care.*` ask for, and sweep the lake if there is such a table.
+        """Look after every table as its `care.*` properties ask, and sweep the lake if any table has them.
 
-        Of several processes one looks after a table at a time; the others leave it.
+        Only one process at a time looks after a table; the others skip it.
         """
-        from underlay.maintain.care.service import care_once  # what few processes need
+        from underlay.maintain.care.service import care_once  # few processes need it
 
         return care_once(self._context.catalog, self._context.open_table, self._care_files(), sweeps=sweep)
 
     def watch_care(self, wait: Callable[[float], object], *, every_seconds: float = 60.0) -> Iterator[CareRound]:
-        """The same round after round, with a sweep once a day: `wait(seconds)` waits, and ends it by returning true."""
-        from underlay.maintain.care.service import care_rounds  # what few processes need
+        """Repeat `care` in rounds, sweeping once a day. `wait(seconds)` pauses between rounds, and ends them by
+        returning true.
+        """
+        from underlay.maintain.care.service import care_rounds  # few processes need it
 
         if not every_seconds > 0:
             raise InvalidRequest("rounds must be apart", expected="seconds above 0", found=every_seconds)
@@ -77,8 +80,9 @@ class CaringLake:
         )
 
     def end_care(self) -> None:
-        """Begin no more care in the background, which commits make for tables with properties `care.*`, and wait until
-        what is under way has done the step that it is in: 10 s at most. `close` does it too."""
+        """Start no more of the background care that commits trigger for tables with `care.*` properties, and wait at
+        most 10 s for the step under way to finish. `close` does it too.
+        """
         self._context.end_care()
 
     def _care_files(self) -> FileAccess:

@@ -33,12 +33,12 @@ class CaringTable(ChangingTable):
         """Join small files, fold deleted rows, and fill blocks; the rows stay as they are.
 
         Full blocks are copied byte for byte, with their statistics, bloom filters and page indexes. `where` leaves out
-        files that hold no row that matches. `order="sort"` writes all files anew in the table's order, and
-        `order="zorder(a, b)"` so that rows near in both columns are near. Other writers go on, and never fail because
-        of it; files that they change meanwhile are left as they are. `workers` does the work elsewhere, as
+        files without a matching row. `order="sort"` rewrites all files in the table's order, and `order="zorder(a, b)"`
+        so that rows close in both columns are stored close together. Other writers go on and never fail because of a
+        compaction; it skips files that they change meanwhile. `workers` does the work elsewhere, as
         `underlay.spark.compact` does.
         """
-        from underlay.maintain.compact.compact import compact  # what few processes need
+        from underlay.maintain.compact.compact import compact  # few processes need it
 
         condition = self._condition(where, params)
         return compact(
@@ -56,10 +56,10 @@ class CaringTable(ChangingTable):
     ) -> Compacted:
         """Make registered files the table's own: these paths, folders, URLs and patterns, or all of them.
 
-        Their blocks are copied as they are, and encoded again where that could mislead other engines. The rows stay;
-        the registered files are no part of new versions, and stay where they are.
+        Their blocks are copied as they are, and encoded again where that could mislead other engines. The rows stay.
+        New versions no longer reference the registered files, which stay where they are.
         """
-        from underlay.maintain.compact.import_files import import_files  # what few processes need
+        from underlay.maintain.compact.import_files import import_files  # few processes need it
 
         return import_files(self.writable(), self.file_access, files, dry_run=dry_run, progress=progress)
 
@@ -73,11 +73,11 @@ class CaringTable(ChangingTable):
     ) -> Expired:
         """Expire versions that are older than `older_than` (`7d`) and not among the newest `keep` (10).
 
-        Without them the properties `care.keep_for` and `care.keep_versions` count. A version's age counts from its
-        successor's commit. Tags, leases and jobs keep theirs. Nothing is changed unless `dry_run` is False; then
-        reading such a version raises SnapshotExpired, and a sweep deletes what only it referenced.
+        The defaults are the properties `care.keep_for` and `care.keep_versions`. A version's age counts from its
+        successor's commit. Tags, leases and jobs keep the versions that they hold. Nothing is changed unless `dry_run`
+        is False; then reading such a version raises SnapshotExpired, and a sweep deletes what only it referenced.
         """
-        from underlay.maintain.expire.expire import expire  # what few processes need
+        from underlay.maintain.expire.expire import expire  # few processes need it
 
         return expire(self.writable(), older_than=older_than, keep=keep, dry_run=dry_run, progress=progress)
 
@@ -92,16 +92,18 @@ class CaringTable(ChangingTable):
     ) -> Vacuumed:
         """Compact what is worth it, expire old versions, and sweep what is then unreferenced, in this order.
 
-        `older_than` and `keep` are those of `expire`, `grace` that of `Lake.sweep`. Nothing is changed unless `dry_run`
-        is False.
+        `older_than` and `keep` are as for `expire`, `grace` as for `Lake.sweep`. Nothing is changed unless `dry_run` is
+        False.
         """
-        from underlay.maintain.care.vacuum import VacuumRules, vacuum_table  # what few processes need
+        from underlay.maintain.care.vacuum import VacuumRules, vacuum_table  # few processes need it
 
         rules = VacuumRules(older_than=older_than, keep=keep, grace=grace)
         return vacuum_table(self.writable(), self.file_access, rules, dry_run=dry_run, progress=progress)
 
     def health(self) -> Health:
-        """Small files, dead rows, order, versions and orphans, and what care would bring. Reads metadata only."""
-        from underlay.maintain.care.health import find_health  # what few processes need
+        """Report small files, deleted rows, order, versions and orphaned objects, and what care would improve. Reads
+        metadata only.
+        """
+        from underlay.maintain.care.health import find_health  # few processes need it
 
         return find_health(self.writable())

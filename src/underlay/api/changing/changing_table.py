@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class ChangingTable(VersionedTable):
-    """A table that rows can be added to, and its definition changed."""
+    """A table whose rows and definition can be changed."""
 
     def append(self, data: object, *, token: str | None = None) -> appending.Appended:
         """Add rows, all or none: an Arrow table, batch, reader or dataset, a pandas or Polars frame, a list of dicts.
 
-        With a token, rows are added once however often this is called with it.
+        With a token, the rows are added only once, however often this is called with the same token.
         """
         return appending.append(self.writable(), data, token=token)
 
@@ -48,10 +48,10 @@ class ChangingTable(VersionedTable):
         *,
         dry_run: bool = False,
     ) -> Changed:
-        """Put rows in place of those with the same key, and add those whose key is new: anything that `append` takes.
+        """Replace rows that have the same key, and add rows whose key is new. Takes anything that `append` takes.
 
-        The key is the table's unless columns are named. Columns that `rows` lacks stay as they are in rows that are
-        replaced. `dry_run` only counts. With a token, this is done once however often it is called with it.
+        The key is the table's unless columns are named. Replaced rows keep their values in columns that `rows` lacks.
+        `dry_run` only counts. With a token, this is done only once, however often it is called with the same token.
         """
         return upserting.upsert(self.writable(), self.file_access, rows, key=key, token=token, dry_run=dry_run)
 
@@ -65,10 +65,10 @@ class ChangingTable(VersionedTable):
         token: str | None = None,
         dry_run: bool = False,
     ) -> Changed:
-        """Delete the rows for which the condition is true, or those that have a key of `rows`; without both, all rows.
+        """Delete the rows for which the condition is true, or whose key is in `rows`; without either, all rows.
 
-        The key is the table's unless columns are named. `dry_run` only counts. With a token, this is done once however
-        often it is called with it.
+        The key is the table's unless columns are named. `dry_run` only counts. With a token, this is done only once,
+        however often it is called with the same token.
         """
         table, files = self.writable(), self.file_access
         if rows is not None:
@@ -82,7 +82,7 @@ class ChangingTable(VersionedTable):
     def overwrite(
         self, rows: object, where: Where = None, *, params: Params | None = None, token: str | None = None
     ) -> Changed:
-        """Replace the rows for which the condition is true, or all rows, by others: anything that `append` takes.
+        """Replace the rows for which the condition is true, or all rows, with anything that `append` takes.
 
         Raises CommitConflict when another commit added or changed such rows meanwhile.
         """
@@ -103,7 +103,7 @@ class ChangingTable(VersionedTable):
         token: str | None = None,
         dry_run: bool = False,
     ) -> Changed:
-        """Give columns other values, in the rows for which the condition is true, or in all: `{"fare": "fare * 1.1"}`.
+        """Set columns to new values in the rows for which the condition is true, or in all: `{"fare": "fare * 1.1"}`.
 
         Values are SQL over the columns of the row as it was; Python values are `ul.lit(value)`. `params` are values for
         `$name` or `?` in their texts and in that of the condition. A value that does not fit the column exactly is
@@ -134,9 +134,9 @@ class ChangingTable(VersionedTable):
     ) -> TableMerger:
         """Change, delete and insert rows by those of a source: add clauses to what this returns, then `execute()` it.
 
-        `source` is anything that `append` takes, also this table itself or a scan of it, which is then read at the
+        `source` is anything that `append` takes. It may be this table itself or a scan of it, which is then read at the
         version that is changed. `predicate` is any SQL condition over both, such as `target.id = source.id`; aliases
-        give the two other names.
+        rename the two.
         """
         from underlay.api.changing.merger import TableMerger  # loads DuckDB
         from underlay.local.expressions.merge_statement import MergeStatement
@@ -158,10 +158,10 @@ class ChangingTable(VersionedTable):
         refresh: bool = False,
         progress: registering.Progress | None = None,
     ) -> registering.Registered:
-        """Make Parquet files part of the table where they are: paths, URLs, patterns such as `data/*.parquet`.
+        """Add existing Parquet files to the table without copying them: paths, URLs, patterns such as `data/*.parquet`.
 
-        They must never change. `ignore_surplus` allows columns that the table does not have, `hive` takes values from
-        folders such as `year=2024`. Files that are part of the table are refused, unless `skip_known` leaves them alone
+        The files must never change. `ignore_surplus` allows columns that the table does not have, `hive` takes values
+        from folders such as `year=2024`. Files that the table already has are refused, unless `skip_known` skips them
         or `refresh` replaces those whose bytes changed.
         """
         return registering.register(

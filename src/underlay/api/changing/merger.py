@@ -1,4 +1,4 @@
-"""A merge being built: clauses with the names and meanings that they have in delta-rs, and its execution."""
+"""Builds and executes a merge. Clauses have the names and meanings that they have in delta-rs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Updates = Mapping[str, str | Literal]
 
 
 class TableMerger:
-    """Says what becomes of rows that match and of those that do not. Made by `Table.merge`, done by `execute`.
+    """Collects what to do with rows that match and rows that do not. Made by `Table.merge`, run by `execute`.
 
-    Clauses are tried in the order in which they were added: for each row the first counts whose predicate is true. A
-    predicate and values may name columns of both sides by their aliases; of the side that there is, for rows that have
-    no match.
+    Clauses are tried in the order in which they were added; for each row the first one whose predicate is true applies.
+    Predicates and values may name columns of both sides by their aliases; for rows without a match, only columns of the
+    side that the row is from.
     """
 
     def __init__(
@@ -53,39 +53,39 @@ class TableMerger:
         self._dry_run = dry_run
 
     def when_matched_update(self, updates: Updates, predicate: str | None = None) -> TableMerger:
-        """Give columns of a row that matches other values."""
+        """Set columns of a matching row."""
         return self._add(ClauseKind.MATCHED_UPDATE, predicate, updates=updates)
 
     def when_matched_update_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
     ) -> TableMerger:
-        """Give a row that matches the values of all columns of the source, but these, by name."""
+        """Set all columns of a matching row, by name, to the source's values, except these."""
         return self._add(ClauseKind.MATCHED_UPDATE, predicate, except_cols=except_cols)
 
     def when_matched_delete(self, predicate: str | None = None) -> TableMerger:
-        """Delete a row that matches."""
+        """Delete a matching row."""
         return self._add(ClauseKind.MATCHED_DELETE, predicate)
 
     def when_not_matched_insert(self, updates: Updates, predicate: str | None = None) -> TableMerger:
-        """Insert one with these values for a row of the source that matches none; other columns get their default."""
+        """Insert a row with these values for a source row without a match; other columns get their defaults."""
         return self._add(ClauseKind.NOT_MATCHED_INSERT, predicate, updates=updates)
 
     def when_not_matched_insert_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
     ) -> TableMerger:
-        """Insert a row of the source that matches none, with all its columns but these, by name."""
+        """Insert a source row without a match, with all its columns except these, by name."""
         return self._add(ClauseKind.NOT_MATCHED_INSERT, predicate, except_cols=except_cols)
 
     def when_not_matched_by_source_update(self, updates: Updates, predicate: str | None = None) -> TableMerger:
-        """Give columns of a row that no row of the source matches other values."""
+        """Set columns of a row that no source row matches."""
         return self._add(ClauseKind.NOT_MATCHED_BY_SOURCE_UPDATE, predicate, updates=updates)
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerger:
-        """Delete a row that no row of the source matches."""
+        """Delete a row that no source row matches."""
         return self._add(ClauseKind.NOT_MATCHED_BY_SOURCE_DELETE, predicate)
 
     def execute(self) -> Changed:
-        """Do it, in one commit. Nothing is changed when a row cannot be.
+        """Run the merge in one commit. If one row cannot be changed, none is.
 
         Raises InvalidRequest when two rows of the source would change the same row, or an expression is wrong;
         SchemaMismatch for a value that does not fit its column.
@@ -127,7 +127,7 @@ class TableMerger:
 
     @cached_property
     def _rows(self) -> pa.Table:
-        """The rows of a source that does not change with the table. Some can be read only once."""
+        """The rows of a source that does not depend on the table. Some sources can be read only once."""
         rows = pa.concat_tables(list(read_rows(self._given)()))
         names = [name.lower() for name in rows.schema.names]
         twice = next((name for name in names if names.count(name) > 1), None)

@@ -1,1 +1,1 @@
-"""A lake as one caller may see it: some of its tables to read, some to change, all as of one time."""
+"""A lake as one caller may see it: which tables it may read, which it may change, and as of what time."""

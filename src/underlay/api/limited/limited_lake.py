@@ -1,4 +1,4 @@
-"""SQL over the tables that a caller may read. For everybody else's tables a statement finds what it finds for none."""
+"""SQL over the tables that a caller may read. To a statement, all other tables do not exist."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ May = Callable[[str], bool]
 
 
 class LimitedLake:
-    """One statement's view of a lake. `read_versions` are those of the tables that it read.
+    """One statement's view of a lake. `read_versions` are the versions of the tables that it read.
 
-    With `as_of` every table that a statement does not pin itself is read as it was then, and nothing can be changed.
+    With `as_of` every table that the statement does not pin itself is read as it was then, and nothing can be changed.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class _ChangingLimited(ChangingLake):
         return [name for name in super().names() if self._may_read(name)]
 
     def table(self, name: str) -> Table:
-        """The table that is changed: all others are read as datasets."""
+        """The table that the statement changes: all others are read as datasets."""
         self._check(name)
         return super().table(name)
 

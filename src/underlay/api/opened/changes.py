@@ -1,4 +1,4 @@
-"""Rows that came and went between two versions of a table, not read yet."""
+"""Rows inserted and deleted between two versions of a table, not read yet."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """Changed rows. Reading them twice reads twice, and gives the same. Speaks the Arrow PyCapsule interface.
+    """Changed rows. Each read fetches them again, with the same result. Speaks the Arrow PyCapsule interface.
 
-    Beside the table's columns each row has `_change` (`insert` or `delete`), `_version` and `_committed_at`. An update
-    is a delete and an insert of one version.
+    Besides the table's columns each row has `_change` (`insert` or `delete`), `_version` and `_committed_at`. An update
+    is a delete and an insert in one version.
     """
 
     def __init__(self, changes: RowChanges, name: str) -> None:
@@ -27,7 +27,7 @@ class Changes:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns: those of the last version, then the three of changes."""
+        """The columns: those of the last version, then `_change`, `_version` and `_committed_at`."""
         return self._changes.schema
 
     def to_arrow(self) -> pa.Table:
@@ -35,7 +35,7 @@ class Changes:
         return pa.Table.from_batches(self._changes.batches(), self.schema)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come, version by version, in bounded memory."""
+        """The rows as they are read, version by version, in bounded memory."""
         return self._changes.batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -57,14 +57,14 @@ class Changes:
         return as_polars(self.to_arrow())
 
     def count(self) -> int:
-        """How many rows: from metadata for versions that only add or only delete."""
+        """How many rows. Versions that only add or only delete are counted from metadata."""
         return self._changes.count()
 
     def __len__(self) -> int:
         return self.count()
 
     def __bool__(self) -> bool:
-        """No changes are changes too."""
+        """True, also without rows: no changes are changes too."""
         return True
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -1,4 +1,4 @@
-"""Conditions as a user writes them: for the planner, and what of them only Arrow or DuckDB can apply."""
+"""Splits a user's condition into what the planner understands and what only Arrow or DuckDB can apply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ReadWhere = tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]
 
 
 def read_where(where: Where, params: Params | None, snapshot: Snapshot) -> ReadWhere:
-    """The condition for the planner, what of it only Arrow or DuckDB can apply, and the columns of the latter."""
+    """The condition for the planner, the rest that only Arrow or DuckDB can apply, and the columns of that rest."""
     if isinstance(where, str):
         return read_condition(where, snapshot.schema, params)
     if params is not None:
@@ -50,7 +50,7 @@ def read_where(where: Where, params: Params | None, snapshot: Snapshot) -> ReadW
 def read_condition(
     where: str, schema: TableSchema, given: Params | None = None
 ) -> tuple[Predicate, RestFilter | None, tuple[str, ...]]:
-    """What our own grammar understands needs no DuckDB, which is loaded for the rest."""
+    """DuckDB is loaded only for conditions beyond our own grammar."""
     if given is None:
         try:
             return _bind(where, schema, None), None, ()

@@ -1,6 +1,6 @@
-"""What one process has open of a lake, in one value that its tables share.
+"""The resources that a process has open for a lake, in one value that its tables share.
 
-What reads tables is imported when a table is first opened: a listing takes a tenth of the modules.
+The modules that read tables are imported when a table is first opened: a listing needs only a tenth of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CARE = (Operation.COMPACT, Operation.IMPORT, Operation.EXPIRE, Operation.SWEEP,
 class LakeContext:
     """The open resources of a lake: its catalog and store, stores of registered files, caches, the registry.
 
-    Made once for each `Lake`, and handed to every table and scan of it. Safe for many threads.
+    Made once for each `Lake`, and handed to each of its tables and scans. Thread-safe.
     """
 
     def __init__(
@@ -72,43 +72,43 @@ class LakeContext:
 
     @cached_property
     def stores(self) -> FileStores:
-        """The stores of the files of tables, which may lie outside the lake."""
+        """The stores of tables' files, which may lie outside the lake."""
         from underlay.scan.read.file_stores import FileStores
 
         return FileStores(self.catalog.store, self.options)
 
     @cached_property
     def cache(self) -> DecodedCache:
-        """What was read and decoded."""
+        """The cache of what was read and decoded."""
         from underlay.cache.objects import DecodedCache
 
         shared = self.registry.pieces if self.registry is not None else None
         return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=shared)
 
     def end_care(self) -> None:
-        """End what is done in the background for tables."""
+        """End background care."""
         with self._lock:
             care, self._is_care_over = self._care, True
         if care is not None:
             care.close()
 
     def close(self) -> None:
-        """Keep nothing in memory of what was read: no lake can ask for it."""
+        """Drop from memory what was read: nobody can ask for it any longer."""
         self._forgetting()
         memory_cache().drop_forgotten()
 
     def newest_catalog(self) -> Catalog:
-        """The newest entry of the catalog, within the staleness. Raises NotFound without a lake."""
+        """The catalog's newest entry, at most as stale as allowed. Raises NotFound if there is no lake."""
         if self.catalog.is_open:
             return self.catalog.catalog(self.max_staleness_seconds)
         if self.registry is not None and self.catalog.store.is_remote:
             from underlay.table.catalog.open_by_registry import open_catalog
 
             open_catalog(self.catalog)
-        return self.catalog.catalog(inf)  # it was looked for just now, or nothing is known
+        return self.catalog.catalog(inf)  # it was looked up just now, or nothing is known
 
     def open_table(self, name: str) -> OpenTable:
-        """The table that has this name now. What is known of it is kept for as long as it is the same table.
+        """The table that has this name now. What is known about it is kept as long as the name means the same table.
 
         Raises TableNotFound.
         """
@@ -129,7 +129,7 @@ class LakeContext:
         return self._keep(opened.active(inf), opened)
 
     def open_new_table(self, name: str, revision: Revision) -> OpenTable:
-        """A table that was just created with this revision. Makes no request: it must not fail, the table is there."""
+        """A table that was just created with this revision. Makes no request: it must not fail, as the table exists."""
         from underlay.table.open_table import OpenTable
 
         return self._keep(revision, OpenTable(self.catalog, name, self._load_segment, revision))
@@ -140,7 +140,9 @@ class LakeContext:
         return opened
 
     def _committed(self, revision: str, root: Root) -> None:
-        """A commit of this process. No request, and for a table that asks for no care a look at its properties."""
+        """Called after each commit of this process. Makes no request; for a table that asks for no care, it only looks
+        at the properties.
+        """
         if not asks_for_care(root.definition.properties) or root.operation in _CARE:
             return
         with self._lock:
@@ -150,7 +152,7 @@ class LakeContext:
 
     def _auto_care(self) -> AutoCare | None:
         from underlay.change.update.edit import FileAccess
-        from underlay.maintain.care.auto import AutoCare  # what few processes need
+        from underlay.maintain.care.auto import AutoCare  # few processes need it
 
         with self._lock:
             if self._care is None and not self._is_care_over:

@@ -72,7 +72,7 @@ def describe(root: Root | VersionSummary) -> Version:
 
 
 def look_at_tables(lake: LakeCatalog, name: str | None, look: Callable[[str, TableRecord], list[T]]) -> list[T]:
-    """What `look` finds for one table or for all, in the order of their names. Raises TableNotFound."""
+    """What `look` returns for one table or for all, ordered by name. Raises TableNotFound."""
     catalog = lake.catalog()
     records = catalog.tables if name is None else {name: find_table(catalog, name)}
     found = side_by_side(lambda table: look(*table), sorted(records.items()), lake.store.parallel_requests)

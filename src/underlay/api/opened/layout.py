@@ -1,4 +1,4 @@
-"""Key, order and partitions of a table, as a user writes them."""
+"""Reads a table's key, order and partitions as a user writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points in time as users give them."""
+"""Reads points in time as users write them."""
 
 from __future__ import annotations
 

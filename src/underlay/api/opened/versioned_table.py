@@ -1,4 +1,4 @@
-"""A table at its newest version or at one for good: what is read of it, and whether it may change."""
+"""A table at its newest version or pinned to one: what is read, and whether it may change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 
 class VersionedTable:
-    """A table of a lake: its newest version at every call, or one version for good. Safe for many threads."""
+    """A table of a lake: its newest version at every call, or pinned to one version. Thread-safe."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class VersionedTable:
         return self._opened.name
 
     def snapshot(self) -> Snapshot:
-        """The version that is read, as the layers below know it."""
+        """The version that is read, as the layers below represent it."""
         return self._opened.snapshot(self.read_head())
 
     @property
@@ -65,20 +65,20 @@ class VersionedTable:
         )
 
     def on_version(self, snapshot: Snapshot) -> Query | None:
-        """All rows of this version, if it is one of this table; None where another version was chosen for good."""
+        """All rows of this version, if it belongs to this table; None if the table is pinned to another version."""
         is_same = self._pinned is None and self.snapshot().keys.folder == snapshot.keys.folder
         return self.query(None, None, None, snapshot) if is_same else None
 
     def read_head(self) -> Head:
-        """The version that is read and its revision, as the layers below know them."""
+        """The version that is read and its revision, as the layers below represent them."""
         return self._pinned or self._opened.head(self._context.max_staleness_seconds)
 
     def _read_revision(self) -> Revision:
-        """The revision that is read, also when its newest root cannot be."""
+        """The revision that is read, even when its newest root cannot be read."""
         return self._pinned.revision if self._pinned else self._opened.active(self._context.max_staleness_seconds)
 
     def writable(self) -> OpenTable:
-        """The table as the layers below change it. Raises InvalidRequest when it is opened at one version."""
+        """The table, for the layers below to change. Raises InvalidRequest when it is pinned to a version."""
         if self._pinned is not None:
             raise InvalidRequest(
                 f"{self.name} was opened at version {self._pinned.root.version}, which never changes",

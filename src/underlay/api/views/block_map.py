@@ -40,7 +40,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScanVerdicts:
-    """What a plan decided, as it is kept of a scan that is over: without the blocks, which the version has."""
+    """A plan's verdicts, kept after the scan is over. The blocks themselves are left out: the version has them."""
 
     skipped: frozenset[str]
     """The ids of segments that were skipped."""
@@ -54,7 +54,7 @@ class ScanVerdicts:
 
     @classmethod
     def of(cls, plan: BlockPlan) -> ScanVerdicts:
-        """What a plan decided."""
+        """The verdicts of a plan."""
         steps, parts = verdicts_of(plan)
         return cls(
             skipped=frozenset(ref.id for ref in plan.skipped),
@@ -67,7 +67,7 @@ class ScanVerdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockMap:
-    """Rows of blocks, and the column whose bounds they have."""
+    """A row for each block, and the column whose bounds the rows show."""
 
     rows: pa.Table
     column: str | None
@@ -78,8 +78,8 @@ def block_map(
 ) -> BlockMap:
     """All blocks in the order of the table's files, or by the least value of the column.
 
-    `column` is the one whose bounds they have: by default the first by which the table is sorted, else its first.
-    Raises UnknownColumn.
+    `column` is the one whose bounds are shown: by default the first sort column, else the table's first column. Raises
+    UnknownColumn.
     """
     leaf = _leaf(snapshot, column)
     leaves = decided.leaves or tuple(one.id for one in snapshot.schema.leaves)
@@ -91,7 +91,7 @@ def block_map(
 
 
 def binned(rows: pa.Table, bins: int) -> pa.Table:
-    """Neighbouring blocks counted together, in at most so many bins: how many there are of each verdict."""
+    """Neighbouring blocks counted together in a limited number of bins: how many blocks have each verdict."""
     count = rows.num_rows
     bins = max(1, min(bins, count))
     edges = np.linspace(0, count, bins + 1).astype(np.int64)
@@ -119,7 +119,7 @@ def _leaf(snapshot: Snapshot, column: str | None) -> LeafColumn | None:
 
 
 def _parts(snapshot: Snapshot, decided: ScanVerdicts) -> Iterator[tuple[Part, PartVerdicts]]:
-    """All parts of the version, each with what was decided there."""
+    """All parts of the version, each with its verdicts."""
     at = 0
     skipped = [ref.id in decided.skipped for ref in snapshot.root.segments]
     for number, part in enumerate(snapshot.parts()):
@@ -172,7 +172,7 @@ def location_of(snapshot: Snapshot, location: str) -> str:
 
 
 def _bounds(bound: BoundColumn | None, type_: Scalar, is_known: NDArray[np.bool_], blocks: NDArray[Any]) -> AnyArray:
-    """Bounds as values of the column; bytes that are no text as texts in hexadecimal."""
+    """Bounds as values of the column; bytes that are not text, in hexadecimal."""
     is_null = ~is_known[blocks]
     if bound is None:
         return pa.nulls(len(blocks), pa.string())
@@ -182,7 +182,7 @@ def _bounds(bound: BoundColumn | None, type_: Scalar, is_known: NDArray[np.bool_
         return from_stored(bound[blocks], type_, is_null)
     taken = pc.if_else(pa.array(is_null), pa.scalar(None, pa.binary()), bound.take(pa.array(blocks)))
     if type_.kind is TypeKind.STRING:
-        with suppress(pa.ArrowInvalid):  # a bound that a writer cut in the middle of a character
+        with suppress(pa.ArrowInvalid):  # a writer cut this bound in the middle of a character
             return taken.cast(pa.string())
     return pa.array([None if one is None else shown_bytes(one, type_.kind) for one in taken.to_pylist()], pa.string())
 

@@ -1,4 +1,4 @@
-"""The columns of a version as rows: what they are, and what metadata knows of their values. No data is read."""
+"""The columns of a version as rows: what they are, and what metadata says about their values. Reads no data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHANGES: dict[str, AnyType] = {
 
 
 def column_rows(table: VersionedTable) -> Iterator[Row]:
-    """One row for each leaf. `min` and `max` are those of the rows, and missing where only a scan can tell."""
+    """One row for each leaf. `min` and `max` are exact, and missing where only a scan can tell."""
     snapshot = table.snapshot()
     plan = table.query(None, None).plan
     fields = {field.name: field for field in snapshot.schema.fields}
@@ -54,7 +54,9 @@ def column_rows(table: VersionedTable) -> Iterator[Row]:
 
 
 def _sums(snapshot: Snapshot, leaf: LeafColumn) -> tuple[int | None, int, int]:
-    """Nulls, if no row was deleted and all blocks know of theirs; bytes; and blocks with bloom filters."""
+    """Null count, if no row was deleted and all blocks record theirs; bytes; and number of blocks with bloom
+    filters.
+    """
     nulls, size, blooms, is_known = 0, 0, 0, True
     for part in snapshot.parts():
         segment = part.segment
@@ -83,7 +85,7 @@ def _shown(value: pa.Scalar[AnyType] | None) -> str | None:
 
 
 def file_changes(before: Snapshot, after: Snapshot) -> Iterator[Row]:
-    """Files that the later of two versions has and the earlier has not, that it lost, and that lost rows."""
+    """How the files of two versions differ: files added, files removed, and files that lost rows."""
     known = {file.location: file for file in before.files()}
     for file in after.files():
         old = known.pop(file.location, None)
@@ -106,7 +108,7 @@ def file_changes(before: Snapshot, after: Snapshot) -> Iterator[Row]:
 
 
 def definition_changes(before: Snapshot, after: Snapshot) -> list[Row]:
-    """What became of columns between two versions, by their ids; and of comments and properties."""
+    """How columns, comments and properties differ between two versions. Columns are matched by id."""
     old, new = ({leaf.id: leaf for leaf in one.schema.leaves} for one in (before, after))
     found: list[Row] = []
     for id, leaf in new.items():

@@ -1,4 +1,4 @@
-"""The files and blocks of a version as rows: where they lie, how large they are, and the bounds of their columns."""
+"""The files and blocks of a version as rows: location, size, and the bounds of their columns."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def block_rows(table: VersionedTable) -> Iterator[Row]:
         location, deleted = _location(snapshot, file), _deleted(file, rows)
         for column in file.columns:
             leaf = snapshot.schema.leaf_by_id.get(column.field)
-            if leaf is None:  # dropped since
+            if leaf is None:  # the column was dropped since
                 continue
             for block, facts in enumerate(_chunks(column, leaf, len(rows))):
                 yield {
@@ -95,7 +95,7 @@ def _chunks(column: ColumnEntry, leaf: LeafColumn, count: int) -> Iterator[Row]:
 
 
 def shown_values(data: bytes, type_: Scalar, count: int) -> Sequence[str | None]:
-    """Values in storage as text: ISO dates and times, decimal digits, bytes in hexadecimal."""
+    """Stored values as text: ISO dates and times, decimal digits, bytes in hexadecimal."""
     stored = bound_column(data, storage_of(type_), count)
     if stored is None:
         return [None] * count
@@ -109,7 +109,7 @@ def shown_values(data: bytes, type_: Scalar, count: int) -> Sequence[str | None]
 
 
 def _unscaled(value: object) -> int:
-    """A decimal's digits: an integer, or 16 bytes for wider ones."""
+    """A decimal's unscaled value, which is stored as an integer, or as 16 bytes if wider."""
     return (
         value
         if isinstance(value, int)
@@ -118,7 +118,7 @@ def _unscaled(value: object) -> int:
 
 
 def _shown(value: bytes, type_: Scalar) -> str | None:
-    """One value, as the partition of a file has it: bytes without offsets."""
+    """One partition value of a file as text: bytes without offsets."""
     is_bytes = storage_of(type_) is Storage.BYTES
     return shown_values(pack_bytes([value]) if is_bytes else value, type_, 1)[0]
 
@@ -131,7 +131,7 @@ def shown_bytes(value: bytes, kind: TypeKind) -> str:
 
 
 class _Specs:
-    """The partition specs of a table, by which values of files are shown."""
+    """The partition specs of a table, with which files' partition values are shown."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._schema: TableSchema = snapshot.schema
@@ -141,7 +141,7 @@ class _Specs:
         }
 
     def values(self, file: FileEntry) -> list[tuple[str, str | None]]:
-        """Texts by the transforms that they are values of."""
+        """The values as text, by transform."""
         return [
             (write_transform(self._schema, field), None if value is None else _shown(value, field.type))
             for field, value in zip(self._fields.get(file.spec, ()), file.partition, strict=False)

@@ -1,4 +1,4 @@
-"""The system views of a lake by name. Each table is looked at once for a query, and many of them side by side."""
+"""The system views of a lake by name. A query looks at each table once, and at many of them in parallel."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _View:
         self._known: dict[str, pa.Table] = {}
 
     def read(self, tables: Sequence[str], columns: Collection[str]) -> pa.Table:
-        """The rows for these tables. Names alone are known without a look at them."""
+        """The rows for these tables. A query of names alone does not open them."""
         if set(columns) <= set(NAMES.names) and self._look is _table_rows:
             return pa.concat_tables([self._rows(name, [{}]) for name in tables] or [self.schema.empty_table()])
         unknown = [name for name in tables if name not in self._known]
@@ -77,7 +77,7 @@ class _View:
         try:
             table = VersionedTable(self._context.open_table(name), self._context)
             return self._rows(name, list(self._look(table)))
-        except TableNotFound:  # dropped since it was listed
+        except TableNotFound:  # the table was dropped since it was listed
             return self.schema.empty_table()
 
     def _rows(self, name: str, rows: Sequence[Row]) -> pa.Table:
@@ -122,7 +122,7 @@ def version_rows(table: VersionedTable, most: int | None = None) -> Iterable[Row
 
 
 def source_rows(table: VersionedTable) -> Iterable[Row]:
-    """What was ingested; tokens of appends are sources too, and are left out."""
+    """What was ingested. Tokens of appends are stored as sources too; they are left out."""
     snapshot = table.snapshot()
     for one in scan_all(snapshot.root.sources, snapshot.fetch_pages):
         if not one.uri.startswith(TOKEN):
