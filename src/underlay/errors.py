@@ -34,8 +34,8 @@
     ├── Unavailable       fix the environment: permissions, disk, network
     └── CommitUnknown     look for the commit id in the history before you retry
 
-An error says what went wrong, where, and what to do, and has the same as fields. A `code` never changes once released.
-The exit code of a command is that of the nearest class in `EXIT_CODES`.
+An error says what went wrong, where, and what to do, and carries the same as fields. A `code` never changes once
+released. The exit code of a command is that of the nearest class in `EXIT_CODES`.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class UnderlayError(Exception):
         return f"{text}{separator}{self.hint}"
 
     def at(self, place: str) -> UnderlayError:
-        """The same error with `place` put before its own place: a reader of bytes does not know the file's name.
+        """The same error with `place` before its own place: code that reads bytes does not know the file's name.
 
-        A place that names the same object already stays as it is."""
+        A place that already names the same object stays as it is."""
         if self.place is None:
             self.place = place
         elif not _is_in(place, self.place):
@@ -99,7 +99,7 @@ class UnderlayError(Exception):
 
 
 def _is_in(place: str, longer: str) -> bool:
-    """Whether a place is, or begins with, another one, which may be a file's URL where it has the path."""
+    """Whether `longer` is `place` or begins with it. `place` may be a file's URL where `longer` has the path."""
     for name in (place, unquote(place).removeprefix(_FILE)):
         if longer.startswith(name) and longer[len(name) : len(name) + 1] in ("", ":", ","):
             return True
@@ -337,7 +337,7 @@ class CommitUnknown(UnderlayError):
 
 
 def from_os_error(error: OSError, place: str, *, hint: str | None = None) -> UnderlayError:
-    """An error of the operating system about `place`, as one of ours."""
+    """One of our errors for an operating system error about `place`."""
     if isinstance(error, FileNotFoundError):
         return NotFound("no such file or directory", place=place)
     if isinstance(error, IsADirectoryError):

@@ -1,8 +1,8 @@
-"""Forks of a process with threads: what a fork waits for, and what a child must not inherit.
+"""Makes it safe to fork a process with threads: what a fork waits for, and what a child must not inherit.
 
-A fork copies the memory of all threads, but only the thread that forks goes on in the child. So locks that others held
-stay locked there, and what they were changing stays half changed. Hence a fork waits, for a short time, until no
-thread imports a module or is in an `undivided` block; and a child starts afresh with all that registered for it.
+A fork copies the memory of all threads, but only the forking thread continues in the child. Locks that other threads
+held stay locked there, and what they were changing stays half changed. So a fork waits briefly until no thread is
+importing a module or is in an `undivided` block, and a child resets every object that registered for it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LOOK_SECONDS = 0.001
 
 
 class StartsAfresh(Protocol):
-    """Something that a forked child starts with as if it had just been made."""
+    """An object that is as good as new in a forked child."""
 
     def start_afresh(self) -> None:
-        """Forget everything, the locks included. Only this thread lives."""
+        """Reset everything, locks included. No other thread exists."""
 
 
 class ClosesBeforeFork(Protocol):
-    """Something that is closed in the parent before it forks, and opened again by whoever uses it next."""
+    """An object that the parent closes before it forks. Its next user opens it again."""
 
     def close_before_fork(self) -> None:
         """Close what nobody uses. No `undivided` block runs, unless one takes too long."""
@@ -58,7 +58,7 @@ def close_before_fork(one: ClosesBeforeFork) -> None:
 
 @contextmanager
 def undivided() -> Iterator[None]:
-    """A block that a fork of another thread waits for, up to `FORK_SECONDS`, and that waits for a fork."""
+    """A block that a fork in another thread waits for, up to `FORK_SECONDS`. It does not start during a fork."""
     with _gate.changed:
         _gate.begin()
     try:
@@ -69,14 +69,14 @@ def undivided() -> Iterator[None]:
 
 
 def leave_to_parent(one: object) -> None:
-    """Never destroy what a child has inherited, not even when the interpreter ends: it is the parent's to close."""
-    from ctypes import py_object, pythonapi  # by few children
+    """Keep an inherited object alive in a child, even when the interpreter exits: only the parent may close it."""
+    from ctypes import py_object, pythonapi  # only here, since few children need it
 
     pythonapi.Py_IncRef(py_object(one))
 
 
 class _Gate:
-    """What threads do that a fork must not cut in two. `changed` is held while the process forks."""
+    """Counts the `undivided` blocks of each thread. `changed` is held while the process forks."""
 
     def __init__(self) -> None:
         self.open()
@@ -116,9 +116,9 @@ def _before() -> None:
 
 
 def _stop_imports() -> None:
-    """Wait until no other thread imports a module, and hold the lock without which none begins to.
+    """Wait until no other thread is importing a module, then hold the lock that an import needs to start.
 
-    Python frees this lock in a child, but not the locks of single modules.
+    Python frees this lock in a child, but not the lock of each module.
     """
     this = get_ident()
     end = time.monotonic() + (_IN_IMPORT_SECONDS if this in _importing() else _IMPORT_SECONDS)
@@ -147,7 +147,7 @@ def _after_in_child() -> None:
         one.start_afresh()
 
 
-# What is registered last comes first before a fork. So these waits are over when `logging` and `concurrent.futures`
-# take their locks, which threads that are waited for may need.
+# Before a fork, what was registered last runs first. So these waits are over before `logging` and `concurrent.futures`
+# take their locks, which the threads that we wait for may need.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

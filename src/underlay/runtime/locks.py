@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 class ProcessLock:
-    """A lock among the threads of one process. What it guards must be whole after every statement, or start afresh."""
+    """A lock among the threads of one process. What it guards must be consistent after every statement, or start afresh
+    too."""
 
     __slots__ = ("__weakref__", "_lock", "_make")
 
@@ -37,13 +38,13 @@ class ProcessLock:
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801  # used as a decorator, like the one of functools
-    """A property that is worked out once. Up to Python 3.11 all objects of a class share a lock for it."""
+    """A property that is computed once. Up to Python 3.11, all objects of a class share a lock for it."""
 
     def __init__(self, work_out: Callable[..., T]) -> None:
         super().__init__(work_out)
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:
-        """Nobody is working it out."""
+        """No thread is computing it."""
         if hasattr(self, "lock"):
             self.lock = RLock()

@@ -1,5 +1,5 @@
-"""Files mapped into memory, of which a process has few: each map keeps a descriptor open, of which a process may have
-some hundreds, and what is small is read as fast."""
+"""Maps large files into memory, few at a time: each map keeps one of the process's few hundred descriptors open, and a
+small file is read as fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _living: WeakSet[mmap.mmap] = WeakSet()
 
 
 def map_file(descriptor: int, size_bytes: int, wanted_bytes: int) -> memoryview | None:
-    """The whole file, mapped; None when it is better read: little of it is wanted, or the process has too many maps.
+    """The whole file, mapped; None when a read is better: little of it is wanted, or there are too many maps.
 
     The map lives as long as a view of it does, whatever becomes of the descriptor and the file's name.
     """

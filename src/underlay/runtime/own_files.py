@@ -41,7 +41,7 @@ def read_small_file(path: Path) -> tuple[bytes, str | None]:
 
 
 def others_above(path: Path) -> str | None:
-    """Who else may replace what is at this absolute path without links; None when nobody can. Raises OSError."""
+    """Who else may replace what is at this absolute path, which has no links; None when nobody can. Raises OSError."""
     for folder in path.parents:
         status = folder.stat()
         if status.st_mode & stat.S_ISVTX and status.st_uid in _trusted_users():
@@ -53,7 +53,7 @@ def others_above(path: Path) -> str | None:
 
 
 def write_own_file(path: Path, data: bytes) -> None:
-    """Write a file that only this user can read, whole or not at all; its folder too if there is none. Raises
+    """Write a file that only this user can read, whole or not at all; make its folder if it is missing. Raises
     Unavailable."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

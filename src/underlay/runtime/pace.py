@@ -1,7 +1,7 @@
-"""Long work of a background thread in short turns, with rests between them that leave the interpreter to others.
+"""Splits a background thread's long work into short turns, with rests that leave the interpreter to other threads.
 
-A thread that computes in Python takes the interpreter for milliseconds at a time from threads that need it for much
-less. Work that knows how to stop in the middle goes through `in_turns`; only in a thread that is `paced` does it rest.
+A thread that computes in Python holds the interpreter for milliseconds at a time, while others need it for much less.
+Work that can pause goes through `in_turns`; it rests only in a thread that is `paced`.
 """
 
 from __future__ import annotations

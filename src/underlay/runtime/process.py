@@ -1,8 +1,8 @@
 """A name for this process that no other process ever has, so that others can tell that it ended.
 
-The name says which machine and boot, which namespaces, which process id and when that process began. Of a process
-that is told so, on the same boot and in the same namespaces, the kernel says for certain whether it is there. Of any
-other nothing is known.
+The name says which machine and boot, which namespaces, which process id and when that process began. For a process on
+the same boot and in the same namespaces, the kernel tells for certain whether it still runs. For any other, nothing is
+known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STATE, _THREADS, _STARTED = 0, 17, 19
 
 
 def own_process() -> str:
-    """This process; empty where the system does not tell all of it."""
+    """The name of this process; empty where the system does not provide every part of it."""
     place = _own_place()
     fields = _stat(os.getpid())
     return f"{place}/{os.getpid()}/{fields[_STARTED]}" if place and fields else ""
@@ -30,7 +30,7 @@ def is_gone(process: str) -> bool:
     if not place or place != _own_place() or not pid.isdecimal() or int(pid) < 1:
         return False
     try:
-        os.kill(int(pid), 0)  # asks only; a process that may not be signalled is there
+        os.kill(int(pid), 0)  # only asks; a process that we may not signal is running
     except ProcessLookupError:
         return True
     except OSError:

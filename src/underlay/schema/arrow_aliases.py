@@ -1,7 +1,7 @@
-"""Names for Arrow values of a type that is known only when the program runs.
+"""Aliases for Arrow values whose type is known only at run time.
 
-pyarrow-stubs give every Arrow type its own class and overload each function by them, with no class in common that has
-the accessors of nested types; so these are Any.
+pyarrow-stubs give every Arrow type its own class and overload each function by them. No common class has the accessors
+of nested types, so these are Any.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Fields = tuple[Field, ...]
 
 
 def read_path(schema: TableSchema, name: str) -> Path:
-    """The path that a name means: that of the column which is called just so, or `a.b`. Raises InvalidRequest."""
+    """The path that a name means: a column's exact name, or else a path such as `a.b`. Raises InvalidRequest."""
     if not isinstance(name, str):
         raise InvalidRequest("the name of a column must be text", found=repr(name))
     return (name,) if name in schema.names else parse_path(name)
@@ -46,7 +46,7 @@ def ids_in(field: Field) -> frozenset[int]:
 
 
 def change_field(schema: TableSchema, path: Path, change: Callable[[Field], Field]) -> TableSchema:
-    """The columns with another field in the place of one. Raises UnknownColumn."""
+    """The columns with one field replaced. Raises UnknownColumn."""
     field_at(schema, path)
     return replace(schema, fields=_changed(schema.fields, path, change))
 
@@ -73,7 +73,7 @@ def change_siblings(schema: TableSchema, parent: Path, change: Callable[[Fields]
 def add_field(schema: TableSchema, path: Path, field: Field, after: str | None) -> TableSchema:
     """The columns with a new one, with new ids, after its sibling `after`, or last.
 
-    Raises SchemaMismatch for a name that is taken or cannot be, UnknownColumn.
+    Raises SchemaMismatch for a name that is taken or invalid, UnknownColumn.
     """
     numbered = number_fields([replace(field, name=path[-1])], first_id=schema.last_id + 1)
     (new,) = numbered.fields
@@ -87,7 +87,7 @@ def add_field(schema: TableSchema, path: Path, field: Field, after: str | None) 
 
 
 def rename_field(schema: TableSchema, path: Path, name: str) -> TableSchema:
-    """The columns with another name for one. Raises as `add_field`."""
+    """The columns with one renamed. Raises as `add_field`."""
     field_at(schema, path)
 
     def renamed(siblings: Fields) -> Fields:
@@ -112,7 +112,7 @@ def drop_field(schema: TableSchema, path: Path) -> TableSchema:
 
 
 def move_field(schema: TableSchema, path: Path, after: str | None) -> TableSchema:
-    """The columns with one behind its sibling `after`, or before all siblings. Raises UnknownColumn."""
+    """The columns with one moved after its sibling `after`, or before all siblings. Raises UnknownColumn."""
     moved = field_at(schema, path)
 
     def ordered(siblings: Fields) -> Fields:
@@ -171,7 +171,7 @@ def _check_new_name(path: Path, siblings: Fields) -> None:
 
 
 def _place(siblings: Fields, name: str, parent: Path) -> int:
-    """The place of the sibling that `after` names, alone or by its path."""
+    """The position of the sibling that `after` gives by its name or its path."""
     names = [field.name for field in siblings]
     if name not in names:
         path = parse_path(name)

@@ -70,7 +70,7 @@ def find_leaf(schema: TableSchema, path: tuple[str, ...]) -> LeafColumn:
 
 
 def find_named(schema: TableSchema, text: str) -> LeafColumn:
-    """The scalar column of this name, as it is; else that of the path. Raises as `find_leaf`, InvalidRequest."""
+    """The scalar column of exactly this name, else of this path. Raises InvalidRequest, and as `find_leaf` does."""
     is_name = (text,) in schema.leaf_by_path
     return find_leaf(schema, (text,) if is_name else parse_path(text))
 

@@ -79,7 +79,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A column, or a part of a nested one. `id` never changes and is never used again.
+    """A column, or a part of a nested one. `id` never changes and is never reused.
 
     `default` is what rows of files without this field have, as text; None is null.
     """

@@ -1,10 +1,10 @@
 """Credentials and settings that the platforms' own tools keep in files: AWS profiles, and the login of Azure's CLI.
 
-Of AWS: `~/.aws/config` and `~/.aws/credentials` (AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE), the profile of the
-option `profile`, of AWS_PROFILE, or `default`. As AWS's own tools do it, a profile that is named by an option wins over
-keys in the environment, which win over AWS_PROFILE and the default profile; region and endpoint come from options, else
-from the environment, else from the profile. boto3 makes the credentials of a profile, whether they are keys, a role,
-SSO or the output of a command, and renews them.
+AWS keeps `~/.aws/config` and `~/.aws/credentials` (AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE). The profile is that
+of the option `profile`, else of AWS_PROFILE, else `default`. As in AWS's own tools, a profile named by an option wins
+over keys in the environment, which win over AWS_PROFILE and the default profile; region and endpoint come from options,
+else from the environment, else from the profile. boto3 obtains the credentials of a profile, be they keys, a role, SSO
+or the output of a command, and renews them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _AZURE_KEYS = ("key", "secret", "sas", "token", "client", "identity", "msi", "cl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsProfile:
-    """What the files say of a profile; keys are those of both files."""
+    """What the files say about a profile; `keys` has those of both files."""
 
     name: str
     keys: Mapping[str, str] = field(repr=False)
@@ -64,12 +64,12 @@ class AwsProfile:
 
     @property
     def has_credentials(self) -> bool:
-        """Whether credentials can be had of it."""
+        """Whether it can provide credentials."""
         return any(self.keys.get(key) for key in _CREDENTIAL_KEYS)
 
     @property
     def endpoint(self) -> str | None:
-        """Where S3 is, if not where AWS has it."""
+        """The endpoint of S3, None for AWS's own."""
         if self.keys.get("ignore_configured_endpoint_urls", "").lower() == "true":
             return None
         nested = _nested(self.services.get("s3", "")).get("endpoint_url")
@@ -87,7 +87,7 @@ class AwsDefaults:
 def aws_defaults(options: Mapping[str, object], environment: Environment) -> AwsDefaults:
     """Settings and credentials of the profile in question, where neither options nor the environment have them.
 
-    Raises InvalidRequest for a profile that does not exist, Unsupported when it takes boto3, which is missing.
+    Raises InvalidRequest for a profile that does not exist, Unsupported when it needs boto3 and boto3 is missing.
     """
     named = options.get(PROFILE)
     profile = _find_profile(None if named is None else str(named), environment)
@@ -109,7 +109,7 @@ def aws_defaults(options: Mapping[str, object], environment: Environment) -> Aws
 
 
 def azure_defaults(options: Mapping[str, object], environment: Environment) -> dict[str, str]:
-    """Use the login of Azure's CLI where there is one, and nothing else is named."""
+    """Use the login of Azure's CLI where there is one and no other credentials are named."""
     named = [*options, *(name.lower() for name, value in environment.items() if name.startswith("AZURE_") and value)]
     named += [name.lower() for name in ("IDENTITY_ENDPOINT", "MSI_ENDPOINT") if environment.get(name)]
     if any(key in name for name in named for key in _AZURE_KEYS):

@@ -21,8 +21,8 @@ _WRITE_NEW = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXE
 
 @contextmanager
 def existing_folder(root: Path, segments: Sequence[str]) -> Iterator[int]:
-    """A descriptor of the folder `segments` below `root`, to which a symbolic link may lead, but to none of them."""
-    # the last part of a path is the one that O_NOFOLLOW is about: the root needs no descriptor of its own
+    """A descriptor of the folder `segments` below `root`. The root may be a symbolic link, the segments may not."""
+    # O_NOFOLLOW applies only to the last part of a path, so the root needs no descriptor of its own
     descriptor = os.open(f"{root}/{segments[0]}", _FOLDER | os.O_NOFOLLOW) if segments else os.open(root, _FOLDER)
     try:
         for segment in segments[1:]:
@@ -99,7 +99,8 @@ def _make_durable(directory: Path) -> None:
 
 @contextmanager
 def temporary_file(folder: int, data: Data) -> Iterator[str]:
-    """The name of a synced file with `data` in `folder`. At the end the name is gone, whatever became of the file."""
+    """The name of a synced file with `data` in `folder`. The name is removed at the end, whatever became of the
+    file."""
     name = f"{TEMPORARY}{os.urandom(12).hex()}"
     descriptor = os.open(name, _WRITE_NEW, 0o666, dir_fd=folder)
     try:
@@ -112,13 +113,14 @@ def temporary_file(folder: int, data: Data) -> Iterator[str]:
             os.close(descriptor)
         yield name
     finally:
-        # A temporary file that cannot be removed is not an object and does no harm; the outcome is decided already.
+        # A temporary file that cannot be removed is not an object and does no harm; the outcome is already decided.
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
 
 
 def entries(folder: int) -> list[tuple[str, bool]]:
-    """Name and whether it is a folder, of all that is not temporary. A symbolic link is not a folder."""
+    """The name of each entry that is not a temporary file, and whether it is a folder. A symbolic link is not a
+    folder."""
     with os.scandir(folder) as found:
         return [
             (entry.name, entry.is_dir(follow_symlinks=False)) for entry in found if not entry.name.startswith(TEMPORARY)
@@ -163,7 +165,7 @@ def local_root(url: str) -> Path | None:
 
 
 def is_same_directory(url: str, other: str) -> bool:
-    """Whether two URLs name one local store, one of them perhaps by a link or `..`."""
+    """Whether two URLs name the same local store, perhaps through a link or `..`."""
     root, other_root = local_root(url), local_root(other)
     return root is not None and other_root is not None and os.path.realpath(root) == os.path.realpath(other_root)
 

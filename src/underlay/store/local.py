@@ -54,12 +54,12 @@ class LocalStore(Store):
         return self.root.as_uri()
 
     def create(self, key: str, data: Data) -> Outcome:
-        """See Store. Costs one sync of the file and one of its folder; a refusal the latter, so that what stands in the
-        way is durable when the caller reads it."""
+        """See Store. Costs one sync of the file and one of its folder; a refusal costs the latter, so that the existing
+        object is durable when the caller reads it."""
         *folders, name = check_key(key).split("/")
         with self._errors_of(key, is_write=True), self._folders.folder(folders) as folder:
             is_new = False
-            if not is_taken(folder, name):  # else nothing need be written to find that out
+            if not is_taken(folder, name):  # spares the write when the name is taken
                 with temporary_file(folder, data) as temporary:
                     try:
                         is_new = link_new(folder, temporary, name)
@@ -100,7 +100,7 @@ class LocalStore(Store):
         with self._opened(key, if_match) as (descriptor, found):
             check_size(found.size_bytes, size_bytes, self._place(key))
             beyond = next((wanted for wanted in joined if wanted.end > found.size_bytes), None)
-            if beyond is not None:  # before memory is asked for it
+            if beyond is not None:  # before allocating memory for it
                 raise past_the_end(beyond, found.size_bytes).at(self._place(key))
             fetched = [memoryview(read(descriptor, wanted)) for wanted in joined]
         try:

@@ -1,7 +1,7 @@
 """From a URL to its store.
 
     data/lake, ~/lake, /srv/lake, file:///lake    a local directory
-    s3://bucket/path, s3a://…                     S3 and what speaks its protocol (option `endpoint`)
+    s3://bucket/path, s3a://…                     S3 and compatible stores (option `endpoint`)
     gs://bucket/path                              Google Cloud Storage
     az://container/path, abfs[s]://…              Azure Blob Storage
     memory://name                                 this process's memory; the same name is the same store
@@ -47,7 +47,7 @@ def is_secret(name: str, value: object = "") -> bool:
 
 
 class SecretText(str):
-    """A text that is used as any other, and that `repr` does not show, nor whatever holds it."""
+    """Text to use like any other, but neither its own `repr` nor that of an object that holds it shows it."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class SecretText(str):
 
 
 class StoreOptions(dict[str, str]):
-    """Options of a store that are kept. Neither `repr` nor that of a copy shows what may be a credential."""
+    """Options of a store, to keep. Neither their `repr` nor that of a copy shows what may be a credential."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(

@@ -38,7 +38,7 @@ def probe_store(store: Store) -> None:
 
 
 def _created(store: Store, keys: list[str]) -> str:
-    """A key that was surely created by us. A repeated request can make a success look otherwise, so try a few."""
+    """A key that we certainly created. A repeated request can make a success look like a refusal, so try a few."""
     outcomes = []
     for _ in range(_ATTEMPTS):
         keys.append(f"{FOLDER}/{os.urandom(8).hex()}")
@@ -67,7 +67,7 @@ def _check_listing(store: Store, key: str) -> None:
 
 
 def _check_race(store: Store, keys: list[str]) -> None:
-    """Many create one key at once: at most one is told that it did, and its bytes stay."""
+    """Many threads create one key at once: at most one is told that it succeeded, and its bytes stay."""
     keys.append(f"{FOLDER}/{os.urandom(8).hex()}")
     contents = [f"racer {number}".encode() for number in range(_RACERS)]
     outcomes = side_by_side(lambda content: store.create(keys[-1], content), contents, _RACERS)

@@ -31,7 +31,7 @@ _PART_BYTES = 16 << 20
 class _ClientThreads:
     """The threads that obstore starts at the first request of a process, for all stores.
 
-    They do not survive a fork, and obstore starts no others: any request of a child would wait for ever.
+    They do not survive a fork, and obstore starts no others: any request of a child would hang.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class _ClientThreads:
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:
-        """Remember, in a forked child, that its parent has started them."""
+        """Note, in a forked child, whether its parent had started them."""
         self._are_lost = self._are_started
 
     def use(self, place: str) -> None:
@@ -62,8 +62,9 @@ _THREADS = _ClientThreads()
 class RemoteStore(Store):
     """An obstore store under our contract. Made by `open_store`.
 
-    obstore repeats failed requests by itself, so a REFUSED may be one's own success. No attribute is the obstore store,
-    whose configuration shows the credentials; to be opened in another process, a store is pickled with them.
+    obstore repeats failed requests by itself, so REFUSED may mean that our own earlier attempt succeeded. No attribute
+    is the obstore store, whose configuration shows the credentials; a pickled store contains them, so that another
+    process can open it.
     """
 
     gap_bytes = 1 << 20
@@ -170,7 +171,7 @@ class RemoteStore(Store):
         paths = [check_key(key) for key in keys]
         failure = self._delete(paths)
         if failure is not None and failure.status == 404:
-            # GCS and Azure call a missing object an error, and then what became of the others is not said.
+            # GCS and Azure report a missing object as an error, and then do not say what became of the others.
             failures = [failure for path in paths if (failure := self._delete([path])) is not None]
             failure = next((failure for failure in failures if not failure.is_missing_object), None)
         if failure is not None:
@@ -207,7 +208,7 @@ class RemoteStore(Store):
         return side_by_side(fetch, joined, self.parallel_requests)
 
     def _tail_by_size(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
-        """The tail where suffix ranges are not to be had, of one state of the object."""
+        """The tail, from a store without suffix ranges, of one state of the object."""
         found = self.head(key)
         if found is None:
             raise NotFound("no such object", place=self._place(key))
@@ -233,7 +234,7 @@ class RemoteStore(Store):
         raise explain(failure, self._place(key), is_write=is_write)
 
     def _client(self) -> ObjectStore:
-        """What requests go through. Raises InvalidRequest where none can be made."""
+        """The obstore store, for a request. Raises InvalidRequest where no request can be made."""
         _THREADS.use(self._url)
         return self._inner()
 

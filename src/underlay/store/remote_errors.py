@@ -1,8 +1,8 @@
 """What an error of obstore means.
 
-obstore tells of a failed request in prose that quotes the URL, the response body and more, in which a credential can
-stand (Azure's SAS tokens are part of the URL, S3 quotes the access key and the string it signed). So only the HTTP
-status, the store's error code and the number of retries are taken out of it, and nothing else is ever shown.
+obstore reports a failed request in prose that quotes the URL, the response body and more, which may contain a
+credential (Azure's SAS tokens are part of the URL, S3 quotes the access key and the string it signed). So we extract
+only the HTTP status, the store's error code and the number of retries, and never show anything else.
 
 The exception's type is not enough: S3's 409, which writes nothing, is an AlreadyExistsError as 412 is, and a failed
 listing is a GenericError whatever the reason.
@@ -96,7 +96,7 @@ class RequestFailure:
 
 
 def read_failure(error: Exception) -> RequestFailure:
-    """What `error`, which obstore raised, says."""
+    """What an error raised by obstore says."""
     text = str(error)
     status = _STATUS.search(text)
     code = _CODE.search(text)

@@ -1,8 +1,8 @@
 """What every store can do, and the values it speaks in.
 
-The one promise that commits rest on is `create`: of all who create the same key, at most one is told DONE, and the
-bytes that stay are those of that one. All else is ordinary: objects are whole or absent, a key that was put is seen
-by every later get, head and list.
+Commits rest on one promise, that of `create`: of all callers that create the same key, at most one is told DONE, and
+the bytes that stay are its own. The rest is ordinary: objects are whole or absent, and every later get, head and list
+sees a key that was put.
 
 Stores are synchronous and may be used by many threads at once. They log nothing, and neither their `url` and `repr`
 nor their errors hold a credential.
@@ -69,7 +69,7 @@ class Store(ABC):
 
     @property
     def parallel_requests(self) -> int:
-        """How many small reads to make at once. Reads from this machine mostly wait for each other's Python code."""
+        """How many small reads to make at once. Reads from this machine mostly contend for the interpreter."""
         return _REMOTE_REQUESTS if self.is_remote else _LOCAL_REQUESTS
 
     @property
@@ -81,8 +81,8 @@ class Store(ABC):
     def create(self, key: str, data: Data) -> Outcome:
         """Put `data` at `key` unless the key exists. One request.
 
-        Raises only when surely nothing was written and trying again cannot help: access denied, no such bucket, disk
-        full. All that is unclear is an Outcome, which the caller resolves by reading the key.
+        Raises only when certainly nothing was written and a retry cannot help: access denied, no such bucket, disk
+        full. Any doubt is an Outcome, which the caller resolves by reading the key.
         """
 
     @abstractmethod
@@ -129,7 +129,7 @@ class Store(ABC):
 
     @abstractmethod
     def list_objects(self, folder: str = "", *, after: str | None = None) -> Iterator[StoredObject]:
-        """Every object below `folder`, those after the key `after` only; ascending by key, one page at a time.
+        """The objects below `folder` whose keys follow `after`; ascending by key, one page at a time.
 
         SeaweedFS sorts a folder by its name without the `/`, so there `a/b` comes before `a-b`, and `after` counts in
         that order. Rely on the order only among keys that lie directly in `folder`.
@@ -139,13 +139,13 @@ class Store(ABC):
     def list_folders(self, folder: str = "") -> Sequence[str]:
         """The folders directly in `folder`, as keys without a `/` at their end, ascending.
 
-        Where folders are real (local, SeaweedFS), one may be named whose last object was deleted.
+        Where folders are real (local, SeaweedFS), one whose last object was deleted may be listed.
         """
 
     @abstractmethod
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete the objects; missing ones are as good as deleted. One request for up to 1,000 keys on S3, one for
-        each key on GCS. After an error some may be left."""
+        """Delete the objects; a missing one counts as deleted. One request for up to 1,000 keys on S3, one for each key
+        on GCS. After an error some may be left."""
 
     def now(self) -> datetime:
         """The time by the clock that stamps `modified`. Puts, describes and deletes a small object: three requests."""

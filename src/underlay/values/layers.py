@@ -1,7 +1,7 @@
-"""A mapping that never changes, and of which the next one costs what changes, not what there is.
+"""An immutable mapping from which a changed one is made at the cost of the changes, not of its size.
 
 It is a few dictionaries on top of each other, each more than twice as large as the one above it. A change puts a small
-one on top and merges from there as long as two are of a size: log2(n) / 2 copies of each key on average. A look goes
+one on top and merges from there as long as two are of a size: log2(n) / 2 copies of each key on average. A lookup goes
 through at most log2(n) dictionaries.
 """
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Gone(Enum):
-    """What a key is changed to that is in the mapping no longer."""
+    """Marks a key that was removed from the mapping."""
 
     GONE = 0
 
@@ -24,7 +24,7 @@ GONE: Final = Gone.GONE
 
 
 class Layers(Mapping[str, T]):
-    """What was there first, with all changes since. For many threads: nothing in it is ever changed."""
+    """The first mapping with all changes since. Threads may share it: nothing in it ever changes."""
 
     __slots__ = ("_layers", "_size")
 
@@ -40,7 +40,7 @@ class Layers(Mapping[str, T]):
         while len(layers) > 1 and len(layers[-2]) < 2 * len(layers[-1]):
             above = layers.pop()
             layers[-1] = layers[-1] | above
-        if len(layers) == 1:  # nothing is below that a key could be missing from
+        if len(layers) == 1:  # a lone layer needs no marks of removed keys
             layers[0] = {key: value for key, value in layers[0].items() if value is not GONE}
         after: Layers[T] = Layers.__new__(Layers)
         after._layers = tuple(layers)

@@ -1,4 +1,4 @@
-"""A Python value where text would be read as SQL."""
+"""Marks a Python value, where plain text would be read as SQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that is no SQL text."""
+    """A value that is not SQL text."""
 
     value: object
 
@@ -16,5 +16,5 @@ class Literal:
 
 
 def lit(value: object) -> Literal:
-    """A Python value for a column: `trips.update({"zone": ul.lit("JFK")})`. Text alone would be SQL."""
+    """A Python value for a column: `trips.update({"zone": ul.lit("JFK")})`. Plain text would be SQL."""
     return Literal(value)

@@ -1,4 +1,4 @@
-"""Columns of a file with an older or foreign layout, as columns of the table.
+"""Turns columns of a file with an older or foreign layout into columns of the table.
 
 The parts of a file's column are matched with the table's fields by id: renamed, put in order, cast exactly, filled
 with the default where the file has none, and left out where the table has none.
@@ -71,8 +71,9 @@ def adapt_column(array: AnyChunks | None, source: SourceField | None, field: Fie
 
 
 def _pieces(chunk: AnyArray) -> list[AnyArray]:
-    """The rows in pieces whose text has offsets of four bytes, which Arrow's plain types have, as far as is known."""
-    count = 1 + chunk.get_total_buffer_size() // _PIECE_BYTES  # `nbytes` ends the process for some views (Arrow 24)
+    """The rows in pieces small enough for four-byte text offsets, which Arrow's plain types have, as far as their size
+    tells."""
+    count = 1 + chunk.get_total_buffer_size() // _PIECE_BYTES  # `nbytes` crashes for some views (Arrow 24)
     if isinstance(chunk, pa.DictionaryArray | pa.RunEndEncodedArray):
         count = max(count, 1 + len(chunk) // _PIECE_ROWS)
     rows = max(1, -(-len(chunk) // count))
@@ -125,7 +126,7 @@ def _adapt(array: AnyArray, source: SourceField, field: Field, path: tuple[str, 
 
 def _adapt_struct(array: AnyArray, source: SourceField, fields: Sequence[Field], path: tuple[str, ...]) -> AnyArray:
     places = {child.id: at for at, child in enumerate(source.children) if child.id is not None}
-    parts = array.flatten()  # what lies under a null struct is no value
+    parts = array.flatten()  # what lies under a null struct does not count
     columns = []
     for field in fields:
         inner = (*path, field.name)
@@ -149,7 +150,7 @@ def _adapt_map(array: AnyArray, source: SourceField, key: Field, value: Field, p
     keys = _adapt(keys, source.children[0], key, (*path, key.name))
     items = _adapt(items, source.children[1], value, (*path, value.name))
     type_ = pa.map_(to_arrow_field(key), to_arrow_field(value))
-    map_array: AnyType = pa.MapArray  # the stubs of from_arrays know no keys and values together with a type
+    map_array: AnyType = pa.MapArray  # the stubs of from_arrays lack keys and values together with a type
     return map_array.from_arrays(_offsets(lengths, path), keys, items, type=type_, mask=_mask(array))
 
 

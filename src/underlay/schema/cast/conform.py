@@ -1,4 +1,4 @@
-"""What a user appends, as rows of the table, or an error that names the column, the row and the value.
+"""Turns what a user appends into rows of the table, or raises an error that names the column, the row and the value.
 
 Columns and fields of structs are matched by name in any order. Values are cast exactly (see `exact`): nothing is
 rounded, cut or parsed. Arrays that fit are passed on as they are.
@@ -47,7 +47,7 @@ def conform(
     """The rows with exactly the schema of `to_arrow`. Raises SchemaMismatch, which counts rows from `first_row`, or
     has the `row_name` of the first that does not fit.
 
-    `ignore_surplus`: fields inside of columns that the table does not have are left out.
+    `ignore_surplus` leaves out fields inside columns that the table does not have.
     """
     name = row_name or (lambda row: f"row {first_row + row}")
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
@@ -150,7 +150,7 @@ def _refuse_names(names: list[str], known: tuple[str, ...], above: tuple[str, ..
 
 
 def _check(array: AnyArray, field: Field, path: tuple[str, ...], nulls_above: int) -> None:
-    """Raises SchemaMismatch for nulls that are not allowed and bytes that are no value.
+    """Raises SchemaMismatch for nulls that are not allowed and for bytes that are not a valid value.
 
     `array` is null wherever something above it is, in `nulls_above` places.
     """
@@ -184,7 +184,7 @@ def _check_values(array: AnyArray, type_: Scalar, path: tuple[str, ...]) -> None
 def _located(
     error: SchemaMismatch, column: AnyChunks, source: SourceField, field: Field, row_name: RowName
 ) -> UnderlayError:
-    """The error with the first row that causes it, and how many do; as it is when no row does."""
+    """The error with the first row that causes it and the number of others; unchanged when no row causes it."""
     try:
         _strict(column.slice(0, 0), source, field)
     except SchemaMismatch:
@@ -206,7 +206,7 @@ def _located(
 
 
 def _unfit_in(column: AnyChunks, source: SourceField, field: Field, most: int | None) -> NDArray[np.int64]:
-    """The rows of a column that do not fit; the first `most` of those that must be looked for."""
+    """The rows of a column that do not fit; only the first `most` where each must be searched for."""
     if isinstance(field.type, Scalar):
         masks = [_unfit_mask(chunk, field.type, is_required=field.is_required) for chunk in column.chunks]
         if all(mask is not None for mask in masks):

@@ -1,4 +1,4 @@
-"""Casts that are exact by value: a value is taken where the other type has the same value, and refused where not.
+"""Casts that are exact by value: a value is accepted if the other type has the same value, and refused otherwise.
 
 | from | to |
 |---|---|
@@ -8,7 +8,7 @@
 | `timestamp` with a zone | another zone: the instants stay |
 | `binary`, `fixed(n)`, `uuid` | each other, where the length is right |
 
-Text is never parsed, a number is no boolean, and a zone is neither added nor taken away.
+Text is never parsed, a number is not a boolean, and a zone is neither added nor removed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def is_castable(given: pa.DataType, target: Scalar) -> bool:
 
 
 def unfit_values(array: AnyArray, target: Scalar) -> Mask | None:
-    """Which values the target does not have, where that can be told of all at once; else None."""
+    """Which values the target does not have; None for types where that cannot be computed for all values at once."""
     found, arrow = plain(array), to_arrow_type(target)
     given, types = found.type, pa.types
     if types.is_integer(arrow) and types.is_integer(given):
@@ -103,11 +103,11 @@ def unfit_values(array: AnyArray, target: Scalar) -> Mask | None:
 
 
 class _Unfit(Exception):
-    """A value is none of the other type."""
+    """The other type does not have the value."""
 
 
 def _cast(array: AnyArray, arrow: AnyType) -> AnyArray:
-    """Raises ArrowInvalid or _Unfit. Arrow's own casts are exact but for those that are not left to it."""
+    """Raises ArrowInvalid or _Unfit. Arrow does the casts that it does exactly."""
     given, types = array.type, pa.types
     if types.is_floating(given):
         if types.is_decimal(arrow):
@@ -121,7 +121,7 @@ def _cast(array: AnyArray, arrow: AnyType) -> AnyArray:
         _refuse(_rounded(_numbers(array), _FLOATS[arrow]), array)
         return array.cast(arrow, safe=False)
     if types.is_integer(given) and types.is_decimal(arrow):
-        return _rescaled(array.cast(pa.decimal128(20, 0)), arrow)  # Arrow asks for digits for all integers of a type
+        return _rescaled(array.cast(pa.decimal128(20, 0)), arrow)  # Arrow wants room for all values of the type
     if types.is_decimal(given):
         if arrow in _FLOATS:
             return _decimal_to_float(array, arrow)

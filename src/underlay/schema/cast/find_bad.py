@@ -14,7 +14,7 @@ def find_bad(
     faults: type[Exception] | tuple[type[Exception], ...],
     most: int | None = None,
 ) -> NDArray[np.int64]:
-    """The places of the values, of `count`, for which `convert` raises one of `faults`, ascending; the first `most`.
+    """The positions, of `count` values, at which `convert` raises one of `faults`, ascending; the first `most`.
 
     Takes O(bad · log(count / bad)) calls.
     """

@@ -1,4 +1,4 @@
-"""Nulls that nobody sees: those of a required field where the struct around it is null.
+"""Hidden nulls: those of a required field where the struct around it is null.
 
 Arrow allows them; a Parquet writer refuses them, since the field is declared without nulls.
 """
@@ -56,7 +56,7 @@ def _map(array: AnyArray, value: Field) -> AnyArray:
 
 
 def _bare(array: AnyArray, field: Field) -> AnyArray:
-    """Without the bits that say which values are null."""
+    """The array without its validity bitmap."""
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(array.type, _bare(array.storage, field))
     buffers = array.buffers()

@@ -1,4 +1,4 @@
-"""The items of lists and maps in a row, however Arrow lays them out.
+"""The items of lists and maps as flat arrays, however Arrow lays them out.
 
 Arrow's own kernels for this copy through builders, which UUIDs do not have.
 """
@@ -16,13 +16,13 @@ Integers = NDArray[np.int64]
 
 
 def list_entries(array: AnyArray) -> tuple[AnyArray, Integers]:
-    """All items of all rows, and how many each row has; nothing lies under a null row. Any kind of list."""
+    """All items of all rows, and how many each row has; a null row has none. Takes any kind of list."""
     begins, lengths = _spans(array)
     return _gather(array.values, begins, lengths), lengths
 
 
 def map_entries(array: AnyArray) -> tuple[AnyArray, AnyArray, Integers]:
-    """All keys and all values of all rows, and how many each row has; nothing lies under a null row."""
+    """All keys and all values of all rows, and how many each row has; a null row has none."""
     begins, lengths = _spans(array)
     return _gather(array.keys, begins, lengths), _gather(array.items, begins, lengths), lengths
 

@@ -37,7 +37,8 @@ def plain(array: AnyArray) -> AnyArray:
 
 
 def takeable(array: AnyArray) -> AnyArray:
-    """The same values in types of which Arrow can take some, parts of nested ones too; the array itself when it can."""
+    """The same values in types that Arrow's `take` supports, nested parts included; the array itself when it has such a
+    type."""
     array = plain(array)
     if isinstance(array, pa.StructArray):
         before = [array.field(at) for at in range(array.type.num_fields)]
@@ -65,14 +66,14 @@ def plain_type(given: AnyType) -> AnyType:
 
 
 def is_bytes(given: pa.DataType) -> bool:
-    """Whether values are bytes that are no text."""
+    """Whether values are bytes other than text."""
     types = pa.types
     is_plain = types.is_binary(given) or types.is_large_binary(given) or types.is_binary_view(given)
     return is_plain or types.is_fixed_size_binary(given) or isinstance(given, pa.UuidType)
 
 
 def byte_width(given: pa.DataType) -> int | None:
-    """How long all values are; None when each may have its own length."""
+    """The fixed length of the values; None when lengths may differ."""
     if isinstance(given, pa.UuidType):
         return 16
     return given.byte_width if isinstance(given, pa.FixedSizeBinaryType) else None

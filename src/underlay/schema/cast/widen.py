@@ -1,4 +1,4 @@
-"""Which types widen to which: those of whose values every one is a value of the other.
+"""Which types widen to which: a type widens to one that has all of its values.
 
 | from | to |
 |---|---|
@@ -21,7 +21,7 @@ _FLOAT_DIGITS = {TypeKind.FLOAT16: 11, TypeKind.FLOAT32: 24, TypeKind.FLOAT64: 5
 
 
 def is_widening(source: Scalar, target: Scalar) -> bool:
-    """Whether values of `source` are values of `target`; units are left to the values, which may overflow."""
+    """Whether `target` has every value of `source`. Finer units count, although a value may overflow them."""
     if source == target:
         return True
     match source.kind, target.kind:
@@ -40,7 +40,7 @@ def is_widening(source: Scalar, target: Scalar) -> bool:
 
 
 def is_widening_column(source: Scalar, target: Scalar) -> bool:
-    """Whether a column of a table may get this other type: each value, in files that stay as they are, is one of it."""
+    """Whether a column of a table may change to this type: it has each value, and files stay as they are."""
     if (source.kind, target.kind) == (TypeKind.DATE, TypeKind.TIMESTAMP):
         return target.zone is None
     if source.unit is not None and (source.zone != target.zone or source.unit == target.unit):

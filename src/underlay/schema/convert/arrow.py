@@ -1,7 +1,7 @@
 """A table's columns as an Arrow schema, and an Arrow schema as a table's columns.
 
-Every Arrow field carries its id as `PARQUET:field_id`, which pyarrow writes to Parquet. Arrow types that mean the
-same become one type of ours; the way back is the plainest of them.
+Every Arrow field carries its id as `PARQUET:field_id`, which pyarrow writes to Parquet. Arrow types with the same
+meaning become one type of ours; converting back gives the plainest of them.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def to_arrow_type(type_: Type) -> AnyType:
 
 
 def from_arrow(schema: pa.Schema, *, first_id: int = 1) -> TableSchema:
-    """Columns with new ids, depth first, a column before its parts; ids in the metadata are not looked at.
+    """Columns with new ids, depth first, a column before its parts; ids in the metadata are ignored.
 
-    Raises SchemaMismatch for names that cannot be, and Unsupported for types that tables do not have.
+    Raises SchemaMismatch for invalid names, and Unsupported for types that tables do not have.
     """
     check_names(schema.names, ())
     return number_fields([_field(field, (field.name,)) for field in schema], first_id=first_id)

@@ -3,8 +3,8 @@
     id bigint not null comment 'the key', tags array<string>, pos struct<x: double, y: double>, price decimal(10, 2)
 
 Types may have the names of Spark, of DuckDB, or our own. A timestamp without a zone is `timestamp(us)`; `timestamptz`
-is `timestamp(us, UTC)`. `varchar(20)` and `json` are strings: neither a length nor the form of JSON is checked. Ids are
-given depth first from 1.
+is `timestamp(us, UTC)`. `varchar(20)` and `json` are strings: neither the length nor the JSON is checked. Ids are
+assigned depth first from 1.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read_type_name(name: str, inside: str | None) -> Scalar:
     if inside is None:
         return parse_scalar(_NAMES.get(lower, lower))
     given = [part.strip() for part in inside.split(",")]
-    if lower == "timestamp" and len(given) == 2:  # a zone is a name, which may stand in quotes, as in 'UTC'
+    if lower == "timestamp" and len(given) == 2:  # a zone is a name, which may be quoted, as in 'UTC'
         given[1] = _QUOTED.sub(r"\2", given[1])
     return _with_parameters(lower, given, f"{name}({inside})")
 
@@ -165,7 +165,7 @@ def _format_part(field: Field) -> str:
 
 
 class _Reader:
-    """Goes once through the tokens. Its place is the next token."""
+    """Reads the tokens in one pass. Its place is the next token."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self._text = text
@@ -280,7 +280,7 @@ class _Reader:
             self._at += 1
 
     def _read_parameters(self) -> str:
-        """The text between parentheses, as it is: a zone is no SQL."""
+        """The text between parentheses, as it is: a zone is not SQL."""
         begin = self._tokens[self._at].end + 1
         while self._at < len(self._tokens) and self._next_text() != ")":
             self._at += 1

@@ -50,7 +50,7 @@ def format_default(value: object, type_: Scalar) -> str:
 
 
 def _is_equal(scalar: AnyScalar, value: object, type_: Scalar) -> bool:
-    """Whether Arrow kept the value: it cuts fractions, hours of dates and zones without a word."""
+    """Whether Arrow kept the value: it silently cuts off fractions, the hours of dates, and zones."""
     if type_.kind in (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64):
         return True
     found = scalar.as_py()

@@ -1,7 +1,7 @@
-"""A table's columns as its files have them: as Arrow has them, but for seconds and milliseconds.
+"""A table's columns as its files store them: as in Arrow, except for seconds and milliseconds.
 
-Parquet has no seconds, and engines that read tables through Iceberg take milliseconds for microseconds. So times and
-timestamps in these units lie in files as microseconds; the table's type stays, and reading casts back. Files of older
+Parquet has no seconds, and engines that read tables through Iceberg take milliseconds for microseconds. So files store
+times and timestamps in these units as microseconds; the table's type stays, and reads cast back. Files of older
 releases have milliseconds.
 """
 
@@ -30,7 +30,7 @@ def file_schema(schema: TableSchema) -> pa.Schema:
 
 
 def file_rows(rows: pa.Table, schema: TableSchema) -> pa.Table:
-    """Rows of the table as they are written. Raises SchemaMismatch for instants that microseconds do not reach."""
+    """Rows of the table as they are written. Raises SchemaMismatch for instants beyond the range of microseconds."""
     target = file_schema(schema)
     if rows.schema.equals(target):
         return rows

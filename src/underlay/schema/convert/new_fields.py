@@ -1,4 +1,4 @@
-"""What Arrow columns have and a table lacks, also inside structs, lists and maps; and the table's columns with it."""
+"""Fields that Arrow columns have and a table lacks, nested ones included; and the table extended by them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HINT = "Names that differ only in case are the same to Spark and others. Rename
 
 
 def lacking(found: pa.Schema, schema: TableSchema) -> pa.Schema:
-    """The columns that the table lacks, and known ones with nothing in them but the fields that it lacks."""
+    """The columns that the table lacks, and known columns reduced to the fields that it lacks."""
     known = {field.name: field for field in schema.fields}
     fields: list[AnyField] = []
     for field in found:
@@ -35,10 +35,10 @@ def lacking_names(columns: pa.Schema, schema: TableSchema) -> tuple[tuple[str, .
 
 
 def with_new_fields(schema: TableSchema, columns: pa.Schema) -> TableSchema:
-    """The table's columns with what they lack of these, each new field after its siblings, null in rows that there are.
+    """The table extended by what it lacks of these columns: each new field after its siblings, null in existing rows.
 
-    Raises SchemaMismatch for invalid names and for those that differ from a sibling only in case, Unsupported for types
-    that tables do not have.
+    Raises SchemaMismatch for invalid names and for names that differ from a sibling's only in case, Unsupported for
+    types that tables do not have.
     """
     grown = _grown(schema.fields, lacking(columns, schema), schema.last_id, ())
     return TableSchema(fields=grown[0], last_id=grown[1])
@@ -81,7 +81,7 @@ def _inner(given: AnyType) -> AnyType:
 def _grown(
     fields: tuple[Field, ...], new: pa.Schema, last_id: int, above: tuple[str, ...]
 ) -> tuple[tuple[Field, ...], int]:
-    """The fields with new parts inside and new ones behind, and the last id that was given."""
+    """The fields with new parts inside and new ones behind, and the last id that was assigned."""
     found = list(fields)
     places = {field.name: at for at, field in enumerate(fields)}
     taken = {field.name.casefold(): field.name for field in fields}

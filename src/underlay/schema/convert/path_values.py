@@ -1,7 +1,7 @@
 """Values of columns in the folders of a path, as Hive writes them: `year=2024/zone=JFK/part-0.parquet`.
 
-Every folder that is called `name=value` gives a value; percent signs stand for characters that a folder cannot have
-(`%2F`), and `__HIVE_DEFAULT_PARTITION__` for null. Values are text until a column's type says what they mean.
+Every folder named `name=value` gives a value; percent signs encode characters that a folder's name cannot have (`%2F`),
+and `__HIVE_DEFAULT_PARTITION__` means null. Values are text until a column's type says what they mean.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PathValues = tuple[tuple[str, str | None], ...]
 def path_values(path: str) -> PathValues:
     """The names and values in the folders of a path; its last part is the file.
 
-    Raises InvalidRequest for what is no UTF-8, and for a name that comes twice.
+    Raises InvalidRequest for what is not UTF-8, and for a name that occurs twice.
     """
     return _folder_values(path.rpartition("/")[0])
 
@@ -58,7 +58,7 @@ def _folder_values(folder: str) -> PathValues:
 
 
 def find_field(fields: Sequence[Field], name: str) -> Field | None:
-    """The column that a folder names: the one of this name, or the only one that differs in case alone."""
+    """The column that a folder names: the one of this name, or the only one that differs just in case."""
     exact = next((field for field in fields if field.name == name), None)
     near = [field for field in fields if field.name.casefold() == name.casefold()]
     return exact if exact is not None else near[0] if len(near) == 1 else None
@@ -66,7 +66,7 @@ def find_field(fields: Sequence[Field], name: str) -> Field | None:
 
 @lru_cache(maxsize=4096)
 def path_scalar(text: str, type_: Scalar) -> AnyScalar:
-    """A value of a column's type. Raises InvalidRequest for text that is none."""
+    """A value of a column's type. Raises InvalidRequest for text that is not such a value."""
     arrow = to_arrow_type(type_)
     is_text = True
     if type_.kind in _INTEGERS:

@@ -52,7 +52,7 @@ def from_stored(values: NDArray[Any], type_: Scalar, is_null: NDArray[np.bool_] 
 
 
 def null_mask(array: AnyArray) -> NDArray[np.bool_] | None:
-    """Where the array is null; None when it is nowhere."""
+    """Where the array is null; None when it has no nulls."""
     found: NDArray[np.bool_] | None = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     return found
 

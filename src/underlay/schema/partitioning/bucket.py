@@ -10,7 +10,7 @@ New tables have Iceberg's hash, `murmur3`: `bucket(n)` of a value is the 31 low 
 | decimals | the unscaled integer, big-endian in two's complement, as few as hold it |
 | text, bytes, UUIDs | the bytes (UTF-8) |
 
-Tables of before Underlay had it have no mark in their definition, and this hash, `hash(value) mod n`, of 64 bits:
+Older tables have no mark in their definition, and use `hash(value) mod n` with this hash of 64 bits:
 
 | type | hash |
 |---|---|
@@ -71,7 +71,7 @@ def bucket_of_key(key: int | bytes, type_: Scalar, count: int, hash_name: str) -
 
 
 def _hashed_integers(values: NDArray[np.int64] | NDArray[np.uint64], type_: Scalar) -> NDArray[np.uint64]:
-    """What is mixed: the same number for the same value in a wider type."""
+    """The number to mix, which is the same for the same value in a wider type."""
     if type_.kind is TypeKind.DECIMAL:
         return _without_zeros(values.astype(np.int64)).view(np.uint64)
     return _in_microseconds(values, type_)
@@ -104,7 +104,7 @@ def _joined(values: AnyArray) -> NDArray[np.uint8]:
 
 
 def _murmur3_decimals(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Of big-endian integers, each without the leading bytes that only repeat its sign."""
+    """The hashes of big-endian integers, each without the leading bytes that only repeat its sign."""
     sign = np.where(octets[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
     is_needless = (octets[:, :-1] == sign) & ((octets[:, 1:] ^ sign) < 0x80)
     skipped = np.logical_and.accumulate(is_needless, axis=1).sum(axis=1)

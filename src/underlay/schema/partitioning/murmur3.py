@@ -16,7 +16,7 @@ _MANY_BYTES = 1 << 22
 
 
 def murmur3_bytes(values: AnyArray) -> Hashes:
-    """The hash of each value of an Arrow array of bytes; that of no bytes for null."""
+    """The hash of each value of an Arrow array of bytes; null hashes like empty bytes."""
     plain = values.cast(pa.large_binary())
     offsets = np.frombuffer(plain.buffers()[1], np.int64)[plain.offset : plain.offset + len(plain) + 1]
     data = np.frombuffer(plain.buffers()[2] or b"", np.uint8)

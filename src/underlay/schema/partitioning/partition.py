@@ -52,7 +52,7 @@ def source_bounds(field: PartitionField, values: BoundArray) -> tuple[BoundArray
     """The least and greatest value of the source that each partition value allows; None for buckets.
 
     Values and bounds are as `Storage` has them: numpy numbers, where the caller knows which are null, or a pyarrow
-    binary array. A greatest value that is null is not bounded. Bounds of text are bounds, not values.
+    binary array. A null greatest value means unbounded. Bounds of text bound the values and need not occur.
     """
     if field.transform == BUCKET:
         return None

@@ -67,7 +67,7 @@ def sort_indices(table: pa.Table, fields: Sequence[SortField], schema: TableSche
 
 
 def _parse_entry(schema: TableSchema, text: str) -> SortField:
-    for minus in ("", "-"):  # a name as it is, whatever is in it
+    for minus in ("", "-"):  # the text is a column's exact name
         name = text.removeprefix(minus)
         if text.startswith(minus) and (name,) in schema.leaf_by_path:
             text = minus + format_column((name,))
@@ -93,7 +93,7 @@ def _column(table: pa.Table, path: tuple[str, ...]) -> AnyChunks:
 
 
 def _key(column: AnyChunks, kind: TypeKind) -> AnyChunks:
-    """Values that Arrow sorts as they should be; where nulls go is said by another key before this one."""
+    """Values that Arrow sorts in the right order; a separate key before this one places the nulls."""
     if kind in (TypeKind.FLOAT32, TypeKind.FLOAT64):
         return pa.chunked_array([_float_key(chunk) for chunk in column.chunks], pa.int64())
     if kind is TypeKind.BOOLEAN:
@@ -105,7 +105,7 @@ def _key(column: AnyChunks, kind: TypeKind) -> AnyChunks:
 
 
 def _float_key(array: AnyArray) -> AnyArray:
-    """Integers in the order of the doubles: the bits, those of negative numbers turned round."""
+    """Integers in the order of the doubles: their bits, reversed in order for negative numbers."""
     values = array.fill_null(0).to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
         doubles = values.astype(np.float64) + 0.0

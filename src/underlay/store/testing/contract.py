@@ -1,4 +1,4 @@
-"""The promises of `Store` as tests, for everybody who implements one. Needs pytest.
+"""The promises of `Store` as tests, for anyone who implements one. Needs pytest.
 
 class TestMyStore(StoreContract):
     @pytest.fixture

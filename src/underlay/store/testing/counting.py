@@ -1,4 +1,4 @@
-"""Count what a piece of work asks of a store: requests, bytes, and how many had to wait for each other."""
+"""Count what a piece of work asks of a store: requests, bytes, and round trips in sequence."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CountingStore(StoreWrapper):
         return sum(served.received_bytes for served in self._of(ops))
 
     def longest_chain(self, *ops: StoreMethod) -> int:
-        """The most calls of which each began after the one before had ended: round trips in sequence.
+        """The longest run of calls that each began after the one before had ended: round trips in sequence.
 
         Of these methods, or of `WRITES`.
         """

@@ -51,7 +51,8 @@ _WRITES = {StoreMethod.CREATE, StoreMethod.PUT, StoreMethod.DELETE}
 
 
 class FaultyStore(StoreWrapper):
-    """Passes requests on, but for those that `plan` lets fail. Requests of many threads are numbered as they come."""
+    """Passes requests on, except those for which `plan` names a fault. Requests of all threads are numbered as they
+    arrive."""
 
     def __init__(self, inner: Store, plan: Plan) -> None:
         super().__init__(inner)
@@ -66,7 +67,7 @@ class FaultyStore(StoreWrapper):
         """Whether the process is dead. Go on with another store around `inner`."""
 
     def release(self) -> list[object]:
-        """Let the held writes land, in their order; what the store answered to each."""
+        """Let the held writes land in order; returns the store's answer to each."""
         with self._lock:
             late, self._late = self._late, []
         return [write() for write in late]
@@ -95,7 +96,7 @@ class FaultyStore(StoreWrapper):
         raise Unavailable(f"planned fault: {fault.value} of {request.op}", place=place)
 
     def _suffer(self, fault: Fault, request: Request, call: Callable[[], object]) -> None:
-        """Carry out what the fault lets happen; return when the caller lives to see nothing of it."""
+        """Do what the fault does to the store; raise Crashed if it ends the process, else return without a result."""
         if fault in {Fault.LOST_RESPONSE, Fault.OWN_REFUSAL, Fault.CRASH_AFTER}:
             call()
         elif fault is Fault.LATE and request.op in _WRITES:

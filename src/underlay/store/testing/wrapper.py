@@ -54,7 +54,7 @@ class StoreWrapper(Store):
 
     @abstractmethod
     def around(self, request: Request, call: Callable[[], T], received_bytes: Callable[[T], int]) -> T:
-        """Make the call, or do otherwise. `received_bytes` measures its result."""
+        """Make the call, or do something else. `received_bytes` measures its result."""
 
     @property
     def url(self) -> str:
