@@ -1,4 +1,4 @@
-"""Rebuilds derived objects: the sidecars of files that Underlay wrote. Nothing else is ever written."""
+"""Rebuilds derived objects: the sidecars of files that Underlay wrote. It never writes anything else."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from underlay.values.ranges import ByteRange
 
 
 def repair_sidecar(store: Store, keys: RevisionKeys, facts: RecordedFile) -> bool:
-    """Build the sidecar of a file of ours and put it in its place, if it is the one that was there.
+    """Rebuild the sidecar of our own file, and put it if it equals the one that was written.
 
-    False when the file does not give that one; then nothing is written. Three requests.
+    Returns False, and writes nothing, when the file yields another sidecar. Three requests.
     """
     try:
         data = build_sidecar(store, keys, facts)
@@ -32,7 +32,7 @@ def repair_sidecar(store: Store, keys: RevisionKeys, facts: RecordedFile) -> boo
 
 
 def build_sidecar(store: Store, keys: RevisionKeys, facts: RecordedFile) -> bytes:
-    """The sidecar that a file of ours gives. Raises NotFound, or Damaged when it is not the file that was written."""
+    """The sidecar of our own file. Raises NotFound, or Damaged when the file is not the one that was written."""
     key = keys.file(facts.location) or facts.location
     end = facts.size_bytes - TAIL_BYTES
     wanted = [ByteRange(end - facts.footer_bytes, end)]

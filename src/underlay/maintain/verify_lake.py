@@ -1,7 +1,7 @@
-"""Verifies a lake: catalog, roots, segments, source pages, files, sidecars and registry agree with each other.
+"""Verifies that a lake's catalog, roots, segments, source pages, files, sidecars and registry agree with each other.
 
-Only what is derived is ever repaired. What cannot be rebuilt is named, with the versions that need it and the newest
-one that does not.
+Only derived objects are ever repaired. An object that cannot be rebuilt is named, with the versions that need it and
+the newest one that does not.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class RegistryCheck(Protocol):
     """The registry, compared with the store."""
 
     def differences(self) -> Sequence[object]:
-        """What it says that the store does not, in words, or the error for which it is not used."""
+        """Where it differs from the store, in words, or the error that keeps it from being used."""
 
     def restore(self) -> None:
-        """Make it say what the store says. Raises UnderlayError when that cannot be."""
+        """Rebuild it from the store. Raises UnderlayError when that fails."""
 
 
 def verify(
@@ -61,11 +61,11 @@ def verify(
     progress: Progress | None = None,
     registry: RegistryCheck | None = None,
 ) -> Report:
-    """Look at every object of these tables, or of all: about one request for each, none twice, through no cache.
+    """Check every object of these tables, or of all, bypassing caches: about one request for each, none twice.
 
-    With `deep` files are read as well, from the footer to the last row, and compared with all that is said of them.
-    With `repair` sidecars are built again and the registry is restored; nothing else is written. Raises TableNotFound,
-    and NotFound without a lake; what is wrong with objects is in the report and never raised.
+    `deep` also reads files, from the footer to the last row, and compares them with every entry. `repair` rebuilds
+    sidecars and restores the registry; nothing else is written. Raises TableNotFound, and NotFound without a lake.
+    Problems with objects are in the report, never raised.
     """
     with ThreadPoolExecutor(THREADS, thread_name_prefix="underlay-verify") as pool:
         work = VerifyContext(store=lake.store, stores=stores, pool=pool, tally=ObjectTally(progress))
@@ -153,7 +153,7 @@ def _verify_revision(
 
 
 def _end_problems(history: History, record: TableRecord, revision: str) -> Iterable[VerifyFinding]:
-    """What the catalog says of a revision's last version, and of versions that have names."""
+    """Where the catalog contradicts a revision's last version, or tags a missing or expired version."""
     newest, root = history.newest_version, history.newest
     if newest is None:
         yield _missing(history, 0, "the revision has no version")

@@ -1,1 +1,1 @@
-"""The health of tables, and care that they get by themselves."""
+"""Reports the health of tables, and looks after them automatically."""

@@ -1,7 +1,7 @@
-"""Care in the background of a process that writes: looked at after each of its commits, done beside them.
+"""Background care in a process that writes: checked after each of its commits, done in parallel with them.
 
-A commit waits for nothing here, and never fails because of it. What fails is logged, and tried again after a later
-commit. A forked child does none: its parent does.
+A commit never waits for care, and never fails because of it. Failures are logged, and retried after a later commit. A
+forked child does no care: its parent does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEAST_SURPLUS = 10
 
 
 class AutoCare:
-    """Looks after the tables of one lake in this process. Safe for many threads."""
+    """Looks after the tables of one lake in this process. Thread-safe."""
 
     def __init__(self, files: Callable[[], FileAccess], in_background: Callable[[Callable[[], None]], None]) -> None:
         self._files = files
@@ -42,12 +42,12 @@ class AutoCare:
         self._is_closed = True
 
     def committed(self, table: OpenTable, root: Root) -> None:
-        """This process committed a version. Takes no request, and does not raise for what the properties say."""
+        """This process committed a version. Makes no request, and does not raise when the properties are invalid."""
         if self._is_closed:
             return
         try:
             is_due = self._is_due(table.name, root)
-        except InvalidRequest:  # properties of a newer Underlay, perhaps
+        except InvalidRequest:  # perhaps properties of a newer Underlay
             return
         if not is_due:
             return
@@ -58,7 +58,7 @@ class AutoCare:
         self._in_background(lambda: self._run(table))
 
     def close(self) -> None:
-        """Begin nothing more. Waits for a while until what is under way has come to a place where it can end."""
+        """Start nothing more. Wait, up to a limit, until care under way reaches a point where it can stop."""
         with self._changed:
             self._is_closed = True
             self._changed.wait_for(lambda: not self._running, _CLOSE_SECONDS)

@@ -1,7 +1,7 @@
-"""The health of a table, from its metadata alone: what slows queries and fills the store, and what mends it.
+"""The health of a table, from its metadata alone: what slows queries and fills the store, and how to fix it.
 
-Read are the newest root, of each of its segments the list of files and the bounds of the sort column, the root of the
-oldest version that is left with its lists of files, and one page of the listing. No data file is touched.
+Reads the newest root; of each of its segments the list of files and the bounds of the sort column; the root of the
+oldest unexpired version with its lists of files; and one page of the listing. Touches no data file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SOME_ORPHANS = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFinding:
-    """Something that care would better."""
+    """Something that care would improve."""
 
     kind: str
     """`small files`, `dead rows`, `unsorted`, `versions`, `orphans`."""
@@ -90,7 +90,7 @@ class _Files:
 
 
 def find_health(table: OpenTable) -> Health:
-    """Look at the newest version. Changes nothing."""
+    """Examine the newest version. Changes nothing."""
     head = table.head()
     snapshot = table.snapshot(head)
     settings = read_settings(head.root.definition.properties)
@@ -150,7 +150,7 @@ def _files(parts: list[Part]) -> _Files:
 
 
 def _only_old(old: _Files, new: _Files) -> int:
-    """Bytes of files that only the old version has, as the share of them that went."""
+    """Estimated bytes of files that only the old version has: its size times the share of its files that are gone."""
     gone = len(old.tokens - new.tokens)
     return int(old.sizes.sum() * gone / max(len(old.sizes), 1))
 
@@ -166,7 +166,7 @@ def _sort_leaf(snapshot: Snapshot) -> LeafColumn | None:
 
 
 def _unsorted(parts: list[Part], leaf: LeafColumn) -> float:
-    """The share of files whose range of the column begins before that of an earlier one ends."""
+    """The share of files whose range of the column overlaps that of a file before them."""
     ranges: list[tuple[Any, Any]] = []  # Any: integers, or bytes
     for part in parts:
         (found,) = file_bounds(part.segment, leaf).ranges
@@ -182,7 +182,9 @@ def _unsorted(parts: list[Part], leaf: LeafColumn) -> float:
 
 
 def _sample(head: Head, known: frozenset[str]) -> tuple[int, int]:
-    """Of the first files in the listing: how many, and how many of them are not known. One page."""
+    """How many data files were looked at, of the first page of the listing, and how many of these no version is known
+    to use.
+    """
     keys = head.revision.keys
     found = [
         name

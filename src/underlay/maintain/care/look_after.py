@@ -1,6 +1,6 @@
-"""Care that tables ask for by their properties: compaction and expiry, by one process at a time.
+"""Does the care that a table's properties ask for, compaction and expiry, in one process at a time.
 
-Who does it holds the job `care` of the table. Another process finds it held, and leaves the work to it.
+The process that does it holds the table's `care` job. Another process finds the job held, and leaves the work to it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEAST_SURPLUS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cared:
-    """What was done for a table. `is_held`: another process is at it, and nothing was done here."""
+    """What was done for a table. `is_held`: another process is doing it, and nothing was done here."""
 
     table: str
     compacted: Compacted | None = None
@@ -37,7 +37,7 @@ class Cared:
 def look_after(table: OpenTable, files: FileAccess, *, is_over: Callable[[], bool] = lambda: False) -> Cared:
     """Do what the table's properties ask for, if there is enough to do.
 
-    When `is_over`, which is asked between the steps, it ends with what is done. Raises what compaction and expiry do.
+    `is_over` is asked between the steps; once it is true, the work ends there. Raises what compaction and expiry raise.
     """
     head = table.head()
     settings = read_settings(head.root.definition.properties)
@@ -56,7 +56,7 @@ def look_after(table: OpenTable, files: FileAccess, *, is_over: Callable[[], boo
 
 
 def has_surplus(settings: CareSettings, root: Root) -> bool:
-    """Whether so many versions are left that an expiry is worth it: half as many again as are to be kept."""
+    """Whether enough versions are left for an expiry to be worth it: half as many again as are to be kept."""
     if settings.keep_versions is None and settings.keep_for is None:
         return False
     keep = DEFAULT_KEEP_VERSIONS if settings.keep_versions is None else settings.keep_versions

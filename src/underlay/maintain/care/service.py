@@ -20,7 +20,7 @@ ROUND_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CareRound:
-    """What one round did. `failed` says of tables, and of `sweep`, why they could not be looked after."""
+    """What one round did. `failed` says why a table could not be looked after, or the lake swept (key `sweep`)."""
 
     tables: tuple[Cared, ...]
     swept: Swept | None
@@ -30,7 +30,7 @@ class CareRound:
 def care_once(
     lake: LakeCatalog, open_table: Callable[[str], OpenTable], files: FileAccess, *, sweeps: bool = True
 ) -> CareRound:
-    """Look after every table with a property that asks for it; then sweep the lake, if there is such a table."""
+    """Look after every table with a property that asks for it; then sweep the lake, if there was such a table."""
     done: list[Cared] = []
     failed: dict[str, str] = {}
     for name in sorted(lake.catalog().tables):
@@ -59,7 +59,7 @@ def care_rounds(
     wait: Callable[[float], object],
     round_seconds: float = ROUND_SECONDS,
 ) -> Iterator[CareRound]:
-    """Round after round, until `wait` returns true. Sweeps in the first, then once a day."""
+    """Repeat rounds of care until `wait` returns true. Sweeps in the first round, then once a day."""
     monotonic = lake.surroundings.monotonic
     swept_at: float | None = None
     while True:

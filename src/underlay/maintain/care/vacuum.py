@@ -22,7 +22,7 @@ VacuumProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumRules:
-    """How old what goes must be; None for what the properties of a table say."""
+    """The age limits for what is deleted; None leaves them to the table's properties."""
 
     older_than: str | timedelta | None = None
     keep: int | None = None
@@ -53,7 +53,7 @@ def vacuum_table(
     dry_run: bool = True,
     progress: VacuumProgress | None = None,
 ) -> Vacuumed:
-    """Look after the active revision of one table. Raises what a sweep refuses, before anything is done."""
+    """Vacuum the active revision of one table. Raises, before anything is done, for what a sweep would refuse."""
     check_table(table, read_duration(rules.grace, "grace"))
     compacted, expired = _look_after(table, files, rules, dry_run=dry_run, progress=progress)
     swept = sweep_one(table, grace=rules.grace, dry_run=dry_run, progress=progress)
@@ -69,7 +69,7 @@ def vacuum_lake(
     dry_run: bool = True,
     progress: VacuumProgress | None = None,
 ) -> Vacuumed:
-    """Look after every table of a lake, and what dropped tables left."""
+    """Vacuum every table of a lake, and what dropped tables left."""
     tables = [open_table(name) for name in sorted(lake.catalog().tables)]
     for table in tables:
         check_table(table, read_duration(rules.grace, "grace"))

@@ -1,8 +1,8 @@
-"""Which files are compacted, and with which others: from metadata alone.
+"""Chooses which files to compact, and with which others, from metadata alone.
 
-Chosen are files with deleted rows, files below half of the target size, and files whose blocks are mostly under-full.
-Files of one partition are put together up to the target. A file that nothing would be done to but copying it is left
-alone, so that compacting a second time does nothing.
+It chooses files with deleted rows, files below half of the target size, and files whose blocks are mostly under-full.
+Files of one partition are joined up to the target size. A file that would merely be copied is left alone, so that
+compacting a second time does nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactTargets:
-    """What files are to be like."""
+    """The target sizes of files and blocks."""
 
     file_bytes: int
     block_rows: int
@@ -79,7 +79,7 @@ class ChosenFile:
 
     @cached_property
     def rows(self) -> Numbers:
-        """Of each block."""
+        """Rows of each block, deleted ones included."""
         return np.frombuffer(self.entry.block_rows, "<i8")
 
     @cached_property
@@ -92,28 +92,28 @@ class ChosenFile:
 
     @cached_property
     def stored(self) -> Numbers:
-        """Bytes of each block, as far as the table has its columns."""
+        """Bytes of each block, counting only columns that the table still has."""
         sizes = [np.frombuffer(column.sizes, "<i8") for column in self.entry.columns if column.sizes]
         found: Numbers = np.sum(sizes, axis=0, dtype=np.int64) if sizes else np.zeros(len(self.rows), np.int64)
         return found
 
     def under_full(self, targets: CompactTargets) -> BoolArray:
-        """Blocks that are not half full, by what they have at least."""
+        """Blocks that are less than half full in rows, and in bytes by a lower bound of their size."""
         size = np.maximum(self.stored, self.live * self.row_bytes)
         found: BoolArray = (self.live * _HALF < targets.block_rows) & (size * _HALF < targets.block_bytes)
         return found
 
     @property
     def live_bytes(self) -> int:
-        """Bytes of the file, but for those of deleted rows."""
+        """Bytes of the file, less the share of deleted rows."""
         return int(self.entry.size_bytes * self.live.sum() / max(int(self.rows.sum()), 1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompactGroup:
-    """Files that are made one, or few, with the blocks of each that are copied and that are encoded again.
+    """Files to join into one or a few; for each, the blocks to copy and the blocks to encode again.
 
-    Blocks that are in neither have no row left.
+    Blocks in neither list have no row left.
     """
 
     files: tuple[ChosenFile, ...]
@@ -127,12 +127,12 @@ class CompactGroup:
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes that are copied, about."""
+        """About how many bytes are copied."""
         return sum(int(file.stored[blocks].sum()) for file, blocks in zip(self.files, self.copied, strict=True))
 
     @property
     def encoded_bytes(self) -> int:
-        """Bytes that are decoded and encoded again, about."""
+        """About how many bytes are decoded and encoded again."""
         return sum(int(file.stored[blocks].sum()) for file, blocks in zip(self.files, self.encoded, strict=True))
 
 
@@ -149,7 +149,7 @@ class Chosen:
 
 
 def choose_groups(snapshot: Snapshot, targets: CompactTargets, predicate: Predicate = TRUE) -> Chosen:
-    """The files that are worth it, of those that may hold a row that matches."""
+    """The files worth compacting, among those that may hold a matching row."""
     definition = snapshot.definition
     groups: list[CompactGroup] = []
     for (spec, _), files in by_partition(_candidates(snapshot, targets, predicate)).items():
@@ -161,7 +161,7 @@ def choose_groups(snapshot: Snapshot, targets: CompactTargets, predicate: Predic
 
 
 def all_files(snapshot: Snapshot, predicate: Predicate, reason: Reason, *, registered: bool) -> Iterator[ChosenFile]:
-    """All files of ours that may hold a row that matches, or all registered ones."""
+    """All of our own files, or all registered ones, that may hold a matching row."""
     row_bytes = least_row_bytes(snapshot.schema)
     for part, rows in _rows(snapshot, predicate):
         names = part.segment.locations.take(rows).to_pylist()
@@ -178,12 +178,12 @@ def by_partition(files: Iterator[ChosenFile]) -> dict[tuple[int, tuple[bytes | N
 
 
 def least_row_bytes(schema: TableSchema) -> int:
-    """What a row takes at least in memory, about."""
+    """About how many bytes a row takes in memory at least."""
     return sum(_LEAST_ROW_BYTES for leaf in schema.leaves if isinstance(leaf.type, Scalar))
 
 
 def whole(files: Sequence[ChosenFile], *, is_encoded: bool) -> CompactGroup:
-    """These files with all their live blocks copied, or all encoded again."""
+    """A group of these files with all their live blocks copied, or all encoded again."""
     none = np.zeros(0, np.int64)
     blocks = [np.flatnonzero(file.live) for file in files]
     return CompactGroup(
@@ -222,7 +222,7 @@ def _chosen(entry: FileEntry, reason: Reason, row_bytes: int) -> ChosenFile:
 
 
 def _rows(snapshot: Snapshot, predicate: Predicate) -> Iterator[tuple[Part, Numbers]]:
-    """The files that may hold a row that matches, by their place in each part; all of them without a condition."""
+    """The files that may hold a matching row, by their place in each part; all files without a condition."""
     if predicate == TRUE:
         for part in snapshot.parts():
             gone = part.is_removed
@@ -239,7 +239,7 @@ def _entries(snapshot: Snapshot, part: Part, rows: Sequence[int]) -> Iterator[Fi
 
 
 def _bins(files: Sequence[ChosenFile], targets: CompactTargets) -> Iterator[list[ChosenFile]]:
-    """Files side by side up to the target; one that is as large already stays alone."""
+    """Neighbouring files, joined up to the target; a file that is as large already stays alone."""
     held: list[ChosenFile] = []
     size = blocks = 0
     for file in files:
@@ -259,8 +259,10 @@ def _blocks_after(file: ChosenFile, targets: CompactTargets) -> int:
 
 
 def _divided(files: Sequence[ChosenFile], targets: CompactTargets, *, is_current: bool) -> CompactGroup:
-    """Which blocks are copied: those that are whole and full. A single under-full block has none to be joined with."""
-    if not is_current:  # its rows may belong into several partitions now
+    """Copies blocks that are whole and full, and encodes the rest again. A single under-full block is copied too: there
+    is no other to join it with.
+    """
+    if not is_current:  # its rows may belong to several partitions now
         return whole(files, is_encoded=True)
     partial = [(file.live < file.rows) & (file.live > 0) for file in files]
     thin = [file.under_full(targets) & (file.live > 0) for file in files]

@@ -1,9 +1,9 @@
-"""Compacts a table: chooses files, does groups of them one by one, and commits many at a time.
+"""Compacts a table: chooses files, rewrites them group by group, and commits many groups at a time.
 
-The rows stay as they are, so that changes and streams see nothing of it. Each commit takes the files of its groups out
-and puts the new ones in. When other commits come first, groups whose files they changed or removed are given up; the
-others are committed on top (R4). New files are protected from sweeps by an intent (R5), and writers that meet a
-compaction do their work again on the new files, which have the same rows.
+The rows stay as they are, so change feeds and streams do not notice. Each commit replaces the files of its groups with
+the new ones. When other commits come first, groups whose files they changed or removed are given up; the others are
+committed on top (R4). New files are protected from sweeps by an intent (R5), and writers that meet a compaction do
+their work again on the new files, which have the same rows.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Outcome = DoneGroup | FailedGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRun:
-    """How groups of files are done: in this process, or by others that hand back what they put into the store."""
+    """How groups of files are rewritten: in this process, or by others that report what they put into the store."""
 
     do: Callable[[], Generator[Sequence[Outcome], None, None]]
     """Some groups at a time, in any order."""
@@ -64,7 +64,7 @@ class GroupRun:
 
 
 class CompactWorkers(Protocol):
-    """Does the groups of a version elsewhere, or says why this process is to do them. Nothing is done yet."""
+    """Offers to do the groups of a version elsewhere, or says why this process should. Nothing is done yet."""
 
     def __call__(self, head: Head, groups: Sequence[CompactGroup], order: str | None) -> GroupRun | str:
         """Choose."""
@@ -73,7 +73,7 @@ class CompactWorkers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What a compaction did, or would do; then numbers of new files are left out."""
+    """What a compaction did, or would do; a dry run leaves out the numbers of new files."""
 
     table: str
     is_dry_run: bool
@@ -118,8 +118,8 @@ def compact(
 ) -> Compacted:
     """Compact the files that may hold rows that match. Never raises because of commits that came first.
 
-    When `is_over`, which is asked after each group of files, it commits what is done and ends.
-    Raises what a condition raises, InvalidRequest for an order that there is not, Unavailable, CommitUnknown.
+    `is_over` is asked after each group of files; once it is true, what is done is committed and the compaction ends.
+    Raises what a condition raises, InvalidRequest for an unknown order, Unavailable, CommitUnknown.
     """
     head = table.head()
     snapshot = table.snapshot(head)
@@ -149,7 +149,7 @@ def compact(
 
 
 def group_work(snapshot: Snapshot, files: FileAccess, order: str | None) -> Callable[[CompactGroup], DoneGroup]:
-    """Does groups of files of a version. Raises InvalidRequest for an order that there is not."""
+    """How to rewrite groups of files of a version. Raises InvalidRequest for an unknown order."""
     rewriter = Rewriter(snapshot=snapshot, files=files, targets=CompactTargets.of(snapshot.definition))
     if order is None:
         return rewriter.run
@@ -159,7 +159,7 @@ def group_work(snapshot: Snapshot, files: FileAccess, order: str | None) -> Call
 
 
 def in_process(groups: Sequence[CompactGroup], do: Callable[[CompactGroup], DoneGroup]) -> GroupRun:
-    """Groups one after the other."""
+    """Rewrite the groups one after the other in this process."""
     return GroupRun(do=lambda: ([try_group(group, do)] for group in groups))
 
 
@@ -184,7 +184,7 @@ def rewrite_groups(
     must_keep: bool = False,
     is_over: Callable[[], bool] | None = None,
 ) -> Compacted:
-    """Do these groups of a version, and commit them. `must_keep`: also those that gain nothing."""
+    """Rewrite these groups of a version, and commit them. `must_keep`: also those that gain nothing."""
     tally = _Tally(table.name, head.root.version, groups, is_dry_run=dry_run)
     where: dict[str, Any] = {"task_count": run.task_count, "choice": run.choice} if groups else {}
     if dry_run or not groups:
@@ -214,14 +214,14 @@ def rewrite_groups(
 
 @dataclass(frozen=True, slots=True)
 class _Landed:
-    """Groups that a commit has, and its version; None when none was left."""
+    """The groups that a commit contains, and its version; None when no group was left to commit."""
 
     version: int | None
     groups: tuple[DoneGroup, ...]
 
 
 def _commit(table: OpenTable, head: Head, done: Sequence[DoneGroup], operation: Operation) -> _Landed:
-    """Commit the groups whose files are as they were."""
+    """Commit the groups whose files nobody changed."""
     kept: list[tuple[DoneGroup, ...]] = []
 
     def prepare(transaction: Transaction) -> None:
@@ -264,12 +264,12 @@ def _intact(transaction: Transaction, head: Head, done: Sequence[DoneGroup]) -> 
 
 
 def _is_alike(now: Definition, then: Definition) -> bool:
-    """Whether files that were made for one definition fit the other."""
+    """Whether files written for one definition fit the other."""
     return (now.schema, now.spec, now.partition_by) == (then.schema, then.spec, then.partition_by)
 
 
 def _is_swept(transaction: Transaction, head: Head, group: DoneGroup) -> bool:
-    """Whether a sweep that came since may delete the new files (R5). No request when there was none."""
+    """Whether a sweep since `head` may delete the new files (R5). Makes no request when there was no sweep."""
     horizon_us = transaction.base.horizon_us
     if horizon_us <= head.root.horizon_us:
         return False

@@ -1,7 +1,7 @@
 """Sorts more rows than memory holds: runs that fit are sorted and spilled to this machine's disk, then merged.
 
-A merge step takes what is in memory of every run, sorts it together, and passes on all rows up to the least of the
-last rows of runs that have more: nothing that comes later belongs before them.
+A merge step takes the part of every run that is in memory, and sorts these parts together. Of the runs with more rows
+on disk, it takes the smallest last row, and passes on all rows up to it: no later row sorts before them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Indices = NDArray[np.int64]
 
 
 def sorted_runs(runs: Iterable[pa.Table], order_of: Callable[[pa.Table], Indices]) -> Iterator[pa.Table]:
-    """The rows of all runs in order, in tables that fit in memory."""
+    """The rows of all runs in order, as tables that fit in memory."""
     given = iter(runs)
     first, second = next(given, None), next(given, None)
     if first is None:
@@ -74,7 +74,7 @@ class _Spilled:
         return self._left > 0
 
     def fill(self) -> int:
-        """Read on when nothing is held; how many rows are held."""
+        """Read the next part if nothing is in memory. Returns how many rows are."""
         if (self.held is None or not self.held.num_rows) and self.has_more:
             some: list[pa.RecordBatch] = []
             while self.has_more and sum(batch.num_rows for batch in some) < self._batch_rows:
@@ -84,7 +84,7 @@ class _Spilled:
         return 0 if self.held is None else self.held.num_rows
 
     def drop(self, count: int) -> None:
-        """These first rows were passed on."""
+        """Forget these first rows: they were passed on."""
         if self.held is not None:
             self.held = self.held.slice(count)
 

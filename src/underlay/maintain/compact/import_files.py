@@ -1,8 +1,8 @@
-"""Makes registered files the table's own: their blocks are copied into files that the table owns, as they are.
+"""Makes registered files the table's own: copies their blocks as they are into files that the table owns.
 
-What other engines may be misled by is encoded again: files with floats, whose statistics and dictionaries may hide NaN
-or one of the two zeros, with INT96, of writers whose statistics are known to be wrong or whose calendar is the old one,
-and files with columns from paths. The files themselves stay where they are, and are read no more.
+Blocks that may mislead other engines are encoded again: files with floats, whose statistics and dictionaries may hide
+NaN or one of the two zeros; files with INT96; files of writers whose statistics are known to be wrong or that use the
+old calendar; and files with columns from paths. The registered files stay where they are, and are no longer read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def import_files(
 ) -> Compacted:
     """Import the registered files that these paths, folders and patterns name, or all of them; the rows stay.
 
-    Raises NotFound for a pattern that matches none, Unavailable, CommitUnknown. Files that cannot be read are left.
+    Raises NotFound for a pattern that matches no file, Unavailable, CommitUnknown. Files that cannot be read stay
+    registered.
     """
     head = table.head()
     snapshot = table.snapshot(head)
@@ -65,7 +66,7 @@ def import_files(
 
 
 def _group(snapshot: Snapshot, file: ChosenFile) -> CompactGroup:
-    """One file: blocks with deleted rows are encoded again, and all of them where copying would not do."""
+    """A group of one file. Blocks with deleted rows are encoded again; all blocks, if they must not be copied."""
     entry = file.entry
     group = whole([file], is_encoded=True)
     if entry.constants or entry.spec != snapshot.definition.spec or _is_misleading(snapshot, file):
@@ -86,6 +87,6 @@ def _is_misleading(snapshot: Snapshot, file: ChosenFile) -> bool:
 
 
 def _check(file: OpenFile) -> None:
-    """Refuse to copy what only the footer tells. Its rows are then encoded again."""
+    """Refuse to copy blocks that, as only the footer shows, must not be copied. Their rows are then encoded again."""
     if has_legacy_calendar(file.footer.key_values):
         raise Unsupported("its dates may be of the old calendar", place=file.entry.location)

@@ -1,8 +1,8 @@
-"""Orders of rows that a compaction writes: the table's own, or one in which rows that are near in several columns are
-near in the files.
+"""The orders in which a compaction can write rows: the table's own, or one that keeps rows close in the files that are
+close in several columns.
 
-For the latter each column's values are numbered by which of up to 1,024 parts of a sample they fall into; the bits of
-these numbers, taken in turn, are the place of a row along a curve (Morton).
+For the latter, up to 1,024 ranges of equal frequency, cut from a sample, number each column's values; interleaving the
+bits of these numbers gives a row's place along a Z-order (Morton) curve.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HINT = 'Write "sort", or "zorder(a, b)" with two to six columns.'
 
 
 def zorder_leaves(order: str, schema: TableSchema) -> list[LeafColumn]:
-    """The columns of `zorder(…)`; none for `sort`. Raises InvalidRequest, UnknownColumn."""
+    """The columns of `zorder(…)`; empty for `sort`. Raises InvalidRequest, UnknownColumn."""
     if order.strip().lower() == SORT:
         return []
     match = _ZORDER.fullmatch(order) if isinstance(order, str) else None
@@ -52,7 +52,7 @@ def zorder_leaves(order: str, schema: TableSchema) -> list[LeafColumn]:
 
 
 def check_order(definition: Definition, leaves: Sequence[LeafColumn]) -> None:
-    """Raise InvalidRequest when neither the table has an order nor columns are given."""
+    """Raise InvalidRequest when the table has no order and no columns are given."""
     if not definition.sort_by and not leaves:
         raise InvalidRequest(
             "the table has no order", hint='Create it with sort_by, or name columns: order="zorder(a, b)".'
@@ -69,7 +69,7 @@ def table_order(definition: Definition, schema: TableSchema) -> OrderOf:
 
 
 def z_order(leaves: Sequence[LeafColumn], sample: pa.Table, schema: TableSchema) -> OrderOf:
-    """The order along the curve. `sample` has the columns of some rows."""
+    """The order along the Z-order curve. `sample` holds these columns for some rows."""
     cuts = [_cuts(sample, leaf, schema) for leaf in leaves]
 
     def place(rows: pa.Table) -> Indices:
@@ -80,7 +80,7 @@ def z_order(leaves: Sequence[LeafColumn], sample: pa.Table, schema: TableSchema)
 
 
 def interleave(numbers: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """The bits of numbers below 1,024, taken in turn, the first column's first."""
+    """Interleave the bits of numbers below 1,024, the first column's bit first."""
     found = np.zeros(len(numbers[0]), np.uint64)
     for bit in range(_BITS):
         for at, values in enumerate(reversed(numbers)):
@@ -93,7 +93,7 @@ def _sorted(rows: pa.Table, fields: Sequence[SortField], schema: TableSchema) ->
 
 
 def _cuts(sample: pa.Table, leaf: LeafColumn, schema: TableSchema) -> pa.Table:
-    """Values that part the sample evenly."""
+    """Values that divide the sample evenly."""
     column = sample.select([leaf.path[0]])
     order = _sorted(column, [SortField(field=leaf.id)], schema)
     count = min(_PARTS - 1, len(order))
@@ -102,7 +102,7 @@ def _cuts(sample: pa.Table, leaf: LeafColumn, schema: TableSchema) -> pa.Table:
 
 
 def _part_numbers(rows: pa.Table, leaf: LeafColumn, cuts: pa.Table, schema: TableSchema) -> NDArray[np.uint64]:
-    """For each row how many of the cuts are not above it."""
+    """For each row, how many cuts are at or below its value."""
     both = pa.concat_tables([cuts, rows.select(cuts.schema.names).cast(cuts.schema)])
     order = _sorted(both, [SortField(field=leaf.id)], schema)
     passed = np.cumsum(order < cuts.num_rows)

@@ -1,6 +1,7 @@
-"""The files that a compaction makes: blocks of files and of new ones, joined up to the target size, put at once.
+"""The files that a compaction writes: copied and newly encoded blocks, joined up to the target size, each put in one
+piece.
 
-In memory is one file that is being made, and those parts of it that were encoded.
+Memory holds one file being made, and its encoded parts.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class OpenFile:
 
 
 def open_file(place: ObjectPlace, entry: FileEntry, layout: FileLayout) -> OpenFile:
-    """A file in a store: its footer is read and checked. Raises Damaged, Unsupported, NotFound, Replaced."""
+    """Open a file in a store: read and check its footer. Raises Damaged, Unsupported, NotFound, Replaced."""
     known = KnownFile(entry.size_bytes, entry.etag, entry.footer_bytes, entry.footer_crc)
 
     def read(ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
@@ -82,7 +83,7 @@ def open_new(new: NewFile) -> OpenFile:
 
 @dataclass(slots=True)
 class _Pending:
-    """What the next file of one kind is made of."""
+    """The blocks collected for the next file of one kind."""
 
     parts: list[tuple[OpenFile, list[int]]] = field(default_factory=list)
     size_bytes: int = 0
@@ -98,7 +99,7 @@ class _Pending:
 
 @dataclass(kw_only=True)
 class Outputs:
-    """Collects blocks, and puts files of them."""
+    """Collects blocks, and puts them as files."""
 
     store: Store
     keys: RevisionKeys
@@ -112,7 +113,7 @@ class Outputs:
     _pending: dict[tuple[object, ...], _Pending] = field(default_factory=dict)
 
     def add(self, file: OpenFile, blocks: Sequence[int]) -> None:
-        """Blocks of a file, after those of its kind that came before."""
+        """Add blocks of a file, after earlier ones of the same kind."""
         pending = self._pending.setdefault((file.form, *kind_of(file.entry)), _Pending())
         places = block_places(file.footer)
         for block in blocks:
@@ -136,7 +137,7 @@ class Outputs:
         self.put(file.new if is_whole and file.new is not None else self._spliced(pending))
 
     def put(self, new: NewFile) -> None:
-        """Put a file that is as it should be."""
+        """Put a finished file."""
         put_all(self.store, new.objects(self.keys))
         self.entries.append(new.entry)
         self.layouts[new.layout.id] = new.layout

@@ -1,4 +1,4 @@
-"""Does one group: copies its whole blocks, encodes the rows of the others again, and puts the new files."""
+"""Rewrites one group: copies its whole blocks, encodes the rows of the others again, and puts the new files."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _UNREADABLE = (Damaged, NotFound, Unsupported)
 
 
 class DoneGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Files that were compacted, as they were then, and those that can take their place.
+    """Files that were compacted, as they were then, and the files that can replace them.
 
-    The new ones are in the store, and no version names them.
+    The new files are in the store; no version references them yet.
     """
 
     inputs: tuple[FileEntry, ...]
@@ -48,7 +48,7 @@ class DoneGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class FailedGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Files that are left as they are, by the first of them: one cannot be read."""
+    """A group that is left as it is, named by its first file: one of its files cannot be read."""
 
     location: str
     reason: str
@@ -56,7 +56,7 @@ class FailedGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 @dataclass(kw_only=True)
 class Rewriter:
-    """Does groups of one version, one after the other."""
+    """Rewrites groups of one version, one after the other."""
 
     snapshot: Snapshot
     files: FileAccess
@@ -70,14 +70,16 @@ class Rewriter:
 
     @property
     def definition(self) -> Definition:
-        """How rows are encoded: by the table's properties, in files of the target size. Its checks held for them when
-        they came."""
+        """How rows are encoded: by the table's properties, in files of the target size. Its checks are left out: they
+        held when the rows were added.
+        """
         known = self.snapshot.definition
         properties = {**known.properties, "file_bytes": str(self.targets.file_bytes)}
         return replace(known, checks={}, properties=properties)
 
     def run(self, group: CompactGroup) -> DoneGroup:
-        """Do it. What cannot be copied, such as a page index that cannot be read, is encoded again.
+        """Rewrite a group. If a block cannot be copied, for example because a page index is unreadable, all are encoded
+        again.
 
         Raises Damaged, NotFound, Unavailable, Unsupported: what a reader of the files would meet.
         """
@@ -89,7 +91,7 @@ class Rewriter:
             return self._run(whole(group.files, is_encoded=True))
 
     def run_ordered(self, group: CompactGroup, order_of: OrderOf, definition: Definition) -> DoneGroup:
-        """Write all rows of a group anew, in this order. Raises as `run` does."""
+        """Rewrite all rows of a group in this order. Raises as `run` does."""
         outputs = self.outputs()
         rows = sorted_runs(runs_of(self.reader(encoded_blocks(group))), order_of)
         batches = (batch for some in rows for batch in some.to_batches())
@@ -101,7 +103,7 @@ class Rewriter:
         return done_group(group, outputs)
 
     def sample(self, group: CompactGroup, columns: Sequence[str]) -> pa.Table:
-        """These columns of some rows of a group: of blocks spread over all of them."""
+        """A sample of a group's rows with these columns, from blocks spread over all files."""
         places = [(name, block) for name, blocks in encoded_blocks(group).items() for block in blocks.tolist()]
         chosen: dict[str, list[int]] = {}
         for name, block in places[:: max(len(places) // _SAMPLE_BLOCKS, 1)]:
@@ -113,7 +115,7 @@ class Rewriter:
         return pa.Table.from_batches(taken, reader.schema)
 
     def outputs(self) -> Outputs:
-        """Collects what is made."""
+        """Where the new files' blocks are collected."""
         return Outputs(
             store=self.snapshot.store,
             keys=self.snapshot.keys,
@@ -124,13 +126,13 @@ class Rewriter:
         )
 
     def next_block(self, count: int) -> int:
-        """What the name of a file of so many blocks begins with."""
+        """The number that begins the name of a file with this many blocks."""
         begin = self._count
         self._count += count
         return begin
 
     def reader(self, blocks: Mapping[str, Numbers], columns: tuple[str, ...] | None = None) -> pa.RecordBatchReader:
-        """The rows of these blocks of files that are not deleted, with these columns or all that the table has now."""
+        """The rows of these blocks, without deleted ones, with these columns or all current ones."""
         snapshot = self.snapshot
         names = snapshot.schema.names if columns is None else columns
         query = Query(snapshot=snapshot, columns=names, stores=self.files.stores, cache=self.files.cache)
@@ -159,7 +161,7 @@ class Rewriter:
         return done_group(group, outputs)
 
     def _opened(self, group: CompactGroup) -> list[tuple[OpenFile, Numbers]]:
-        """The files of which blocks are copied, with these; their footers are read side by side."""
+        """The files to copy from, with the blocks to copy; their footers are read in parallel."""
         wanted = [(file, blocks) for file, blocks in zip(group.files, group.copied, strict=True) if len(blocks)]
 
         def opened(one: tuple[ChosenFile, Numbers]) -> tuple[OpenFile, Numbers]:
@@ -174,7 +176,7 @@ class Rewriter:
 
 
 def try_group(group: CompactGroup, do: Callable[[CompactGroup], DoneGroup]) -> DoneGroup | FailedGroup:
-    """Do a group, unless files of it cannot be read. Raises Unavailable."""
+    """Rewrite a group, unless one of its files cannot be read. Raises Unavailable."""
     try:
         return do(group)
     except _UNREADABLE as error:

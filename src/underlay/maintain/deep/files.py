@@ -41,7 +41,9 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """One entry of a file, where it stands, and what the table was there. `first` is what it was when the file came."""
+    """One entry of a file, where it is stored, and the table's definition there. `first` is the definition when the
+    file was added.
+    """
 
     entry: FileEntry
     types: Types
@@ -65,7 +67,7 @@ class _Outcome:
 def verify_deep(
     work: VerifyContext, history: History, whole: Mapping[str, RecordedFile], bad_sidecars: Collection[str]
 ) -> Iterator[VerifyFinding]:
-    """Read the files that are there, each once for every way in which entries describe it."""
+    """Read every file that exists, once for each different entry that describes it."""
     lost: set[str] = set()
     said = _all_said(work, history, whole, bad_sidecars)
     for outcome in work.decode(lambda one: _look(work, history, one), said):
@@ -115,7 +117,7 @@ def _few(problems: list[str]) -> str:
 def _all_said(
     work: VerifyContext, history: History, whole: Mapping[str, RecordedFile], bad_sidecars: Collection[str]
 ) -> Iterator[_Said]:
-    """Every entry that says something new, in the order of versions."""
+    """Every entry that differs from the file's earlier ones, in the order of versions."""
     seen: dict[str, set[bytes]] = {}
     first: dict[str, Definition] = {}
     for entry, types, root, segment in _entries(work, history):
@@ -143,7 +145,7 @@ def _all_said(
 
 
 def _entries(work: VerifyContext, history: History) -> Iterator[tuple[FileEntry, Types, Root, str | None]]:
-    """The entries of tails and of segments, each of these once, with the root that first names them."""
+    """The entries of tails and segments, each segment once, with the first root that references it."""
     read: set[str] = set()
     for version in history.versions:
         root = decode_root(work.store.get(history.keys.root(version))[0])
@@ -226,13 +228,15 @@ def _compare(history: History, said: _Said, place: ObjectPlace, footer: Footer, 
 
 
 def _has_type_of(record: PartitionFieldRecord, first: TableSchema, schema: TableSchema) -> bool:
-    """Whether rows are read in the type that their partition values were worked out from."""
+    """Whether rows are read in the type from which their partition values were computed."""
     known = first.leaf_by_id.get(record.field)
     return not record.source and known is not None and known.type == schema.leaf_by_id[record.field].type
 
 
 def _sidecar_problems(work: VerifyContext, history: History, place: ObjectPlace, entry: FileEntry) -> list[str]:
-    """The sidecar of a file of ours against the file's footer and values, by a copy of it on this machine's disk."""
+    """Compare the sidecar of our own file with the file's footer and values, using a copy of the file on this machine's
+    disk.
+    """
     if not is_own(entry.location):
         return []
     sidecar = read_sidecar(ObjectPlace(work.store, history.keys.sidecar(entry.location)), facts_of(entry))

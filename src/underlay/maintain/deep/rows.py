@@ -32,7 +32,9 @@ from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsCheck:
-    """A file, and what is said of its rows: statistics by leaf, in the schema's types, and partition values."""
+    """A file, and what its entry says about its rows: statistics by leaf, in the schema's types, and partition
+    values.
+    """
 
     place: ObjectPlace
     entry: FileEntry
@@ -43,7 +45,7 @@ class RowsCheck:
 
 
 def row_problems(check: RowsCheck) -> Iterator[str]:
-    """What does not hold for the rows. Raises Damaged when they do not decode, Replaced when it is another file."""
+    """What the rows contradict. Raises Damaged when they do not decode, Replaced when the file is another one."""
     shape = FileShape.of(check.layout, check.schema, check.schema.fields)
     for block, chunks in enumerate(_blocks(check.entry, shape)):
         read = FileRead(
@@ -93,7 +95,7 @@ def _block_problems(check: RowsCheck, block: int, rows: pa.Table) -> Iterator[st
 
 
 def _leaf_arrays(array: AnyArray, field: Field) -> Iterator[tuple[int, AnyArray]]:
-    """The values of each leaf of a column by its id: one for each row, or all items of all lists."""
+    """The values of each leaf of a column, by leaf id: one for each row, or all items of all lists."""
     match field.type:
         case Scalar():
             yield field.id, array
@@ -137,7 +139,7 @@ def _leaf_problems(leaf: LeafColumn, statistics: ChunkStatistics, block: int, va
 
 
 def _extremes(values: AnyArray, scalar: Scalar) -> KeyArray | None:
-    """The keys of the least and the greatest value, None when there is none, or no order."""
+    """The keys of the least and the greatest value; None without values, or when the type has no order."""
     present = values.drop_null()
     if not len(present) or storage_of(scalar) is Storage.NONE:
         return None

@@ -27,7 +27,7 @@ Types = Mapping[int, Scalar]
 
 
 def stored_statistics(entry: FileEntry, types: Types) -> dict[int, ChunkStatistics]:
-    """What an entry says of each of its leaves. Raises Damaged."""
+    """What an entry says about each of its leaves. Raises Damaged."""
     return {column.field: _unpacked(column, types[column.field], entry) for column in entry.columns}
 
 
@@ -46,9 +46,9 @@ def _unpacked(column: ColumnEntry, scalar: Scalar, entry: FileEntry) -> ChunkSta
 def footer_problems(
     entry: FileEntry, stored: Mapping[int, ChunkStatistics], footer: Footer, layout: FileLayout, schema: TableSchema
 ) -> Iterator[str]:
-    """Where an entry claims what the footer does not give, or names other places than the footer.
+    """Where an entry claims more than the footer gives, or other places than the footer.
 
-    `schema` is what the table had when the file came in: bounds were widened since, if a type was.
+    `schema` is the table's schema when the file was added: if a type was widened since, so were its bounds.
     """
     rows = np.frombuffer(entry.block_rows, "<i8")
     if rows.tolist() != footer.row_groups.num_rows.tolist():
@@ -58,7 +58,7 @@ def footer_problems(
     constants = {constant.field for constant in entry.constants}
     for column in entry.columns:
         if column.column == NO_COLUMN and column.field in constants and column.field not in found:
-            continue  # what is said of it is compared with its value when rows are read
+            continue  # its statistics are compared with its value when rows are read
         leaf, known = found.get(column.field), schema.leaf_by_id.get(column.field)
         if leaf is None or known is None:
             yield f"field {column.field} is not in the file"
@@ -86,7 +86,9 @@ def _leaf_places(leaf: LeafArrays) -> tuple[object, ...]:
 
 
 def _claims(name: str, stored: ChunkStatistics, given: ChunkStatistics, *, trusts_writer: bool) -> Iterator[str]:
-    """What is said beyond what is given. Whether there is a NaN the writer of our own files saw in the values."""
+    """Claims beyond what the footer gives. Our own writer looked for NaN in the values, so its word on NaN is
+    trusted.
+    """
     for side, flag, exact in (
         ("lower", Flag.HAS_LOW, Flag.IS_LOW_EXACT),
         ("upper", Flag.HAS_HIGH, Flag.IS_HIGH_EXACT),

@@ -1,1 +1,1 @@
-"""Expires old versions: a commit says which are left, then tombstones take the place of their roots."""
+"""Expires old versions: a commit says which are left, then tombstones replace the roots of the others."""

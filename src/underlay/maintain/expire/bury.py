@@ -1,15 +1,15 @@
-"""Tombstones in place of the roots of expired versions: R2 (docs/commit-rules.md).
+"""Replaces the roots of expired versions by tombstones: R2 (docs/commit-rules.md).
 
-A version expires with the commit that leaves it out. Its root stays until no reader can be left that opened the version
-while it was the newest: for the reader age after its successor was put, by the store's clock. Until then a sweep counts
-it as a reference. Then it is replaced by its tombstone. That is an ordinary put, since no store can replace on a
-condition and be portable; it is safe because:
+A version expires with the commit that leaves it out. Its root stays as long as a reader may remain that opened the
+version while it was the newest: for the reader age after its successor was put, by the store's clock. Until then its
+references count for a sweep. Then its tombstone replaces it. That is an ordinary put, since a conditional replace would
+not be portable across stores; it is safe because:
 
-- The head says that the version expired before anything is put, and what holds versions is looked at after that head
-  was read. Whoever tags or leases an older version looks at the head after that. One of the two sees the other.
-- The tombstone is made from the root that it replaces, and the same root gives the same bytes: it does not matter how
-  often it is put, by how many processes, or how late. A crash between two puts leaves roots that the next expiry, or
-  the next sweep, replaces.
+- The head says that the version expired before anything is put, and tags, leases and jobs are looked up after that head
+  was read. Whoever tags or leases an older version reads the head afterwards. So one of the two sees the other.
+- The tombstone is derived from the root that it replaces, and the same root gives the same bytes: it does not matter
+  how often, how late, or by how many processes it is put. A crash between two puts leaves roots that the next expiry,
+  or the next sweep, replaces.
 - The ids are in the same place as in a root, so the chain can be checked (R14) whatever is a tombstone.
 """
 
@@ -31,7 +31,7 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buried:
-    """What became of the roots of expired versions."""
+    """How many roots of expired versions were replaced, and how many still wait."""
 
     count: int
     """Roots that were replaced, or would be."""
@@ -56,7 +56,7 @@ def bury(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Buried:
-    """Replace the roots that `head` says are expired, and that nobody can be reading. `holders` was found after `head`.
+    """Replace the roots that `head` says are expired and that nobody can be reading. `holders` was read after `head`.
 
     One listing of the versions that were not replaced before; for each of them one request, and one more to put it.
     """
@@ -97,12 +97,12 @@ def _stamps(revision: Revision, first: int, last: int) -> Iterator[tuple[int, da
 
 
 def _replace(revision: Revision, version: int, *, dry_run: bool) -> int | None:
-    """The size of the root that was replaced; None when it was before."""
+    """The size of the root that was replaced; None when it had been replaced before."""
     key = revision.keys.root(version)
     try:
         data = revision.store.get(key)[0]
     except NotFound:
-        return None  # another process deletes the revision
+        return None  # another process is deleting the revision
     if decode_tombstone(data) is not None:
         return None
     root = revision.decode(data, version)

@@ -1,4 +1,4 @@
-"""Which versions of a revision are to be left: by age and number, and by what holds them. Bisects what it must read."""
+"""Chooses which versions of a revision to keep: by age and number, and by what holds them. Finds ages by bisection."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CLOCK_GRAIN_US = 1_000_000
 def choose(
     revision: Revision, head: Root, holders: Holders, *, older_than: timedelta, keep: int, buried: int
 ) -> Retention:
-    """What is left of the versions that `head` says are left. O(log versions) requests.
+    """The versions to keep, of those that `head` says are left. O(log versions) requests.
 
-    A version goes when its successor is older than `older_than` (R6) and it is not among the newest `keep`.
+    A version expires when its successor is older than `older_than` (R6) and it is not among the newest `keep`.
     """
     before = head.retention
     cutoff_us = to_us(holders.now - older_than)
@@ -36,13 +36,13 @@ def choose(
     begin = max(min(bounds), before.begin)
     also = set(before.also) if holders.unreadable else set[int]()
     also |= {version for version in holders.versions if version < begin and _is_there(revision, before, version)}
-    # Roots of versions that were held on their own, and are no longer, are not replaced yet.
+    # Versions that were held one by one, and no longer are: their roots were not replaced yet.
     let_go = set(before.also) - also
     return Retention(begin=begin, also=tuple(sorted(also)), buried=min((buried, *let_go)))
 
 
 def _first(begin: int, end: int, is_late: Callable[[int], bool]) -> int:
-    """The first version from `begin` on for which that holds, `end` when there is none."""
+    """The first version from `begin` on for which `is_late` holds; `end` when there is none."""
     while begin < end:
         middle = (begin + end) // 2
         if is_late(middle):
@@ -53,13 +53,13 @@ def _first(begin: int, end: int, is_late: Callable[[int], bool]) -> int:
 
 
 def _stored_us(revision: Revision, version: int) -> int:
-    """When a root was put, by the store's clock; later by what the clock leaves out."""
+    """The latest time at which a root can have been put: the store's clock, plus the clock's grain."""
     found = revision.store.head(revision.keys.root(version))
     return 0 if found is None else to_us(found.modified) + _CLOCK_GRAIN_US
 
 
 def _is_there(revision: Revision, before: Retention, version: int) -> bool:
-    """Whether a version that is held can be left: it did not expire, or its root is there still."""
+    """Whether a held version can be kept: it did not expire, or its root still exists."""
     if before.has(version):
         return True
     try:

@@ -1,4 +1,4 @@
-"""Expire versions: by age and number, but for what tags, leases and jobs keep (R2, R6)."""
+"""Expires versions by age and number, except those that tags, leases and jobs hold (R2, R6)."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def expire(
 
     Both are the table's properties unless they are given, else 7 days and 10. A version's age counts from its
     successor's commit time to the store's clock. Records of runs of that age go too, and epochs of jobs that ended.
-    Raises InvalidRequest for what is no span or number, and what a commit raises.
+    Raises InvalidRequest for an invalid span or number, and what a commit raises.
     """
     head = table.head()
     rules = _read_rules(read_settings(head.root.definition.properties), older_than, keep)
     holders = find_holders(table.lake, table.name, head.revision)
-    # What an expiry that was cut short left is done first: the commit then says how far it came.
+    # First finish what an interrupted expiry left: the commit then says how far it came.
     before = bury(head.revision, head.root, holders, rules.reader_age, dry_run=dry_run)
     if dry_run:
         wanted = _choose(head, holders, rules, before.end)
@@ -97,7 +97,7 @@ def expire(
     after = committed.head
     holders = find_holders(table.lake, table.name, after.revision)
     if any(not after.root.retention.has(version) for version in holders.versions):
-        # Tagged or leased before the commit, and after we looked: it is left, as long as its root is there.
+        # Tagged or leased after we looked, and before the commit: it is kept, as long as its root exists.
         after = commit_change(table, Operation.EXPIRE, prepare).head
     done = bury(after.revision, after.root, holders, rules.reader_age, progress=progress)
     records = _old_records(after.revision, holders, rules)
@@ -136,7 +136,7 @@ def _read_rules(settings: CareSettings, older_than: str | timedelta | None, keep
 
 
 def _choose(head: Head, holders: Holders, rules: _Rules, buried: int) -> Retention:
-    """What is left; as it was when nothing more expires, however far its roots were replaced."""
+    """The versions to keep. The same value as before when nothing more expires, however many roots were replaced."""
     before = head.root.retention
     wanted = choose(head.revision, head.root, holders, older_than=rules.older_than, keep=rules.keep, buried=buried)
     is_same = (wanted.begin, wanted.also) == (before.begin, before.also)
@@ -149,7 +149,7 @@ def _newly_expired(before: Retention, after: Retention) -> Sequence[int]:
 
 
 def _ended_jobs(head: Head, holders: Holders, wanted: Retention) -> dict[str, int]:
-    """Epochs that have not changed in any version that is left, of jobs that nobody says to be doing."""
+    """Epochs of jobs without an intent that have not changed in any version that is kept."""
     fences = head.root.fences.items()
     idle = {job: epoch for job, epoch in fences if job not in holders.intents}
     if not idle:

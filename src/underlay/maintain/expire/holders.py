@@ -1,4 +1,4 @@
-"""What keeps versions of a revision from expiring: tags, leases of readers, and jobs that write."""
+"""Finds what keeps versions of a revision from expiring: tags, readers' leases, and writers' jobs."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ class Holders:
 
     @property
     def unreadable(self) -> list[str]:
-        """Readers whose versions are not known."""
+        """Readers whose versions are unknown."""
         return [reader for reader, version in self.leases.items() if version is None]
 
 
 def find_holders(lake: LakeCatalog, name: str, revision: Revision) -> Holders:
-    """Who holds what now. Reads the newest catalog, and lists leases and intents: three requests and the clock's when
-    there are none."""
+    """Who holds what now. Reads the newest catalog, and lists leases and intents: three requests, and the clock's, when
+    there are none.
+    """
     leases = [one for one in list_leases(revision.store, revision.keys) if one.is_alive]
     intents = list_intents(revision.store, revision.keys)
     started = [started_us(one) for one in intents if one.is_alive]
@@ -56,7 +57,7 @@ def find_holders(lake: LakeCatalog, name: str, revision: Revision) -> Holders:
 
 
 def tagged_versions(catalog: Catalog, name: str, revision: str) -> dict[str, int]:
-    """Tags of a revision, with their versions; none of a table that was dropped."""
+    """Tags of a revision, with their versions; empty for a dropped table."""
     try:
         record = find_table(catalog, name)
     except NotFound:
@@ -65,7 +66,7 @@ def tagged_versions(catalog: Catalog, name: str, revision: str) -> dict[str, int
 
 
 def started_us(seen: SeenBeacon[Intent]) -> int:
-    """When a job began, by the store's clock. One whose intent cannot be read may have begun at any time."""
+    """When a job began, by the store's clock. A job whose intent cannot be read may have begun at any time."""
     if seen.record is None:
         return 0
     began = seen.record.started_us

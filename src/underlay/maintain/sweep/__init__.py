@@ -1,1 +1,1 @@
-"""Sweeps a lake: deletes objects of ours that no version references, after a root that forbids their use."""
+"""Sweeps a lake: commits a root that forbids the use of unreferenced objects of ours, then deletes them."""

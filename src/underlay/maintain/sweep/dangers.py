@@ -1,4 +1,4 @@
-"""What speaks against a sweep: each is refused with what to do, before anything is deleted."""
+"""Refuses dangerous sweeps before anything is deleted; each error says what to do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_grace(grace: timedelta, reader_age: timedelta, table: str) -> None:
 
 
 def check_alone(store: Store) -> None:
-    """Refuse a lake that shares its folder with another one: the two cannot tell whose an object is."""
+    """Refuse a lake that shares its folder with another lake: neither could tell which objects are its own."""
     for folder in store.list_folders():
         if folder != CATALOG and f"{folder}/{CATALOG}" in store.list_folders(folder):
             raise _shared(store, store.place_of(folder))
@@ -61,7 +61,7 @@ def _shared(store: Store, other: str) -> InvalidRequest:
 
 
 def check_history(revision: Revision, head: Root, holders: Holders, registry: RegistryPort | None, name: str) -> None:
-    """Refuse a revision that is older than something that is known of it (R14)."""
+    """Refuse a revision whose head is older than a version known from elsewhere: a restored backup, say (R14)."""
     known = {f"tag {tag}": version for tag, version in holders.tags.items()}
     known |= {f"lease {reader}": version for reader, version in holders.leases.items() if version is not None}
     known["the hint"] = _hinted(revision)
@@ -88,7 +88,7 @@ def _hinted(revision: Revision) -> int:
 
 
 def check_clock(revision: Revision, head: Root, now: datetime) -> None:
-    """Refuse a clock of the store that went back: ages by it mean nothing until it has caught up."""
+    """Refuse a store whose clock went back: ages mean nothing until it has caught up."""
     stored = revision.store.head(revision.keys.root(head.version))
     latest = max(to_us(stored.modified) if stored is not None else 0, head.horizon_us)
     if latest > to_us(now + _CLOCK_SLACK):

@@ -1,4 +1,4 @@
-"""Objects chosen from a listing page by page, and deleted in batches: memory does not grow with the lake."""
+"""Chooses objects from a listing page by page, and deletes them in batches: memory does not grow with the lake."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Choose = Callable[[list[Found]], list[Found]]
 
 @dataclass(slots=True)
 class Tally:
-    """What was looked at, and what of it goes."""
+    """How many objects were looked at, and which are deleted."""
 
     listed_count: int = 0
     object_count: int = 0
@@ -33,7 +33,7 @@ class Tally:
     examples: list[str] = field(default_factory=list)
 
     def add(self, chosen: Iterable[Found]) -> None:
-        """These go."""
+        """Count these as deleted."""
         for kind, _, found in chosen:
             self.object_count += 1
             self.size_bytes += found.size_bytes
@@ -49,10 +49,10 @@ def delete_chosen(
     forbid: Callable[[], Choose] | None,
     progress: Progress | None,
 ) -> Tally:
-    """Delete what `choose` chooses; nothing without `forbid`, which makes it so that nobody uses such objects any
-    longer, before the first one is deleted. It gives how to choose from then on.
+    """Delete what `choose` chooses. Before the first deletion, `forbid` ensures that nobody uses such objects any
+    longer, and returns how to choose from then on; without it nothing is deleted.
 
-    Objects that are deleted are not listed again: a sweep that was cut short is continued by the next one.
+    Deleted objects are not listed again, so the next sweep continues one that was interrupted.
     """
     tally = Tally()
     is_forbidden = False

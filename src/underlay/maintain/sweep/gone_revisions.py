@@ -1,4 +1,4 @@
-"""Revisions that no table has: of dropped tables, replaced ones, and those that no catalog entry ever named.
+"""Sweeps revisions that no table has: of dropped tables, replaced ones, and those that no catalog entry ever named.
 
 The catalog forgets a dropped table or a replaced revision first, then its objects are deleted. A crash in between
 leaves a revision that the catalog does not name, which the next sweep finds.
@@ -27,7 +27,7 @@ from underlay.table.versions.revision import Revision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneRevision:
-    """A revision that goes, or may."""
+    """A revision to delete, now or later."""
 
     revision: Revision
     reason: str
@@ -38,7 +38,7 @@ class GoneRevision:
 
 
 def find_gone(lake: LakeCatalog, catalog: Catalog) -> Iterator[GoneRevision]:
-    """All of them, old enough or not. One request for each dataset and table that has a folder."""
+    """All such revisions, whatever their age. One request for each dataset and table that has a folder."""
     for folder, dropped in catalog.dropped.items():
         for revision in dropped.revisions:
             yield GoneRevision(
@@ -74,13 +74,13 @@ def sweep_gone(
     dry_run: bool,
     progress: Progress | None = None,
 ) -> SweptFolder:
-    """Delete all objects of ours in the revision, once its retention is over and nobody uses it."""
+    """Delete all our objects in the revision, once its retention is over and nobody uses it."""
     revision = gone.revision
     horizon = now - grace
     dead = find_dead(revision, grace)
     due = not dead.is_held and (gone.since_us is None or now - _keep_for(revision) > _moment(now, gone.since_us))
     if gone.since_us is None and due:
-        # One that is being made has no catalog entry yet: nothing of it may be young.
+        # A revision that is being created has no catalog entry yet: so none of its objects may be young.
         due = all(found.modified < horizon for found in revision.store.list_objects(revision.keys.folder))
 
     def choose(some: list[Found]) -> list[Found]:
@@ -90,7 +90,7 @@ def sweep_gone(
         if gone.forget is not None:
             lake.change(gone.forget)
         elif names_revision(lake.catalog(), revision.table_folder, revision.id):
-            return lambda _: []  # it was named since
+            return lambda _: []  # the catalog names it by now
         return choose
 
     tally = delete_chosen(revision.store, list_kinds(revision), choose, None if dry_run else forbid, progress)
@@ -113,7 +113,7 @@ def _moment(now: datetime, moment_us: int) -> datetime:
 
 
 def _keep_for(revision: Revision) -> timedelta:
-    """For how long the table's versions are kept, by its last definition."""
+    """How long the table's versions are kept, by its last definition."""
     try:
         kept = read_settings(revision.head().definition.properties).keep_for
     except (Damaged, NotFound, Unsupported):
@@ -122,11 +122,11 @@ def _keep_for(revision: Revision) -> timedelta:
 
 
 def _closed_us(revision: Revision) -> int:
-    """When a revision was closed; never, if that cannot be known."""
+    """When a revision was closed; far in the future if that cannot be known."""
     try:
         return revision.head().committed_us
     except NotFound:
-        return 0  # a sweep that was cut short deleted its roots
+        return 0  # an interrupted sweep deleted its roots
     except (Damaged, Unsupported):
         return 2**62
 

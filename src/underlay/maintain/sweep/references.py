@@ -1,8 +1,8 @@
-"""What the versions of a revision reference: files, segments and source pages.
+"""Finds what the versions of a revision reference: files, segments and source pages.
 
-Counted are all versions whose roots are there: those that are left, and expired ones whose readers may still be there.
-Of a file of ours only the 64 random bits of its name are kept, so that millions of files take 8 bytes each. Two files
-that share them would only keep each other.
+All versions whose roots exist count: unexpired ones, and expired ones that a reader may still use. Of each of our
+files, only the 64 random bits of its name are held in memory, so that millions of files take 8 bytes each. If two files
+shared these bits, one would merely keep the other from deletion.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Tokens = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """What is referenced, by what is their own in the names of objects."""
+    """Referenced objects, by the unique part of their names."""
 
     files: Tokens
     """Ascending, each once."""
@@ -56,8 +56,9 @@ class _Found:
 
 
 def find_references(revision: Revision, head: Root) -> References:
-    """What the versions up to `head` reference. Reads each of their roots, of each segment the list of files, and the
-    inner pages of source trees. Raises Damaged, also for an object that is missing: then nothing may be deleted."""
+    """What the versions up to `head` reference. Reads each of their roots, the list of files of each segment, and the
+    inner pages of source trees. Raises Damaged, also for a missing object: then nothing may be deleted.
+    """
     found = _Found()
     for root in _roots(revision, head):
         _take(found, root)
@@ -70,7 +71,7 @@ def find_references(revision: Revision, head: Root) -> References:
 
 
 def tokens_of(digits: Iterable[str]) -> Tokens:
-    """The 16 hexadecimal digits of names as numbers."""
+    """The 16 hexadecimal digits in each name, as numbers."""
     return np.frombuffer(bytes.fromhex("".join(digits)), ">u8").astype(np.uint64)
 
 
@@ -111,7 +112,7 @@ def _files_of(revision: Revision, ref: SegmentRef, found: _Found) -> Tokens:
 
 
 def _tokens(locations: Iterable[str]) -> Tokens:
-    """Those of our own files. Registered ones are never ours: a file of a table of the lake is refused."""
+    """The tokens of our own files. A registered file is never ours: register refuses files of the lake's tables."""
     return tokens_of(token for token in map(own_token, locations) if token is not None)
 
 

@@ -1,4 +1,4 @@
-"""Sweep a lake: every table, what is left of dropped tables and replaced revisions, and small objects left behind."""
+"""Sweeps a lake: every table, what is left of dropped tables and replaced revisions, and small objects left behind."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def sweep_lake(
     dry_run: bool = True,
     progress: Progress | None = None,
 ) -> Swept:
-    """Delete the objects of ours in the lake that nothing references and that are older than the grace period.
+    """Delete our objects in the lake that nothing references and that are older than the grace period.
 
-    Raises InvalidRequest and Inconsistent for what is dangerous, before anything is deleted; NotFound without a lake.
+    Raises InvalidRequest and Inconsistent for a dangerous sweep, before anything is deleted; NotFound without a lake.
     """
     span = read_duration(grace, "grace")
     catalog = lake.catalog()

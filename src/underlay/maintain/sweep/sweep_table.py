@@ -1,11 +1,11 @@
-"""Sweep the active revision of a table, in two phases: R5 (docs/commit-rules.md).
+"""Sweeps the active revision of a table, in two phases: R5 (docs/commit-rules.md).
 
 1. A root with a horizon H is committed. H is the store's clock less the grace period, and not after the start of any
-   live job. From then on a writer that rebases over it checks that what it uploaded is there and not older than H; one
-   that begins later uploads later.
-2. What is ours by its name, older than H, and referenced by no version is deleted. References are those of the root
-   with the horizon and of all before it whose roots are there: a later version references what these do, and younger
-   objects.
+   live job. From then on, a writer that rebases over this root checks that its uploads still exist and are not older
+   than H; a writer that begins later uploads later.
+2. Objects that are ours by name, older than H, and referenced by no version are deleted. What counts are the references
+   of the root with the horizon and of all roots before it that exist: a later version references only what these do,
+   and younger objects.
 
 A crash leaves some objects undeleted. The next sweep lists and deletes the rest.
 """
@@ -37,7 +37,7 @@ from underlay.table.versions.revision import Revision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadBeacons:
-    """Jobs and readers of a revision that are gone for the grace period, and jobs that live."""
+    """Jobs and readers of a revision that have been gone for the grace period, and jobs that are alive."""
 
     intents: frozenset[str]
     leases: frozenset[str]
@@ -47,7 +47,7 @@ class DeadBeacons:
 
 
 def find_dead(revision: Revision, grace: timedelta) -> DeadBeacons:
-    """Which intents and leases were not renewed for so long. Two requests when there are none."""
+    """Finds intents and leases that expired longer ago than the grace period. Two requests when there are none."""
     intents = list_intents(revision.store, revision.keys)
     leases = list_leases(revision.store, revision.keys)
     return DeadBeacons(
@@ -59,7 +59,7 @@ def find_dead(revision: Revision, grace: timedelta) -> DeadBeacons:
 
 
 def check_table(table: OpenTable, grace: timedelta) -> tuple[Head, Holders]:
-    """Refuse a sweep of this table that would be dangerous: InvalidRequest, Inconsistent. Its head and its holders."""
+    """The table's head and holders. Raises InvalidRequest or Inconsistent if a sweep would be dangerous."""
     head = table.head()
     check_grace(grace, read_settings(head.root.definition.properties).reader_age, table.name)
     holders = find_holders(table.lake, table.name, head.revision)
@@ -71,8 +71,9 @@ def check_table(table: OpenTable, grace: timedelta) -> tuple[Head, Holders]:
 def sweep_table(table: OpenTable, grace: timedelta, *, dry_run: bool, progress: Progress | None = None) -> SweptFolder:
     """Delete what no version of the table references.
 
-    One listing of the revision, what references cost (see `find_references`), and if there is something to delete one
-    commit and one request for 1,000 objects. Raises Damaged when a version cannot be read, and what `check_table` does.
+    Costs one listing of the revision, what references cost (see `find_references`), and, if there is something to
+    delete, one commit and one request per 1,000 objects. Raises Damaged when a version cannot be read, and what
+    `check_table` raises.
     """
     head, holders = check_table(table, grace)
     revision = head.revision
@@ -95,7 +96,7 @@ def sweep_table(table: OpenTable, grace: timedelta, *, dry_run: bool, progress: 
         committed = commit_change(table, Operation.SWEEP, prepare, base=head)
         versions.append(committed.version)
         is_next = committed.head.root.parent_id == head.root.commit_id
-        # The next version references what the one before did, and what is younger.
+        # The next version references only what its parent does, and younger objects.
         newer = known if is_next else find_references(revision, committed.head.root)
         return partial(choose_by, newer)
 

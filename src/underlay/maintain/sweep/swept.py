@@ -1,4 +1,4 @@
-"""What a sweep found and deleted."""
+"""What a sweep found and deleted, as values."""
 
 from __future__ import annotations
 

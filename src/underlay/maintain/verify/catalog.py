@@ -1,4 +1,4 @@
-"""Verifies the catalog's chain: intact, contiguous, of one lake; and finds the newest readable entry."""
+"""Verifies that the catalog's chain is intact, contiguous and of one lake; finds the newest readable entry."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ENTRY_UNUSED = "Newer entries are whole and need it no more, so no table is affe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogCheck:
-    """What was found, and the newest entry that can be believed."""
+    """What was found, and the newest entry that can be trusted."""
 
     report: CatalogReport
     newest: Catalog | None
@@ -77,8 +77,9 @@ def verify_catalog(work: VerifyContext) -> CatalogCheck:
 
 
 def check_hint(store: Store, key: str, newest: int, key_of: Callable[[int], str]) -> Iterator[VerifyFinding]:
-    """A hint past the end of its chain: nothing believes it, but somebody once saw that number. One request, and a
-    second for a number that was not there when the chain was listed."""
+    """A finding if a hint points past the end of its chain: nothing relies on it, but somebody once saw that number.
+    One request, and a second for a number that did not exist when the chain was listed.
+    """
     try:
         number = msgspec.json.decode(store.get(key)[0], type=Hint).number
     except NotFound:
@@ -119,7 +120,7 @@ def _links(entries: Mapping[int, CatalogEntry]) -> dict[int, Link]:
 
 
 def _of_other_lakes(entries: Mapping[int, CatalogEntry]) -> set[int]:
-    """Entries with another lake's id than most have."""
+    """Entries whose lake id differs from the majority's."""
     ids = [entry.lake_id for entry in entries.values()]
     usual = max(ids, key=ids.count, default=None)
     return {number for number, entry in entries.items() if entry.lake_id != usual}
@@ -143,7 +144,7 @@ def _finding(number: int, problem: str, kind: FindingKind, newest: Catalog | Non
 
 
 def _newest(entries: Mapping[int, CatalogEntry]) -> Catalog | None:
-    """The newest mapping of which all entries are there."""
+    """The newest mapping whose entries all exist."""
     for number in sorted(entries, reverse=True):
         entry = entries[number]
         needed = [number] if entry.changes is None else entries_of(number, entry.base)
@@ -162,7 +163,7 @@ def _contradictions(entries: Mapping[int, CatalogEntry]) -> Iterator[VerifyFindi
         if entry.changes is None:
             catalog = whole_catalog(entry)
         elif catalog is None or number != catalog.number + 1:
-            catalog = None  # one before it is missing, which was said
+            catalog = None  # an earlier one is missing, which was reported
             continue
         else:
             if _leaves_out(catalog, entry):
@@ -177,7 +178,7 @@ def _contradictions(entries: Mapping[int, CatalogEntry]) -> Iterator[VerifyFindi
 
 
 def _leaves_out(before: Catalog, entry: CatalogEntry) -> bool:
-    """Whether the changes of the entry lack one that was made since the entry that they are relative to."""
+    """Whether the entry leaves out a change that was made since its base entry."""
     made = before.changed_since(entry_before(entry.number, entry.base))
     changes = entry.changes
     if made is None or changes is None:
@@ -193,7 +194,7 @@ def _leaves_out(before: Catalog, entry: CatalogEntry) -> bool:
 
 
 def _wrong_tables(catalog: Catalog, entry: CatalogEntry) -> Iterator[VerifyFinding]:
-    """What the tables that an entry changes contradict."""
+    """What is wrong with the tables that an entry changes."""
     changed = catalog.tables if entry.changes is None else entry.changes.tables
     folders = [(name, record.folder.casefold()) for name, record in changed.items() if record is not None]
     if len({folder for _, folder in folders}) != len(folders) or any(

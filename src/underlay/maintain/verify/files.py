@@ -1,4 +1,4 @@
-"""Verifies data files and sidecars: present, with the size, etag and identity in the index."""
+"""Verifies that data files and sidecars exist, with the size, etag and identity that the index records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FilesCheck:
 
 
 def verify_files(work: VerifyContext, history: History, listed: Listed) -> FilesCheck:
-    """Every file by the listing of its revision's folder; files elsewhere by a request each."""
+    """Check every file against the listing of its revision's folder; files elsewhere with a request each."""
     findings: list[VerifyFinding] = []
     whole: list[RecordedFile] = []
     files = list(history.files.values())
@@ -44,7 +44,7 @@ def verify_files(work: VerifyContext, history: History, listed: Listed) -> Files
 
 
 def file_finding(history: History, location: str, problem: UnderlayError) -> VerifyFinding:
-    """The loss of a file."""
+    """The finding for a file that is lost."""
     versions = history.with_file(location)
     is_missing = isinstance(problem, NotFound)
     kind = (
@@ -55,7 +55,7 @@ def file_finding(history: History, location: str, problem: UnderlayError) -> Ver
         else FindingKind.DAMAGED
     )
     hint = "Its rows are lost unless there is a copy: put the same bytes back under the same name."
-    # a file of ours that is gone is always a loss: somebody deleted what versions still name
+    # one of our own files that is missing is always a loss: somebody deleted what versions still reference
     is_older = not is_own(location) and all(span.end <= (history.newest_version or 0) for span in versions)
     if is_older:
         hint = "The newest version does not need it. To read older ones, put the same bytes back under the same name."
@@ -79,7 +79,7 @@ def _file_problem(work: VerifyContext, history: History, facts: RecordedFile, li
     key = history.keys.file(facts.location)
     place = ObjectPlace(work.store, key or "")
     if is_own(facts.location) and key is not None:
-        # What is not in the listing may have come while it was made.
+        # A file that is not listed may have been put during the listing.
         found = listed.get(key) or work.store.head(key)
     else:
         try:
@@ -97,7 +97,7 @@ def _file_problem(work: VerifyContext, history: History, facts: RecordedFile, li
 
 
 def _other_bytes(place: ObjectPlace, facts: RecordedFile) -> UnderlayError | None:
-    """Whether a registered file that has another etag has other bytes too."""
+    """The problem if a registered file with a changed etag has other bytes too."""
     try:
         current_etag(place.store, place.key, known_file(facts))
     except (Replaced, NotFound, Unavailable) as problem:
@@ -106,7 +106,7 @@ def _other_bytes(place: ObjectPlace, facts: RecordedFile) -> UnderlayError | Non
 
 
 def verify_sidecars(work: VerifyContext, history: History) -> Iterator[tuple[RecordedFile, UnderlayError]]:
-    """The files whose sidecars are missing or not what they should be, with the reason. One request for each."""
+    """The files whose sidecars are missing or wrong, with the reason. One request for each."""
     files = [facts for facts in history.files.values() if facts.sidecar_bytes]
     problems = work.each(lambda facts: _sidecar_problem(work.store, history, facts), files)
     for facts, problem in zip(files, problems, strict=True):
@@ -137,7 +137,7 @@ def read_sidecar(place: ObjectPlace, facts: RecordedFile) -> Sidecar:
 def sidecar_finding(
     history: History, facts: RecordedFile, problem: UnderlayError, *, repaired: bool | None
 ) -> VerifyFinding:
-    """A sidecar that is wrong; `repaired` says whether that was mended, None when nobody tried."""
+    """The finding for a wrong sidecar. `repaired` says whether it was repaired; None when nobody tried."""
     is_missing = isinstance(problem, NotFound)
     words = "the sidecar is missing" if is_missing else _words(problem)
     hint = 'Run "underlay verify --repair"; readers build it again from its file as well.'

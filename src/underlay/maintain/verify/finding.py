@@ -63,7 +63,9 @@ class VerifyFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is wrong and still is. What only older versions need is not: the table does without it."""
+        """Whether something is still wrong. What only older versions need does not count: the table works without
+        it.
+        """
         return self.severity not in (Severity.NOTE, Severity.OLDER) and not self.is_repaired
 
     @property
@@ -73,7 +75,7 @@ class VerifyFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was looked at in a revision."""
+    """How many objects were looked at in a revision."""
 
     versions: int = 0
     segments: int = 0
@@ -124,7 +126,7 @@ class TableReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong with it, or is any more."""
+        """Whether nothing is wrong with it, or everything was repaired."""
         return not any(finding.is_open for finding in self.findings)
 
 
@@ -159,7 +161,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong, or is any more."""
+        """Whether nothing is wrong, or everything was repaired."""
         return not any(finding.is_open for finding in self.findings)
 
 

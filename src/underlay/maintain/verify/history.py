@@ -16,7 +16,7 @@ from underlay.maintain.verify.finding import VerifyFinding, VersionRange, ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedFile:
-    """A file as every entry of it must say, whatever became of its rows since."""
+    """What every entry of a file must say, whatever happened to its rows since."""
 
     location: str
     size_bytes: int
@@ -31,7 +31,7 @@ class RecordedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveFile:
-    """A file in one version: what it is, and which of its rows are deleted."""
+    """A file in one version: its recorded facts, and which of its rows are deleted."""
 
     facts: RecordedFile
     deletes: bytes | None
@@ -39,7 +39,7 @@ class LiveFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFacts:
-    """One version. Values that it shares with others are the same objects."""
+    """One version. Values that several versions share are the same objects."""
 
     version: int
     row_count: int
@@ -62,7 +62,7 @@ class VersionFacts:
 
 @dataclass(slots=True, kw_only=True)
 class History:
-    """All versions of a revision that can be read, and what they name."""
+    """All readable versions of a revision, and what they reference."""
 
     keys: RevisionKeys
     versions: dict[int, VersionFacts] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class History:
     findings: list[VerifyFinding] = field(default_factory=list)
 
     def forget_strangers(self) -> None:
-        """Leave out what only roots name that are not of this chain."""
+        """Forget segments and files that only roots from outside this chain reference."""
         used = {segment for facts in self.versions.values() for segment in facts.segments}
         live = {location for facts in self.versions.values() for location in facts.tail}
         live = live.union(*(content.files for content in self.contents.values()))
@@ -86,11 +86,11 @@ class History:
         self.files = {location: facts for location, facts in self.files.items() if location in live}
 
     def with_segment(self, segment_id: str) -> tuple[VersionRange, ...]:
-        """The versions that name a segment."""
+        """The versions that reference a segment."""
         return ranges_of(facts.version for facts in self.versions.values() if segment_id in facts.segments)
 
     def with_file(self, location: str) -> tuple[VersionRange, ...]:
-        """The versions that a file is part of, as far as segments can be read."""
+        """The versions that contain a file, as far as segments can be read."""
         holders = {name for name, content in self.contents.items() if location in content.files}
         return ranges_of(
             facts.version
@@ -99,14 +99,14 @@ class History:
         )
 
     def with_tail(self, location: str, first: int) -> tuple[VersionRange, ...]:
-        """The versions from `first` on that have a file in their tail without a break."""
+        """The unbroken range of versions from `first` on that have a file in their tail."""
         end = first
         while end in self.versions and location in self.versions[end].tail:
             end += 1
         return (VersionRange(first, end),)
 
     def with_trees(self, page_ids: Iterable[str]) -> tuple[VersionRange, ...]:
-        """The versions whose source tree has one of these pages on top."""
+        """The versions whose source tree has one of these pages as its root."""
         wanted = set(page_ids)
         return ranges_of(
             facts.version for facts in self.versions.values() if facts.tree is not None and facts.tree.id in wanted
@@ -125,12 +125,12 @@ class SegmentContent:
 
 
 def known_file(file: FileEntry | RecordedFile) -> KnownFile:
-    """By what a file is known to be the same."""
+    """What identifies a file."""
     return KnownFile(file.size_bytes, file.etag, file.footer_bytes, file.footer_crc)
 
 
 def facts_of(entry: FileEntry) -> RecordedFile:
-    """What of an entry never changes."""
+    """The part of an entry that never changes."""
     return RecordedFile(
         location=entry.location,
         size_bytes=entry.size_bytes,

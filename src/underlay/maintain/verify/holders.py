@@ -1,5 +1,6 @@
-"""Intents, leases and records of runs: one that cannot be read decides nothing, so it is a note, and
-is left as it is."""
+"""Verifies intents, leases and records of runs. One that cannot be read decides nothing: it gets a note, and is left as
+it is.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _RECORD_HINT = "It is for people: nothing depends on it, and it can be deleted."
 
 
 def verify_kept(work: VerifyContext, keys: RevisionKeys, listed: Collection[str]) -> Iterator[VerifyFinding]:
-    """Read every intent, lease and record; those gone since the listing were released. One request for each."""
+    """Read every intent, lease and record. Those gone since the listing were released. One request for each."""
     places = [key for key in listed if _what(keys, key) is not None]
     for place, found in zip(places, work.each(lambda key: _find(work, keys, key), places), strict=True):
         if found is None or found.problem is None:
@@ -40,7 +41,7 @@ def verify_kept(work: VerifyContext, keys: RevisionKeys, listed: Collection[str]
 
 
 def is_kept(keys: RevisionKeys, key: str) -> bool:
-    """Whether this is the key of such an object, which no version names."""
+    """Whether this is the key of an intent, lease or record, which no version references."""
     return _what(keys, key) is not None
 
 

@@ -19,8 +19,9 @@ class Link:
 
 
 def find_numbers(keys: Collection[str], key_of: Callable[[int], str]) -> range:
-    """All numbers up to the last one whose key is listed. One that is not listed may be missing, or have come while the
-    listing was made."""
+    """All numbers up to the last one whose key is listed. A number in between that is not listed may be missing, or
+    have been put during the listing.
+    """
     end = found = number = 0
     while found < len(keys) and number < len(keys) + _MAX_HOLES:
         if key_of(number) in keys:
@@ -30,10 +31,10 @@ def find_numbers(keys: Collection[str], key_of: Callable[[int], str]) -> range:
 
 
 def find_strangers(links: Mapping[int, Link]) -> set[int]:
-    """The numbers of objects that are not of this chain: the fewest that explain every link that does not hold.
+    """The numbers of objects that do not belong to this chain: the fewest that explain every broken link.
 
-    Of two neighbours that contradict only each other the newer is the stranger, and so is all that was made from it,
-    unless the older is the first and all that follow hold together.
+    Of two neighbours that contradict only each other, the newer is the stranger, and so is everything derived from it;
+    unless the older is the first object and all later ones are consistent with each other.
     """
     broken = [n for n in sorted(links) if n + 1 in links and links[n + 1].parent_id != links[n].commit_id]
     strangers = {0} if 0 in links and links[0].parent_id is not None else set[int]()
@@ -48,7 +49,7 @@ def find_strangers(links: Mapping[int, Link]) -> set[int]:
 
 
 def _made_from(links: Mapping[int, Link], number: int, broken: set[int]) -> set[int]:
-    """The objects after this one, as far as each follows the one before."""
+    """The objects after this one, as long as each follows its predecessor."""
     found = set[int]()
     while number not in broken and number + 1 in links:
         number += 1
@@ -57,5 +58,5 @@ def _made_from(links: Mapping[int, Link], number: int, broken: set[int]) -> set[
 
 
 def find_backward(links: Mapping[int, Link]) -> list[int]:
-    """The numbers of objects that say they are no newer than the one before."""
+    """The numbers of objects whose time is not after their predecessor's."""
     return [n for n in sorted(links) if n - 1 in links and links[n].committed_us <= links[n - 1].committed_us]

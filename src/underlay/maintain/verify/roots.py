@@ -1,4 +1,4 @@
-"""Verifies a revision's roots: intact, contiguous, each derived from its parent."""
+"""Verifies that a revision's roots are intact, contiguous, and each derived from its parent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def verify_roots(work: VerifyContext, keys: RevisionKeys, listed: Collection[str]) -> History:
-    """Read every root, in order. What is found so far is in the history."""
+    """Read every root, in order. The history holds what was found."""
     history = History(keys=keys)
     folder = keys.root(0).rpartition("/")[0]
     roots = {key for key in listed if key.endswith(".root") and key.rpartition("/")[0] == folder}
@@ -77,7 +77,7 @@ def _lost(keys: RevisionKeys, version: int, problem: str, kind: FindingKind, hin
 
 
 class _Walk:
-    """Takes roots in order and keeps of each what is needed later; what two neighbours share is kept once."""
+    """Takes roots in order and keeps what later checks need; what neighbours share is kept once."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -86,7 +86,7 @@ class _Walk:
         self._tail: dict[tuple[str, bytes | None], LiveFile] = {}
 
     def take(self, root: Root) -> None:
-        """One more root."""
+        """Check the next root."""
         history, before = self._history, self._parent
         self._links[root.version] = Link(
             commit_id=root.commit_id, parent_id=root.parent_id, committed_us=root.committed_us
@@ -105,14 +105,14 @@ class _Walk:
         self._parent = history.newest = root
 
     def pass_over(self, tombstone: Tombstone) -> None:
-        """One more version, which expired."""
+        """Note the next version, which expired."""
         self._links[tombstone.version] = Link(
             commit_id=tombstone.commit_id, parent_id=tombstone.parent_id, committed_us=tombstone.committed_us
         )
         self._history.expired.add(tombstone.version)
 
     def end(self) -> None:
-        """After the last root: which of them are of another chain, and which are tombstones that should be there."""
+        """After the last root: report roots of another chain, and tombstones of versions that did not expire."""
         history = self._history
         for version in sorted(history.expired):
             if history.newest is not None and history.newest.retention.has(version):
@@ -176,7 +176,9 @@ def _shared(new: T, old: T | None) -> T:
 
 
 def delete_problems(location: str, bits: bytes | None, row_count: int, deleted_rows: int | None) -> Iterator[str]:
-    """Why a deletion vector is not one of a file with so many rows, `deleted_rows` of which are said to be deleted."""
+    """Why a deletion vector does not fit a file with `row_count` rows, `deleted_rows` of which are recorded as
+    deleted.
+    """
     try:
         if bits is not None:
             bitmaps.check(bits, row_count)
@@ -210,7 +212,7 @@ def _in_itself(root: Root) -> Iterator[str]:
 
 
 def _after(before: Root, root: Root) -> Iterator[str]:
-    """Why a root is not what its delta makes of the one before, apart from its files."""
+    """Why a root is not its parent with its delta applied, apart from its files."""
     delta = root.delta
     if before.terminal is not None:
         yield "it follows a version that nothing may follow"
@@ -230,8 +232,9 @@ def _after(before: Root, root: Root) -> Iterator[str]:
 
 
 def _follows(before: Sources, after: Sources, added: Mapping[str, object]) -> bool:
-    """Whether a journal is the one before with more. One that went into the tree, which may have known it all, is
-    checked there."""
+    """Whether a journal is its predecessor plus the added sources. A journal that went into the tree, which may have
+    held all of it already, is checked there.
+    """
     if before.tree != after.tree or not after.journal:
         return True
     expected = {record.uri: record for record in before.journal} | dict(added)

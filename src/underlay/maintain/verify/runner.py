@@ -34,12 +34,12 @@ class ObjectTally:
     _lock: ProcessLock = field(default_factory=ProcessLock)
 
     def expect(self, count: int) -> None:
-        """More objects will be looked at."""
+        """Expect this many more objects."""
         with self._lock:
             self._total += count
 
     def tick(self) -> None:
-        """One more was."""
+        """Count one more object as done."""
         with self._lock:
             self._done += 1
             if self.progress is not None:
@@ -48,7 +48,7 @@ class ObjectTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyContext:
-    """Where to look, and with whose help."""
+    """The stores to check, and the threads and counter to check with."""
 
     store: Store
     stores: FileStores
@@ -56,13 +56,13 @@ class VerifyContext:
     tally: ObjectTally
 
     def each(self, look: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """What `look` returns for each item, in order; each is an object of the tally."""
+        """What `look` returns for each item, in order. Each item counts in the tally."""
         found = list(items)
         self.tally.expect(len(found))
         return self._run(look, found, THREADS * _WAITING)
 
     def decode(self, look: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """The same for items that come one by one and take much memory each: few of them at a time."""
+        """The same for items that arrive one by one and need much memory: only a few at a time."""
 
         def counted() -> Iterator[Item]:
             for item in items:

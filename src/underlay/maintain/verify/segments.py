@@ -1,4 +1,4 @@
-"""Verifies the segments that versions reference: present, intact, consistent with references and other entries."""
+"""Verifies that the segments that versions reference exist, are intact, and agree with references and other entries."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from underlay.values.ranges import ByteRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """A segment that is whole, and what it contradicts."""
+    """An intact segment, and what it contradicts."""
 
     content: SegmentContent
     problems: tuple[str, ...]
 
 
 def verify_segments(work: VerifyContext, history: History) -> Iterator[VerifyFinding]:
-    """Read every segment once, whole. What those hold that are whole goes into the history."""
+    """Read every segment once, completely. The contents of intact ones go into the history."""
     used = {name for facts in history.versions.values() for name in facts.segments}
     refs = {name: ref for name, ref in history.refs.items() if name in used}
     looked = work.each(lambda ref: _read(work.store, history, ref), refs.values())
@@ -53,7 +53,7 @@ def verify_segments(work: VerifyContext, history: History) -> Iterator[VerifyFin
 
 
 def load_segment(store: Store, key: str, ref: SegmentRef) -> Segment:
-    """The segment, whole and in memory. Raises NotFound, or Damaged when it is not what the reference says."""
+    """The complete segment, in memory. Raises NotFound, or Damaged when it is not what the reference says."""
     data = store.get(key)[0]
     if len(data) != ref.size_bytes:
         raise Truncated("its size is not the one in the root", expected=ref.size_bytes, found=len(data))
@@ -77,7 +77,7 @@ def _read(store: Store, history: History, ref: SegmentRef) -> _Read | UnderlayEr
 
 
 def _content(segment: Segment) -> SegmentContent:
-    """The files of a segment. Every piece is decoded, and with it checked."""
+    """The files of a segment. Decodes, and so checks, every piece."""
     files = segment.files
     segment.prefetch(files.fields, files.fields)
     for field in files.fields:

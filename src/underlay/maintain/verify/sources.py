@@ -1,4 +1,4 @@
-"""Verifies source-tree pages of all versions: present, intact, and as their parent pages describe them."""
+"""Verifies that the source-tree pages of all versions exist, are intact, and match what their parent pages say."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from underlay.store.store import Store
 
 @dataclass(slots=True)
 class PageCheck:
-    """The pages that were looked at, with those above each, and what is wrong with some."""
+    """The pages that were looked at, with each page's parents, and what is wrong."""
 
     parents: dict[str, set[str]] = field(default_factory=dict)
     wrong: dict[str, UnderlayError] = field(default_factory=dict)
 
 
 def verify_sources(work: VerifyContext, history: History) -> tuple[Collection[str], list[VerifyFinding]]:
-    """Read every page of every version's tree once, level by level; their ids, and what was found."""
+    """Read every page of every version's tree once, level by level. Returns their ids, and what was found."""
     check = PageCheck()
     trees = {facts.tree.id: facts.tree for facts in history.versions.values() if facts.tree is not None}
     level = list(_tops(check, trees))
@@ -56,7 +56,7 @@ def _tops(check: PageCheck, trees: dict[str, PageRef]) -> Iterator[Child]:
 
 
 def _read(store: Store, history: History, node: Child) -> list[Child] | UnderlayError:
-    """The children of a page; none of a leaf."""
+    """The children of a page; empty for a leaf."""
     try:
         rows = decode_page(store.get(history.keys.source_page(node.ref.id))[0], node)
     except (NotFound, Damaged) as error:
@@ -65,7 +65,7 @@ def _read(store: Store, history: History, node: Child) -> list[Child] | Underlay
 
 
 def _above(check: PageCheck, page: str) -> set[str]:
-    """The page, and all pages on the ways to it."""
+    """The page and all of its ancestors."""
     found, waiting = {page}, [page]
     while waiting:
         new = check.parents[waiting.pop()] - found

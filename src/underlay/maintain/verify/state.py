@@ -16,7 +16,7 @@ Live = Mapping[str, LiveFile]
 
 
 def verify_state(history: History) -> Iterator[VerifyFinding]:
-    """Versions in order; those whose segments cannot be read are left out, and so is what follows from them."""
+    """Check versions in order, except those whose segments cannot be read, and comparisons with them."""
     checker = _States(history)
     for facts in history.versions.values():
         if any(segment not in history.contents for segment in facts.segments):
@@ -39,7 +39,7 @@ class _States:
         self._checked: set[tuple[str, bytes]] = set()
 
     def problems(self, facts: VersionFacts) -> dict[Severity, list[str]]:
-        """Why the files of a version are not what they should be: what cannot be read, and what is only wrong."""
+        """What is wrong with the files of a version, by severity: unreadable, or only inconsistent."""
         unknown = [name for name in (*facts.removed, *facts.deletes) if self._stored(facts, name) is None]
         if unknown:
             return {Severity.ANSWERS: [f"{unknown[0]} was changed and is in no segment"]}
@@ -49,7 +49,7 @@ class _States:
         try:
             wrong = [*self._doubles(facts), *self._totals(facts), *self._layouts(facts), *self._fold(facts)]
         except Damaged:
-            return {}  # a deletion vector of the tail or of a segment, which was reported with that
+            return {}  # a bad deletion vector of the tail or of a segment, which is reported there
         return {Severity.ANSWERS: wrong}
 
     def _stored(self, facts: VersionFacts, location: str) -> LiveFile | None:
@@ -98,7 +98,7 @@ class _States:
             yield f"layout {min(needed - facts.layouts)} of a file is not in the root"
 
     def _fold(self, facts: VersionFacts) -> Iterator[str]:
-        """The files against those of the version before: only what is stored in another way is looked at."""
+        """Compare the files with those of the version before: only files that are stored differently are looked at."""
         if facts.restored is not None:
             restored = self._history.versions.get(facts.restored)
             if restored is not None and _files_of(restored) != _files_of(facts):
@@ -119,7 +119,7 @@ class _States:
             yield "its deleted rows are not those of the version before with those of its delta"
 
     def _moved(self, facts: VersionFacts, other: VersionFacts) -> dict[str, LiveFile]:
-        """The files of a version that another one does not have, or has in another place."""
+        """The files of a version that the other one lacks, or stores elsewhere."""
         names = set(facts.tail)
         for segment in set(facts.segments).difference(other.segments):
             names |= self._history.contents[segment].files.keys()
