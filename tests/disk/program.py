@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import underlay
@@ -82,7 +82,7 @@ def main(folder: Path, step: int, begin: int, name: str, verbs: list[str]) -> di
         template = folder / f"{verb} template"
         make_template(template, verb)
         found[verb] = Counter()
-        for point in count(begin, step):
+        for point in chain([0], count(begin or step, step)):  # a verb may make fewer calls than a step
             with copied(template, folder / "lake") as place:
                 try:
                     outcome = one_point(disk, place, verb, FAILURES[name], point)
