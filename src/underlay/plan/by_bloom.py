@@ -17,10 +17,10 @@ from underlay.index.entry import Flag
 from underlay.index.segment.bounds import has_flag
 from underlay.index.segment.segment import Segment
 from underlay.plan.by_part import PartChoice
-from underlay.plan.equality import equalities
 from underlay.plan.part import BoolArray, Numbers, distinct
 from underlay.plan.plan import BlockPlan
 from underlay.prune import ColumnPath, Domain, Operand
+from underlay.prune.predicates.equality import equalities
 from underlay.schema.table_schema import TableSchema
 
 FileKey = tuple[int, int]

@@ -12,10 +12,10 @@ from underlay.index.segment.bounds import has_flag
 from underlay.index.segment.packed import BoundColumn, BytesArray
 from underlay.index.segment.segment import Segment
 from underlay.index.segment.widen import widened
-from underlay.plan.equality import equalities
 from underlay.plan.leaf_bounds import nothing_known
 from underlay.plan.part import BoolArray, Numbers
 from underlay.prune import ColumnBounds, ColumnPath, Operand, Predicate, evaluate
+from underlay.prune.predicates.equality import equalities
 from underlay.schema.bound_storage import Storage, bound_domain, storage_of
 from underlay.schema.partitioning.partition import bucket_of_literal, source_bounds
 from underlay.schema.partitioning.transform import BUCKET, PartitionField

@@ -1,9 +1,13 @@
-"""DESCRIBE of a table: DuckDB's columns and types, with what only the table's definition knows."""
+"""What DESCRIBE and SHOW TABLES answer: what DuckDB says, with what only the lake knows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pyarrow as pa
 
+from underlay.index.catalog import split_name
+from underlay.local.text.words import Word
 from underlay.table.versions.snapshot import Snapshot
 
 
@@ -23,3 +27,17 @@ def with_definition(described: pa.Table, snapshot: Snapshot) -> pa.Table:
         for row in described.to_pylist()
     ]
     return pa.Table.from_pylist(rows, schema=described.schema)
+
+
+def shown_tables(tokens: Sequence[Word], tables: Iterable[str]) -> pa.Table | None:
+    """The answer to SHOW [ALL] TABLES [FROM dataset], from names alone; None when the words are others."""
+    words = [token.text.lower() for token in tokens if token.text != ";"]
+    if words[:2] == ["show", "all"]:
+        words.pop(1)
+    if words[:2] != ["show", "tables"] or len(words) not in (2, 4) or words[2:3] not in ([], ["from"]):
+        return None
+    wanted = words[3] if len(words) == 4 else None
+    pairs = [split_name(name) for name in tables]
+    kept = [pair for pair in pairs if wanted is None or pair[0].lower() == wanted]
+    names = [pa.array([pair[at] for pair in kept], pa.string()) for at in (0, 1)]
+    return pa.table(names, names=["dataset", "table"])

@@ -9,7 +9,6 @@ import duckdb
 import pyarrow as pa
 
 from underlay.errors import InvalidRequest
-from underlay.index.catalog import split_name
 from underlay.local.dataset.failures import FilterMisread
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import Engine, give_back, take_engine
@@ -392,14 +391,8 @@ class _Query:
         return with_definition(answer, source.dataset.source.snapshot)
 
     def _shown_tables(self) -> pa.Table | None:
-        """What SHOW TABLES [FROM dataset] answers: names cost nothing, snapshots would."""
-        words = [token.text.lower() for token in self._tokens if token.text != ";"]
-        if words[:2] == ["show", "all"]:
-            words.pop(1)
-        if words[:2] != ["show", "tables"] or len(words) not in (2, 4) or words[2:3] not in ([], ["from"]):
+        if self._tokens[0].text.upper() != "SHOW":
             return None
-        wanted = words[3] if len(words) == 4 else None
-        pairs = [split_name(name) for name in self._sources.tables]
-        kept = [pair for pair in pairs if wanted is None or pair[0].lower() == wanted]
-        names = [pa.array([pair[at] for pair in kept], pa.string()) for at in (0, 1)]
-        return pa.table(names, names=["dataset", "table"])
+        from underlay.local.show.describe import shown_tables  # loads what `select 1` does not need
+
+        return shown_tables(self._tokens, self._sources.tables)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from underlay.prune import ColumnPath, Compare, In, IsNotDistinct, Op, Operand, Predicate
 from underlay.prune.predicates.normalise import conjuncts
+from underlay.prune.predicates.operand import ColumnPath, Operand
+from underlay.prune.predicates.predicate import Compare, In, IsNotDistinct, Op, Predicate
 
 
 def equalities(predicate: Predicate) -> list[tuple[Predicate, ColumnPath, tuple[Operand, ...]]]:
