@@ -26,12 +26,14 @@ Given = Sequence[object] | Mapping[str, object]
 
 
 def connect(url: str, token: str | None = None, *, timeout_seconds: float = 3600.0) -> RemoteConnection:
-    """A connection to the server at a URL. Makes no request. `timeout_seconds`: of a server that says nothing."""
+    """A connection to the server at a URL. Makes no request. `timeout_seconds`: how long to wait for a silent
+    server.
+    """
     return RemoteConnection(url, token, timeout_seconds=timeout_seconds)
 
 
 class RemoteConnection:
-    """A server, for one thread at a time. Rows of one statement are read before the next one is sent."""
+    """A connection to a server, for one thread at a time. Read all rows of a statement before you send the next one."""
 
     def __init__(self, url: str, token: str | None, *, timeout_seconds: float) -> None:
         self._transport = HttpTransport(url, token, timeout_seconds)
@@ -46,7 +48,7 @@ class RemoteConnection:
         timeout_seconds: float | None = None,
         key: str | None = None,
     ) -> RemoteResult:
-        """Run a statement. Its rows come as they are read.
+        """Run a statement. Its rows arrive as you read them.
 
         With `as_of` all tables are read as of a time. `key` makes a change happen once, however often it is sent.
         Raises what `Lake.sql` raises.
@@ -72,18 +74,18 @@ class RemoteConnection:
         return found
 
     def cursor(self) -> Cursor:
-        """A cursor as DB-API 2.0 has it."""
+        """A DB-API 2.0 cursor."""
         return Cursor(self)
 
     def commit(self) -> None:
-        """Nothing: each statement commits by itself."""
+        """Does nothing: each statement commits by itself."""
 
     def rollback(self) -> None:
         """Raise InvalidRequest: each statement committed by itself."""
         raise InvalidRequest("there is no transaction to undo", hint="Each statement is one commit, or none.")
 
     def close(self) -> None:
-        """Close it. A statement whose rows are still coming is cancelled."""
+        """Close the connection. A statement whose rows are still arriving is cancelled."""
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -96,7 +98,7 @@ class RemoteConnection:
 
 
 class RemoteResult:
-    """Rows of a statement, once."""
+    """The rows of a statement, which can be read once."""
 
     def __init__(self, answer: HttpAnswer, transport: HttpTransport) -> None:
         self.statement = answer.statement
@@ -108,11 +110,11 @@ class RemoteResult:
         self.schema: pa.Schema = self._reader.schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, as they come. Raises Unavailable when they break off."""
+        """The rows as they arrive. Raises Unavailable when the stream breaks off."""
         if self._is_read:
             raise InvalidRequest("the result was read already", hint="Run the statement again, or keep to_arrow().")
         yield from self._reader
-        self._answer.read()  # what ends the body: the connection is free for the next request then
+        self._answer.read()  # the end of the body: only then is the connection free for the next request
         self._is_read = True
 
     def to_arrow(self) -> pa.Table:
@@ -130,7 +132,9 @@ class RemoteResult:
         return as_polars(self.to_arrow())
 
     def close(self) -> None:
-        """Read no more. The connection is closed, so that the server stops the statement; the next opens another."""
+        """Stop reading. Closes the connection, so that the server stops the statement; the next statement opens a new
+        one.
+        """
         if not self._is_read:
             self._is_read = True
             self._transport.close()

@@ -23,7 +23,7 @@ Described = tuple[str, str, None, None, None, None, bool]
 
 
 class Cursor:
-    """One statement at a time. `?` stands for values of a list, `$name` for those of a mapping."""
+    """Runs one statement at a time. `?` takes its values from a list, `$name` from a mapping."""
 
     arraysize = 1
 
@@ -54,7 +54,7 @@ class Cursor:
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[object]]) -> Cursor:
-        """Run a statement once for each list of values; each is a commit of its own."""
+        """Run a statement once for each list of values; each run commits by itself."""
         for parameters in seq_of_parameters:
             self.execute(operation, parameters)
         return self
@@ -64,7 +64,7 @@ class Cursor:
         return next(self._current(), None)
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:  # Any: values of the columns' types
-        """The next rows, at most so many."""
+        """The next rows, at most `size`."""
         wanted = self.arraysize if size is None else size
         return list(islice(self._current(), wanted))
 
@@ -76,13 +76,13 @@ class Cursor:
         return self._current()
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
-        """Nothing: types go with values."""
+        """Does nothing: values carry their types."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Nothing: cells have any size."""
+        """Does nothing: cells may have any size."""
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._rows = None
 
     def _current(self) -> Iterator[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""HTTP for the client, with nothing but the standard library: one connection that is kept, and answers as they come."""
+"""HTTP for the client, with only the standard library: one connection that is kept open, and streamed answers."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ class HttpTransport:
             self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_seconds)
 
     def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> HttpAnswer:  # Any: JSON
-        """Send JSON. Raises the problem that the server answers."""
+        """POST JSON. Raises the problem that the server answers."""
         return self._send("POST", path, json.dumps(body, allow_nan=False).encode(), headers)
 
     def get(self, path: str, headers: Mapping[str, str]) -> HttpAnswer:
-        """Ask. Raises the problem that the server answers."""
+        """GET a path. Raises the problem that the server answers."""
         return self._send("GET", path, None, headers)
 
     def close(self) -> None:
-        """Close the connection. A statement whose rows are still coming is cancelled by that."""
+        """Close the connection. This cancels a statement whose rows are still arriving."""
         self._connection.close()
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpAnswer:
@@ -107,7 +107,7 @@ class HttpAnswer(RawIOBase):
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes, all without a size."""
+        """The next bytes; all of them without a size."""
         try:
             return self._answer.read() if size is None or size < 0 else self._answer.read(size)
         except (OSError, http.client.HTTPException):
@@ -119,7 +119,7 @@ class HttpAnswer(RawIOBase):
 
 
 def _error_of(status: int, body: bytes, place: str) -> UnderlayError:
-    """The error that a problem describes."""
+    """The error that the server's problem describes."""
     try:
         known: dict[str, Any] = json.loads(body)  # Any: JSON
     except ValueError:

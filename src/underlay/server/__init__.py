@@ -1,1 +1,1 @@
-"""SQL over HTTP: a service that answers statements from worker processes, for tokens with rights."""
+"""SQL over HTTP: a service that runs statements in worker processes, for callers whose tokens have rights."""

@@ -1,4 +1,4 @@
-"""The application: endpoints, what every error becomes, and what is open while it runs."""
+"""The application: its endpoints, the answer to every error, and the resources that are open while it runs."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _BY_ROUTER = {
 
 
 def make_app(settings: ServerSettings) -> FastAPI:
-    """The application. Its workers start when it does, and end with it."""
+    """Make the application. Its workers start and end with it."""
     app = FastAPI(
         title="Underlay",
         version=__version__,
         description="SQL over the tables of a lake.",
         lifespan=_open,
-        docs_url=None,  # their pages load scripts of other sites
+        docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
         root_path=settings.root_path,
@@ -104,5 +104,5 @@ async def _on_http(request: Request, error: Exception) -> Response:
 
 
 async def _on_fault(request: Request, error: Exception) -> Response:
-    """A fault of ours: the log has its traceback, the client its kind."""
+    """A bug of ours: the log gets the traceback, the client only the kind of error."""
     return ProblemResponse(Problem(status=500, code="internal", detail="the server failed"))

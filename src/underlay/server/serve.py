@@ -1,4 +1,4 @@
-"""Runs the application on a socket until it is told to stop, then lets what runs end."""
+"""Runs the application on a socket until it is told to stop, then waits for running statements."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _KEPT_ALIVE_SECONDS = 75
 
 
 class DrainingServer(uvicorn.Server):
-    """A server that refuses new statements from the moment that it is told to stop."""
+    """A server that refuses new statements once it is told to stop."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """SIGTERM and Ctrl-C: the first one drains."""
+        """SIGTERM and Ctrl-C: the first one starts to drain."""
         service = getattr(self.config.app.state, "service", None)  # type: ignore[union-attr]  # our application
         if service is not None:
             service.is_draining = True
@@ -30,7 +30,7 @@ class DrainingServer(uvicorn.Server):
 
 
 def check_settings(settings: ServerSettings) -> None:
-    """Raise InvalidRequest for a server that would let strangers in."""
+    """Raise InvalidRequest for settings that would let strangers in."""
     if settings.tokens is None and not is_loopback(settings.host):
         raise InvalidRequest(
             "a server without tokens listens on loopback only",
@@ -71,7 +71,7 @@ def make_server(settings: ServerSettings) -> DrainingServer:
 
 
 def allow_connections(settings: ServerSettings) -> None:
-    """Have a descriptor for each connection that may be open; shells give a process 1,024 in all."""
+    """Raise the limit of open files to one for each allowed connection; shells give a process 1,024 in all."""
     least = settings.limits.connections + 1024
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = least if hard == resource.RLIM_INFINITY else min(least, hard)
@@ -80,7 +80,7 @@ def allow_connections(settings: ServerSettings) -> None:
 
 
 def bind(settings: ServerSettings) -> socket.socket:
-    """The socket that it listens on; port 0 is any free one. Raises Unavailable."""
+    """The socket to listen on; port 0 picks a free one. Raises Unavailable."""
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         listening = socket.create_server((settings.host.strip("[]"), settings.port), family=family, backlog=2048)
@@ -88,13 +88,13 @@ def bind(settings: ServerSettings) -> socket.socket:
         raise Unavailable(
             f"cannot listen: {error.strerror or error}", place=f"{settings.host}:{settings.port}"
         ) from None
-    # asyncio does this for sockets that it made; without it an answer in two parts waits for a delayed ACK, 40 ms
+    # asyncio does this only for sockets that it made; without it an answer in two parts waits 40 ms for a delayed ACK
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:

@@ -1,7 +1,7 @@
-"""Looks at each request before anything else does: is it meant for us, and is it from a page of ours?
+"""Checks each request before anything else does: is it meant for us, and does it come from one of our pages?
 
-A website can make a browser send requests to a server on loopback. It cannot choose the Host header that goes with its
-own name, nor leave out Origin, so that these are checked on every request, before its body is read.
+A website can make a browser send requests to a server on loopback. But it can neither choose the Host header, which is
+the website's own name, nor leave out Origin, so these are checked on every request, before its body is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEADERS = (
 
 
 class RequestGuard:
-    """An ASGI application before another one."""
+    """An ASGI middleware."""
 
     def __init__(self, app: App, *, hosts: frozenset[str], public_url: str | None) -> None:
         self._app = app
@@ -41,7 +41,7 @@ class RequestGuard:
         self._public = _origin(public_url) if public_url else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a problem, or let the request through and add headers to what it gets."""
+        """Answer with a problem, or pass the request on and add headers to the answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -56,7 +56,8 @@ class RequestGuard:
 
         async def send_guarded(message: MutableMapping[str, Any]) -> None:  # Any: as ASGI has it
             if message["type"] == "http.response.start":
-                # an answer to half a body ends the connection: the rest would be read for as long as it comes
+                # an answer to a half-read body closes the connection: else the rest would be read for as long as it
+                # arrives
                 ends = ((b"connection", b"close"),) if is_unread else ()
                 message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *ends]}
             await send(message)
@@ -105,7 +106,7 @@ async def send_problem(problem: Problem, send: Send) -> None:
 
 
 def host_names(host: str, public_url: str | None) -> frozenset[str]:
-    """The names that the server goes by: loopback's, the address it listens on, and its public one."""
+    """The names by which the server may be addressed: loopback's, the address it listens on, and its public one."""
     given = {host.strip("[]").lower()} if host not in ("0.0.0.0", "::") else set()
     public = urlsplit(public_url).hostname if public_url else None
     return LOOPBACK | given | ({public.lower()} if public else set())

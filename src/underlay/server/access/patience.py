@@ -1,7 +1,7 @@
-"""Connections whose other end is too slow: requests that trickle in, answers that nobody reads, too many at once.
+"""Limits connections: requests that trickle in, answers that nobody reads, and too many at once.
 
-uvicorn waits for any of these as long as the client likes, so that one that sends a byte a minute on many connections
-keeps everybody else out.
+uvicorn waits for each of these as long as the client likes, so a client that sends a byte a minute on many connections
+locks everybody else out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _WRONG = Problem(status=400, code="invalid_request", detail="the request is not 
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. What takes too long is aborted: closing alone would wait for what is not read to be read."""
+    """One connection. It is aborted when something takes too long: a mere close would wait until the client reads the
+    rest.
+    """
 
     _stage: Any = None  # Any: a state of h11
     _due = 0.0
@@ -35,7 +37,7 @@ class BoundedProtocol(H11Protocol):
     _leaving: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """It opens. Nothing comes for as long as between two requests: it ends."""
+        """The connection opens. It ends if no request starts within the keep-alive time."""
         super().connection_made(transport)
         self._limits: ServerLimits = self.config.app.state.settings.limits  # type: ignore[union-attr]  # ours
         self._watch()
@@ -45,7 +47,7 @@ class BoundedProtocol(H11Protocol):
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed."""
+        """The connection is closed."""
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         for timer in (self._arriving, self._leaving):
@@ -53,22 +55,22 @@ class BoundedProtocol(H11Protocol):
                 timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request. One that is not whole has a time by which it must be."""
+        """A part of a request arrives. An incomplete request gets a deadline."""
         super().data_received(data)
         self._look_at_state(len(data))
 
     def on_response_complete(self) -> None:
-        """An answer is sent. A part of the next request may have come before that."""
+        """An answer was sent. Part of the next request may have arrived already."""
         super().on_response_complete()
         self._look_at_state(0)
 
     def resume_writing(self) -> None:
-        """The client read most of what was there."""
+        """The client read most of what was buffered."""
         super().resume_writing()
         self._unsent = 0
 
     def send_400_response(self, msg: str) -> None:
-        """What came is not HTTP."""
+        """The bytes received are not HTTP."""
         self._refuse(_WRONG)
 
     def _refuse(self, problem: Problem) -> None:
@@ -117,7 +119,7 @@ class BoundedProtocol(H11Protocol):
         self._leaving = self.loop.call_later(self._limits.idle_write_seconds, self._look_at_answer)
 
     def _look_at_answer(self) -> None:
-        """Also of a connection that was closed: it stays open until all is sent."""
+        """Abort when the client reads nothing. Also for a closed connection, which stays open until all is sent."""
         unsent = self.transport.get_write_buffer_size()
         if unsent and unsent >= self._unsent > 0:
             self.transport.abort()

@@ -15,9 +15,9 @@ _PATTERN = re.compile(r"\*|[^\s.*,]+(\.[^\s.*,]+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """Names are `taxi` for a dataset, `taxi.trips` for a table, `*` for all. Who may write may read.
+    """Names are `taxi` for a dataset, `taxi.trips` for a table, `*` for all. The right to write includes reading.
 
-    `is_admin`: sees and stops the statements of others, but does not read their rows.
+    `is_admin`: may see and stop other callers' statements, but not read their rows.
     """
 
     read: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Rights:
 
 
 def check_names(names: Iterable[str], option: str) -> tuple[str, ...]:
-    """Names of datasets and tables as rights have them. Raises InvalidRequest."""
+    """Check names of datasets and tables for rights. Raises InvalidRequest."""
     found = tuple(dict.fromkeys(names))
     wrong = next((name for name in found if _PATTERN.fullmatch(name) is None), None)
     if wrong is not None:
@@ -43,7 +43,7 @@ def check_names(names: Iterable[str], option: str) -> tuple[str, ...]:
 
 
 def _covers(names: tuple[str, ...], table: str) -> bool:
-    """Names of tables differ in more than upper and lower case."""
+    """Ignores case: no two tables' names differ only in case."""
     folded = table.lower()
     dataset = folded.partition(".")[0]
     return any(name == EVERYTHING or name.lower() in (dataset, folded) for name in names)

@@ -1,4 +1,6 @@
-"""Tokens: names for callers with rights. The file keeps their hashes, and is read again when it changes."""
+"""Access tokens, which name callers and give them rights. The file keeps their hashes, and is read again when it
+changes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _SECRET_BYTES = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessToken:
-    """What is known of one. Its secret is not."""
+    """What the server knows about a token: everything but its secret."""
 
     id: str
     name: str
@@ -35,7 +37,7 @@ class AccessToken:
     expires: datetime | None = None
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether it is past its time."""
+        """Whether the token has expired."""
         return self.expires is not None and now >= self.expires
 
     def as_json(self) -> dict[str, object]:
@@ -63,7 +65,7 @@ ANONYMOUS = AccessToken(
 
 
 class TokenFile:
-    """The tokens of a server. Safe for many processes; each change replaces the file."""
+    """The tokens of a server. Safe for concurrent processes; each change replaces the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -85,13 +87,15 @@ class TokenFile:
         return token
 
     def every(self) -> list[AccessToken]:
-        """All, the oldest first."""
+        """All tokens, oldest first."""
         return sorted(self._current().values(), key=lambda one: one.created)
 
     def create(
         self, name: str, rights: Rights, now: datetime, expires: datetime | None = None
     ) -> tuple[AccessToken, str]:
-        """A new one, and the text that its owner sends: nobody can read it again. Raises InvalidRequest."""
+        """A new token, and the secret text that its owner sends, which cannot be recovered later. Raises
+        InvalidRequest.
+        """
         if not name or len(name) > 100 or not name.isprintable():
             raise InvalidRequest("a token needs a name of at most 100 printable characters", found=repr(name)[:120])
         secret = secrets.token_hex(_SECRET_BYTES)
@@ -143,7 +147,7 @@ class TokenFile:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, AccessToken]]:
-        """The tokens, which replace the file's at the end of the block; one process at a time."""
+        """The tokens, to be changed: at the end of the block they replace the file's. One process at a time."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -163,7 +167,7 @@ class TokenFile:
 
 
 def hash_secret(secret: str) -> str:
-    """What the file keeps. A secret has 192 random bits, so that a plain hash is enough."""
+    """The hash that the file keeps. A secret has 192 random bits, so a plain hash is enough."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What the server counts, in the text format of Prometheus. No label has anything of a statement's text."""
+"""Counts what the server does, in Prometheus's text format. No label contains any part of a statement's text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ServerMetrics:
         self._sums[name] += seconds  # type: ignore[assignment]  # a Counter may count seconds
 
     def as_text(self, gauges: Mapping[str, float]) -> str:
-        """All of them, and what is so now."""
+        """All counters, and the current gauges."""
         lines = []
         for (name, labels), value in sorted(self._counts.items()):
             shown = ",".join(f'{key}="{text}"' for key, text in labels)

@@ -1,4 +1,4 @@
-"""Errors as HTTP tells them: RFC 9457, with the place in the text as it was sent."""
+"""Errors as HTTP problems (RFC 9457), with their position in the statement as the client sent it."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ _BAD_PARAMETERS = re.compile(r"parameters: |Parameter argument/count mismatch|Py
 _UNKNOWN_COLUMN = re.compile(r'Referenced column "|does not have a column named|Table "[^"]*" does not have')
 
 
-@dataclass(kw_only=True, eq=False)  # not frozen: Python sets the traceback of what is raised
-class Problem(Exception):  # named as the standard names it
-    """An error of a request. `code` never changes once released; `more` are other members of the object."""
+@dataclass(kw_only=True, eq=False)  # not frozen: Python sets the traceback of exceptions
+class Problem(Exception):  # the standard's name
+    """The error of a request. `code` never changes once released; `more` holds other members of the object."""
 
     status: int
     code: str
@@ -95,7 +95,7 @@ class Problem(Exception):  # named as the standard names it
 
     @classmethod
     def from_json(cls, known: Mapping[str, object]) -> Problem:
-        """What a worker sent."""
+        """A problem that a worker sent."""
         status, place, after = known["status"], known.get("position"), known.get("retry_after")
         hint, more = known.get("hint"), known.get("more")
         return cls(
@@ -172,7 +172,7 @@ def _by_engine(error: duckdb.Error) -> tuple[int, str]:
 
 
 def _detail(error: UnderlayError) -> str:
-    """All that it says but the hint, which stands alone, and the place, which is given as numbers."""
+    """The error's text without the hint, which has its own field, and the place, which is given as numbers."""
     said = [f"expected {error.expected}"] if error.expected is not None else []
     said += [f"found {error.found}"] if error.found is not None else []
     place = f"{error.place}: " if error.place and not _PLACE.search(error.place) else ""
@@ -184,7 +184,7 @@ def _cut(text: str) -> str:
 
 
 def _written_place(error: UnderlayError, text: str | None) -> Mapping[str, int] | None:
-    """The place that our own checks give in words."""
+    """The position that our own checks give in words."""
     found = _PLACE.search(error.place or "")
     if found is None or text is None:
         return None
@@ -196,7 +196,9 @@ def _written_place(error: UnderlayError, text: str | None) -> Mapping[str, int] 
 
 
 def _place(error: BaseException, text: str | None) -> Mapping[str, int] | None:
-    """The place that the engine gives: a byte of the text that it read, which is ours with versions taken out."""
+    """The position that the engine gives: a byte offset in the text that it read, which is the client's with versions
+    removed.
+    """
     _, at = read_message(error)
     if at is None or text is None:
         return None
@@ -212,7 +214,7 @@ def _characters(text: str, size_bytes: int) -> int:
 
 
 def _in_original(text: str, rewritten: str, at: int) -> int:
-    """Where a character of the rewritten text stands in the original: words stand in the same order in both."""
+    """Maps an offset in the rewritten text to the original: both have the same words in the same order."""
     if text == rewritten:
         return at
     moved = done = 0
@@ -229,7 +231,7 @@ def _in_original(text: str, rewritten: str, at: int) -> int:
 
 
 def _position(text: str, offset: int) -> Mapping[str, int]:
-    """Line and column from 1; offset and length of the word there in code points."""
+    """Line and column, counted from 1; offset and length of the word there, in code points."""
     offset = min(offset, len(text))
     try:
         length = next((word.end + 1 - offset for word in words_of(text) if word.start <= offset <= word.end), 1)

@@ -1,4 +1,4 @@
-"""How a server is run: which lake, what it may use, and what it allows each request."""
+"""A server's settings: which lake, what it may use, and what it allows each request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """What one request, one token and all together may use. `/v1/info` tells them."""
+    """What one request, one token and all requests together may use. `/v1/info` shows these limits."""
 
     sql_bytes: int = 256 << 10
     body_bytes: int = 16 << 20
@@ -49,7 +49,7 @@ class ServerLimits:
 
 
 def audit_paths(settings: ServerSettings) -> list[Path]:
-    """The files of the audit log, the oldest first; without a log those of this server alone, which go with it."""
+    """The files of the audit log, oldest first. Without a configured log, temporary files of this server."""
     if settings.audit is not None:
         return [settings.audit.absolute()]
     own = settings.spool / "audit.ndjson"
@@ -58,7 +58,7 @@ def audit_paths(settings: ServerSettings) -> list[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """One server. `tokens` is None for anonymous readers, which only a loopback address may have."""
+    """One server. `tokens` is None for anonymous access, which is only allowed on a loopback address."""
 
     lake: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,1 +1,1 @@
-"""Rows as bytes: values as text by their types, and JSON, NDJSON, CSV, Arrow and Parquet of them, batch by batch."""
+"""Encodes rows as JSON, NDJSON, CSV, Arrow and Parquet, batch by batch, and values as text by type."""

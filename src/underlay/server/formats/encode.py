@@ -1,4 +1,4 @@
-"""Writes rows in each format, a batch at a time, with what comes before and after them."""
+"""Writes rows in each format, a batch at a time, with their header and trailer."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Encoder(Protocol):
     """Whether an error after the first rows has a place in the format."""
 
     def begin(self, schema: pa.Schema, facts: Facts) -> None:
-        """What comes before the rows."""
+        """Write the header."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Rows."""
 
     def end(self, facts: Facts) -> None:
-        """What comes after the rows: how many there are, whether they are all."""
+        """Write the trailer: how many rows there are, whether they are all."""
 
     def fail(self, problem: Facts) -> None:
-        """The error that ended the rows."""
+        """Write the error that ended the rows."""
 
 
 def make_encoder(format: ResultFormat, sink: IO[bytes], *, shape: str, integers_as_text: bool) -> Encoder:
-    """An encoder that writes into the sink. `shape` is arrays or objects, for rows in JSON."""
+    """An encoder that writes to the sink. `shape` is arrays or objects, for rows in JSON."""
     match format:
         case ResultFormat.JSON:
             return _Json(sink, as_objects=shape == "objects", integers_as_text=integers_as_text)
@@ -68,7 +68,7 @@ def json_rows(batch: pa.RecordBatch, *, as_objects: bool, integers_as_text: bool
 
 
 class _Rows:
-    """What both forms of JSON have."""
+    """What JSON and NDJSON share."""
 
     can_fail = True
 
@@ -92,7 +92,7 @@ class _Rows:
 
 
 class _Json(_Rows):
-    """One object: columns, rows, and at its end what is known then."""
+    """One object: columns, rows, and at the end the totals."""
 
     _has_rows = False
 
@@ -113,7 +113,7 @@ class _Json(_Rows):
 
 
 class _Lines(_Rows):
-    """A line of columns, a line for each row, and a last line that says that it is the last."""
+    """A line of columns, a line for each row, and a last line that says it is the last."""
 
     def begin(self, schema: pa.Schema, facts: Facts) -> None:
         self._put(json_text({"columns": columns_of(schema), **facts}) + "\n")
@@ -130,7 +130,7 @@ class _Lines(_Rows):
 
 
 class _Csv:
-    """RFC 4180 with a header; null is an empty field, an empty text is two quotes."""
+    """RFC 4180 with a header; null is an empty field, an empty string is two quotes."""
 
     can_fail = False
 
@@ -146,7 +146,7 @@ class _Csv:
             self._put([",".join(row) for row in zip(*columns, strict=True)] if columns else [""] * part.num_rows)
 
     def end(self, facts: Facts) -> None:
-        """Nothing comes after the rows."""
+        """CSV has no trailer."""
 
     def fail(self, problem: Facts) -> None:
         """The connection is closed in the middle."""
@@ -156,7 +156,9 @@ class _Csv:
 
 
 class _Arrow:
-    """An Arrow stream. Without dictionaries: readers in browsers know them not, and the values of one may change."""
+    """An Arrow stream without dictionaries: readers in browsers do not support them, and a dictionary's values may
+    change.
+    """
 
     can_fail = False
 
@@ -180,7 +182,7 @@ class _Arrow:
 
 
 class _Parquet:
-    """A Parquet file. Types that Parquet lacks are text, as JSON has them."""
+    """A Parquet file. Types that Parquet lacks become text, as in JSON."""
 
     can_fail = False
 
@@ -212,17 +214,17 @@ class _Parquet:
 
 
 def as_arrow_file(sink: IO[bytes]) -> pa.PythonFile:
-    """A Python file for Arrow, which needs no more of it than what all have."""
+    """The sink as a Python file for Arrow, which needs only the methods that every sink has."""
     return pa.PythonFile(cast("IOBase", sink), mode="w")
 
 
 def json_text(value: object) -> str:
-    """JSON of what the server itself says, in which no value is a float that JSON lacks."""
+    """The server's own facts as JSON; none of them is a float that JSON cannot express."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def is_beyond_browsers(column: Any) -> bool:  # noqa: ANN401  # of every type
-    """Whether a column has an integer that a double cannot hold."""
+    """Whether a column holds an integer that a double cannot represent."""
     is_integer = pa.types.is_integer(column.type) or (
         isinstance(column.type, pa.Decimal128Type | pa.Decimal256Type) and column.type.scale <= 0
     )
@@ -238,7 +240,7 @@ def _parts(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def _plain(texts: Texts) -> list[str | None]:
-    """Texts without the quotes that JSON has around special floats."""
+    """The texts without the quotes that JSON needs around special floats."""
     return texts.values
 
 
@@ -249,7 +251,7 @@ def _fields(texts: Texts) -> list[str]:
 
 
 def _unquoted(text: str) -> str:
-    """A float such as NaN as it stands in a field."""
+    """A float such as NaN without its quotes."""
     return text[1:-1] if text[:1] == '"' and text[-1:] == '"' and len(text) > 1 else text
 
 

@@ -1,4 +1,4 @@
-"""The formats of answers: which one a request asks for, what it is called, and who writes it."""
+"""The formats of answers: their names, and which one a request asks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class ResultFormat(Enum):
-    """A format of rows, by the name of its files."""
+    """A format of rows, by its file extension."""
 
     JSON = "json"
     NDJSON = "ndjson"
@@ -35,8 +35,8 @@ COMPRESSIONS = ("zstd", "br", "gzip")
 """What bodies may be compressed with, best first. Arrow's names differ for one of them."""
 
 
-class NotAcceptable(Exception):  # as HTTP calls it; not an UnderlayError, which the library never raises
-    """The request accepts no format that there is."""
+class NotAcceptable(Exception):  # HTTP's name; not an UnderlayError, as the library never raises it
+    """The request accepts no format that the server offers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Preference:
 
 
 def preferences(header: str) -> list[Preference]:
-    """The items of an Accept or Accept-Encoding header, the most wanted first; what cannot be read counts as 1."""
+    """The items of an Accept or Accept-Encoding header, most preferred first; an unreadable weight counts as 1."""
     found = []
     for item in header.split(","):
         name, *options = [part.strip().lower() for part in item.split(";")]
@@ -75,7 +75,7 @@ def choose_format(accept: str | None, named: str | None = None) -> ResultFormat:
 
 
 def choose_compression(accepted: str | None, format: ResultFormat) -> str | None:
-    """How to compress a body, None for not at all: as the request prefers, and Parquet is compressed already."""
+    """How to compress a body, by the request's preference; None for not at all. Parquet is compressed already."""
     if not accepted or format is ResultFormat.PARQUET:
         return None
     wanted = [one for one in preferences(accepted) if one.quality > 0]

@@ -1,7 +1,7 @@
-"""Values as text, a column at a time and by its type: every digit, and never by way of a Python date or float.
+"""Converts values to text, a column at a time and by type, with every digit and never through a Python date or float.
 
-`datetime` ends in the year 9999, `json.dumps` writes NaN, which no browser reads, and both round. Here integers are
-counted and cut, and floats are Arrow's shortest digits that read back the same.
+`datetime` ends in the year 9999, `json.dumps` writes NaN, which no browser reads, and both round. This module computes
+with integers, and takes Arrow's shortest digits for floats that read back the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ODD_FLOATS = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A text for each value, None for null. `is_json`: they are JSON as they stand; others need quotes around them."""
+    """A text for each value, None for null. `is_json`: the texts are valid JSON as they are; others need quotes."""
 
     values: list[str | None]
     is_json: bool
@@ -66,7 +66,7 @@ def texts_of(column: AnyArray, *, integers_as_text: bool = False) -> Texts:
 
 
 def _simple(column: AnyArray) -> list[str | None] | None:
-    """Texts that JSON puts between quotes; None for nested values."""
+    """Texts that need quotes in JSON; None for nested types."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column.to_pylist()
@@ -98,7 +98,7 @@ def _floats(column: AnyArray) -> Texts:
 
 
 def _decimals(column: AnyArray) -> list[str | None]:
-    """Arrow writes small ones as 1E-8."""
+    """Plain digits: Arrow would write small decimals as 1E-8."""
     return [format(Decimal(text), "f") if text is not None and "E" in text else text for text in _cast(column)]
 
 
@@ -123,7 +123,9 @@ def _timestamps(column: AnyArray, kind: pa.TimestampType[Any, Any]) -> list[str 
 
 
 def _calendar(column: AnyArray, unit: str, infinite: int, zone: str) -> list[str | None]:
-    """Days and instants by numpy's calendar, which has no last year; DuckDB's infinities are the ends of the range."""
+    """Dates and timestamps by numpy's calendar, which has no last year. DuckDB's infinities are the ends of the
+    range.
+    """
     numbers = column.view(pa.int32() if unit == "D" else pa.int64())
     filled: AnyArray = numbers.fill_null(0)
     counted = filled.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -155,7 +157,7 @@ def _time(value: int, digits: int) -> str:
 
 
 def _intervals(column: AnyArray) -> list[tuple[int, int, int] | None]:
-    """Months, days and nanoseconds, which lie so in 16 bytes."""
+    """Intervals are stored as months, days and nanoseconds, in 16 bytes."""
     fields = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")])
     data = column.buffers()[1]
     valid = column.is_valid().to_pylist()
@@ -183,7 +185,7 @@ def _towards_zero(value: int, by: int) -> tuple[int, int]:
 
 
 def _fraction(value: int, digits: int) -> str:
-    """A count of parts of a second as seconds."""
+    """A number of fractions of a second, as seconds."""
     whole, rest = divmod(abs(value), 10**digits)
     after = f"{rest:0{digits}}".rstrip("0") if rest else ""
     return f"{'-' if value < 0 else ''}{whole}{'.' if after else ''}{after}"
@@ -237,7 +239,7 @@ def _structs(column: pa.StructArray, json_of: Callable[[AnyArray], list[str]]) -
 
 
 def _unions(column: pa.UnionArray, json_of: Callable[[AnyArray], list[str]]) -> list[str | None]:
-    """The value of the member that is set. DuckDB's unions are sparse: every member has all rows."""
+    """The value of the member that is set. DuckDB's unions are sparse: every member has an entry for each row."""
     members = [json_of(column.field(at)) for at in range(column.type.num_fields)]
     codes = {code: at for at, code in enumerate(column.type.type_codes)}
     chosen = [members[codes[code or 0]][row] for row, code in enumerate(column.type_codes.to_pylist())]

@@ -34,7 +34,7 @@ _NAMES = {
 
 
 def type_name(kind: AnyType) -> str:
-    """A type as answers call it, such as decimal(9,2), timestamp(us), list<int> and struct<a int>."""
+    """A type's name in answers, such as decimal(9,2), timestamp(us), list<int> and struct<a int>."""
     if isinstance(kind, pa.BaseExtensionType):
         return str(getattr(kind, "type_name", kind.extension_name))
     if isinstance(kind, pa.DictionaryType):
@@ -67,7 +67,7 @@ def _column(field: pa.Field[Any]) -> dict[str, object]:  # Any: of every type
 
 
 def has_only_text_in_parquet(kind: AnyType) -> bool:
-    """Whether Parquet has no such type, so that values become text."""
+    """Whether Parquet lacks the type, so that values become text."""
     if isinstance(kind, pa.UnionType | pa.BaseExtensionType) or kind == pa.month_day_nano_interval():
         return True
     if isinstance(kind, pa.DictionaryType):

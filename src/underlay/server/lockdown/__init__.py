@@ -1,1 +1,1 @@
-"""What SQL from the network may say: which statements, relations and functions. Everything else is refused."""
+"""What SQL from the network may use: allowed statements, relations and functions. Everything else is refused."""

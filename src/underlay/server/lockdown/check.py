@@ -51,7 +51,7 @@ class CheckedStatement:
 
 
 class Lockdown:
-    """The engine's own parser, and what it knows of functions. One for a process; not for two threads at a time."""
+    """Checks statements with the engine's own parser and list of functions. One for each process; not thread-safe."""
 
     def __init__(self) -> None:
         engine = Engine(is_open=False, is_pushing=True, threads=1)
@@ -72,12 +72,14 @@ class Lockdown:
 
     @cached_property
     def _unstable(self) -> frozenset[str]:
-        """Functions with another value at each call or in each query. A macro is what it calls; only clocks matter."""
+        """Functions whose value differs from call to call or query to query. Macros count as what they call; only
+        clocks matter.
+        """
         return frozenset(name for name, _, is_plain, is_unstable in self._functions if is_plain and is_unstable)
 
     @cached_property
     def _inner(self) -> frozenset[str]:
-        """Names of the engine's own views that stand without a schema."""
+        """Names of the engine's own views that can be used without a schema."""
         found = self._connection.execute(_INNER).fetchall()
         return frozenset(view for schema, view in found if schema != "information_schema")
 
@@ -95,7 +97,7 @@ class Lockdown:
         return CheckedStatement(is_change=False, is_stable=self._check_query(rewritten, tables))
 
     def words(self) -> dict[str, object]:
-        """What a statement may be written with: keywords, and functions with their parameters."""
+        """The words that a statement may use: keywords, and functions with their parameters."""
         functions = [
             {"name": name, "kind": kind, "parameters": parameters, "description": text}
             for name, kind, parameters, text in self._connection.execute(_SIGNATURES).fetchall()
@@ -105,7 +107,7 @@ class Lockdown:
         return {"keywords": keywords, "functions": functions}
 
     def cast(self, value: object, kind: str) -> object:
-        """A parameter as a type that `check_type` let pass. Raises InvalidRequest."""
+        """Cast a parameter to a type that `check_type` accepted. Raises InvalidRequest."""
         try:
             ((found,),) = self._connection.execute(f"SELECT CAST($1 AS {kind})", [value]).fetchall()
         except duckdb.Error as error:
@@ -134,13 +136,13 @@ class Lockdown:
         text, first = rewritten.text, words[0].text.upper() if words else ""
         is_listing = [word.text.lower() for word in words if word.text.lower() != "all"][:2] == ["show", "tables"]
         if not words or (is_listing and len(words) <= 5):
-            return False  # answered from names, or refused with what may be written
+            return False  # answered from names, or refused with what is allowed
         if first == "EXPLAIN":
             at = explained_from(words)
             if at >= len(words):
                 return False
             before = len(text[: words[at].start].encode(errors="surrogatepass"))
-            text = f"{' ' * before}{text[words[at].start :]}"  # places count from the beginning of the whole text
+            text = f"{' ' * before}{text[words[at].start :]}"  # positions count from the beginning of the whole text
         known = {table.lower() for table in tables} | SYSTEM_VIEWS
         known |= {f"{one.schema}.{one.table}".lower() for one in rewritten.travels}
         statement = self._tree(text)
@@ -149,7 +151,7 @@ class Lockdown:
         return is_stable and not names_views and first != "EXPLAIN"
 
     def _tree(self, text: str) -> dict[str, object]:
-        """The tree of one query. Raises InvalidRequest for everything else."""
+        """The syntax tree of one query. Raises InvalidRequest for everything else."""
         ((found,),) = self._connection.execute(_SERIALISED, [text]).fetchall()
         if len(found) > _MOST_TREE_BYTES:
             raise InvalidRequest("the statement says too much", hint="Run parts of it.")

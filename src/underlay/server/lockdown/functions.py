@@ -1,7 +1,7 @@
-"""Every function of DuckDB, judged: statements may call the allowed ones, and no others.
+"""The functions of DuckDB, each listed as allowed or not: statements may call only allowed ones.
 
-A function that reads no file, setting, clock of the process or table, leaves nothing behind, and waits for nothing is
-allowed. A test fails when the DuckDB that is installed has one that is on no list.
+A function is allowed if it reads no file, setting, process clock or table, has no side effects, and does not wait. A
+test fails when the installed DuckDB has a function that is on neither list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks DuckDB's own syntax tree of a query: each node, relation and function is on a list, or it is refused."""
+"""Checks DuckDB's own syntax tree of a query: refuses every node, relation and function that is not on a list."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _CLOCKS = frozenset((
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relations:
-    """What a query may name: `tables` are `dataset.table` in lower case; `inner` are names of the engine's own."""
+    """What a query may name: `tables` are `dataset.table` in lower case, `inner` the engine's own relations."""
 
     tables: Collection[str]
     inner: Collection[str]
 
 
 def check_tree(statement: Node, relations: Relations, unstable: Collection[str]) -> bool:
-    """Raise InvalidRequest for what is on no list, TableNotFound for a relation that the caller cannot see.
+    """Raise InvalidRequest for anything that is not on a list, TableNotFound for a relation that the caller cannot see.
 
-    Whether the same tables always give the same answer: nothing random, no clock, no sample.
+    Returns whether the same tables always give the same answer: nothing random, no clock, no sample.
     """
     nodes: list[Node] = list(_nodes(statement))
     queries = {name.lower() for node in nodes for name in _named_queries(node)}
@@ -97,7 +97,7 @@ def _check_function(node: Node, is_one: Callable[[str], bool]) -> None:
 
 
 def refused_function(name: str, place: str | None = None) -> InvalidRequest:
-    """The error for a function that is not on the list. A name that nobody knows gets the same."""
+    """The error for a function that is not allowed. An unknown name gets the same error."""
     return InvalidRequest(
         f"the function {name} is not available",
         place=place,
@@ -106,7 +106,7 @@ def refused_function(name: str, place: str | None = None) -> InvalidRequest:
 
 
 def _named_queries(node: Node) -> Iterator[str]:
-    """The names that WITH gives to queries here."""
+    """The names of this node's WITH queries."""
     known = node.get("cte_map")
     if isinstance(known, dict):
         for pair in known.get("map") or ():
@@ -116,7 +116,7 @@ def _named_queries(node: Node) -> Iterator[str]:
 
 
 def _nodes(statement: Node) -> Iterator[Node]:
-    """Every object of the tree but values of constants. Not by recursion: a tree may be deeper than Python's stack."""
+    """Every object of the tree except values of constants. Iterative, as a tree may be deeper than Python's stack."""
     left: list[Any] = [statement]
     while left:
         found = left.pop()

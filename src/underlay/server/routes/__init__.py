@@ -1,1 +1,1 @@
-"""The endpoints: each reads a request, calls the service, and encodes what it says."""
+"""The endpoints: each reads a request, calls the service, and encodes its answer."""

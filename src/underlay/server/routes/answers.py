@@ -1,5 +1,4 @@
-"""Answers whose rows come while they are sent, and what ends them: the last row, a client that left, a statement that
-was stopped."""
+"""Streams rows as they are produced, until the last row, until the client leaves, or until the statement is stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class ProblemResponse(JSONResponse):
 
 
 class RowsResponse(Response):
-    """Rows as they come. A client that leaves, or reads nothing for some time, ends them; so does `stopping`.
+    """Rows as they are produced. A client that leaves, or reads nothing for some time, ends them; so does `stopping`.
 
     When the rows break off, the connection is closed without the last chunk, which every client notices.
     """
@@ -79,7 +78,9 @@ class RowsResponse(Response):
 
 
 async def first_of(parts: AsyncIterator[bytes], request: Request) -> None:
-    """Wait until rows have begun. Raises the Problem that came instead; a client that leaves meanwhile ends them."""
+    """Wait until the rows begin. Raises the Problem that arrives instead. If the client leaves meanwhile, the rows
+    end.
+    """
     try:
         await while_there(anext(parts), request)
     except BaseException:
@@ -88,7 +89,7 @@ async def first_of(parts: AsyncIterator[bytes], request: Request) -> None:
 
 
 async def while_there(work: Awaitable[_T], request: Request) -> _T:
-    """The outcome of the work, which is cancelled when the client leaves. Raises Problem then, which nobody reads."""
+    """The outcome of the work. When the client leaves, cancels the work and raises a Problem, which nobody reads."""
     task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request.receive))
     try:
         await asyncio.wait([task, leaving], return_when=asyncio.FIRST_COMPLETED)

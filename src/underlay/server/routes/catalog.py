@@ -1,5 +1,6 @@
-"""`/v1/tables` and what is below it: the tables that a token may see, what they are, and their versions, files, blocks,
-columns, sources, runs and health. Reads metadata only."""
+"""`/v1/tables` and the paths below it: the tables that a token may see, their definitions, versions, files, blocks,
+columns, sources, runs and health. Reads metadata only.
+"""
 
 from __future__ import annotations
 
@@ -167,7 +168,7 @@ async def get_completion(request: Request, tables: str | None = None) -> Respons
 
 
 async def answer_look(request: Request, job: LookJob, format: str | None) -> Response:
-    """What a reader finds, in the format that is asked for."""
+    """What a reading worker finds, in the format that the request asks for."""
     output, heads = look_output(request, format), list[Message]()
     job = replace(job, output=output, if_none_match=request.headers.get("if-none-match"))
     parts = service_of(request).read(job, heads.append)
@@ -187,7 +188,7 @@ async def answer_look(request: Request, job: LookJob, format: str | None) -> Res
 
 
 def look_output(request: Request, format: str | None) -> Output:
-    """How the answer to a look is written. Raises NotAcceptable."""
+    """The format of the answer to a look. Raises NotAcceptable."""
     chosen = choose_format(request.headers.get("accept"), format)
     return Output(format=chosen.value, compression=choose_compression(request.headers.get("accept-encoding"), chosen))
 
@@ -235,7 +236,7 @@ def _may_write(request: Request, caller: AccessToken, name: str) -> bool:
 async def _in_thread(
     request: Request, caller: AccessToken, look: Callable[[LimitedLake], _T], as_of: datetime | None = None
 ) -> _T:
-    """What the lake says to this caller. Requests to its store wait in a thread, of which there are few."""
+    """Ask the lake for this caller, in one of a few threads, which wait for requests to the store."""
     lake: Lake = request.app.state.lake
     limited = LimitedLake(lake, may_read=caller.rights.may_read, may_write=caller.rights.may_write, as_of=as_of)
     try:

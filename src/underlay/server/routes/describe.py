@@ -1,4 +1,4 @@
-"""What OpenAPI says of requests and answers that FastAPI cannot see: bodies that stream."""
+"""Describes, for OpenAPI, requests and answers that FastAPI cannot see: streamed bodies."""
 
 from __future__ import annotations
 

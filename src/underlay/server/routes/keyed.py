@@ -1,4 +1,4 @@
-"""Changes that are made once, however often a client sends them: by the key that it chose."""
+"""Runs a change only once, however often the client sends it with the same idempotency key."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ _UNKNOWN = "commit_unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedStatement:
-    """The statement that first came with a key, and what it asked for."""
+    """The statement that was first sent with a key, and a digest of its request."""
 
     digest: str
     statement: RunStatement
 
 
 class StatementKeys:
-    """Keys of this server's statements, for as long as it knows the statement."""
+    """The keys of this server's statements. A key is known as long as its statement is."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], KeyedStatement] = {}
 
     def find(self, caller: AccessToken, key: str, digest: str) -> RunStatement | None:
-        """The statement that the key stands for; None when it must run. Raises Problem for a key of another one."""
+        """The statement of this key; None when it must run. Raises Problem when the key belongs to another
+        statement.
+        """
         found = self._known.get((caller.id, key))
         if found is None:
             return None
@@ -48,18 +50,18 @@ class StatementKeys:
         return None if statement.state in _MAY_RUN_AGAIN and code != _UNKNOWN else statement
 
     def keep(self, caller: AccessToken, key: str, digest: str, statement: RunStatement) -> None:
-        """The key stands for this statement from now on."""
+        """Remember that this key belongs to this statement."""
         self._known[caller.id, key] = KeyedStatement(digest=digest, statement=statement)
 
     def forget_all_but(self, known: set[str]) -> None:
-        """Forget keys of statements that are forgotten."""
+        """Forget the keys of forgotten statements."""
         self._known = {key: one for key, one in self._known.items() if one.statement.id in known}
 
 
 def start_once(
     request: Request, caller: AccessToken, asked: StatementRequest, output: Output, key: str | None
 ) -> RunStatement:
-    """The statement, which runs in the background; with a key that is known the one that came first."""
+    """Start the statement in the background. For a known key, returns the statement that was sent with it first."""
     service, settings = service_of(request), settings_of(request)
     keys: StatementKeys = request.app.state.keys
     keys.forget_all_but(set(service.known))
@@ -90,7 +92,7 @@ def start_once(
 async def run_once(
     request: Request, caller: AccessToken, asked: StatementRequest, output: Output, key: str
 ) -> Response:
-    """Run it, or wait for the one that has the key, and send the rows that are kept. Raises Problem."""
+    """Run the statement, or wait for the one that has the key, and send the kept rows. Raises Problem."""
     service = service_of(request)
     statement = start_once(request, caller, asked, output, key)
     await while_there(statement.ended.wait(), request)

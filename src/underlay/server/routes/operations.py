@@ -1,4 +1,4 @@
-"""What operators and clients ask of the server itself: is it well, what can it do, what did it count."""
+"""What operators and clients ask about the server itself: its health, metrics and capabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/v1/plan`: what a query would read, and why nothing else; without reading it."""
+"""`/v1/plan`: what a query would read, and why it skips the rest; reads metadata only."""
 
 from __future__ import annotations
 

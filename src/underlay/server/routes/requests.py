@@ -1,4 +1,4 @@
-"""What endpoints read of a request: its body within limits, who sends it, and the answer that it wants."""
+"""What endpoints read from a request: its body, within limits; its sender; and the answer that it wants."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _CHALLENGE = 'Bearer realm="underlay"'
 
 
 def settings_of(request: Request) -> ServerSettings:
-    """How the server is run."""
+    """The server's settings."""
     return cast("ServerSettings", request.app.state.settings)
 
 
 def service_of(request: Request) -> StatementService:
-    """The statements of the server."""
+    """The server's statements."""
     return cast("StatementService", request.app.state.service)
 
 
 def caller_of(request: Request) -> AccessToken:
-    """Who sends the request. Raises Problem without a token that is valid, where tokens are asked for."""
+    """Who sends the request. Raises Problem without a valid token, if the server requires one."""
     tokens = cast("TokenFile | None", request.app.state.tokens)
     if tokens is None:
         return ANONYMOUS
@@ -44,7 +44,7 @@ def caller_of(request: Request) -> AccessToken:
         raise Problem(status=401, code="no_token", detail="the request has no token", challenge=_CHALLENGE)
     try:
         found = tokens.find(text.strip(), datetime.now(UTC))
-    except UnderlayError as error:  # its words have the file's place, which is no stranger's
+    except UnderlayError as error:  # its text names the token file's path, which is none of a stranger's business
         _log.error("%s", error)
         raise Problem(
             status=503, code="unavailable", detail="the server cannot read its tokens", retry_after_seconds=5
@@ -56,7 +56,7 @@ def caller_of(request: Request) -> AccessToken:
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, if it is not too large. Raises Problem."""
+    """The body. Raises Problem if it is too large."""
     most = settings_of(request).limits.body_bytes
     too_large = Problem(status=413, code="too_large", detail=f"the body is larger than {most:,} bytes")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
@@ -113,7 +113,7 @@ async def read_statement(request: Request) -> StatementRequest:
 
 
 def read_output(request: Request, asked: StatementRequest, format: str | None = None) -> Output:
-    """How the answer is written. Raises NotAcceptable."""
+    """The format of the answer. Raises NotAcceptable."""
     chosen = choose_format(request.headers.get("accept"), format)
     return Output(
         format=chosen.value,
@@ -124,7 +124,7 @@ def read_output(request: Request, asked: StatementRequest, format: str | None = 
 
 
 def read_key(request: Request) -> str | None:
-    """The key under which a change is made once. Raises Problem."""
+    """The idempotency key of a change. Raises Problem."""
     key = request.headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= _KEY_CHARS and key.isascii() and key.isprintable()):
         raise Problem(
@@ -136,7 +136,7 @@ def read_key(request: Request) -> str | None:
 
 
 def headers_of(output: Output) -> dict[str, str]:
-    """Headers that follow from how an answer is written."""
+    """Headers that depend on the answer's format."""
     found = {"Vary": "Accept, Accept-Encoding, Authorization", "Cache-Control": "private, no-cache"}
     if output.compression is not None:
         found["Content-Encoding"] = output.compression
@@ -146,7 +146,7 @@ def headers_of(output: Output) -> dict[str, str]:
 
 
 def salt_of(caller: AccessToken, output: Output) -> str:
-    """What an ETag depends on beside the statement: the form of the answer, and whose it is."""
+    """What an ETag depends on besides the statement: the format of the answer, and its caller."""
     text = f"{output}|{caller.rights}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

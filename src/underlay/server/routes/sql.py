@@ -100,7 +100,7 @@ async def _stream(
 
 
 def job_of(asked: StatementRequest, caller: AccessToken, output: Output, *, is_writable: bool) -> StatementJob:
-    """What a worker is asked to do for a request."""
+    """The worker's job for a request."""
     return StatementJob(
         sql=asked.sql,
         parameters=asked.parameters,

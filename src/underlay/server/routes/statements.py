@@ -1,4 +1,4 @@
-"""`/v1/statements`: statements whose results are kept: run, watched, read in windows, downloaded, cancelled."""
+"""`/v1/statements`: runs statements whose results are kept, to be watched, paged through, downloaded or cancelled."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ async def _wait(statement: RunStatement, seconds: float, request: Request) -> No
 
 
 def _find(request: Request, id: str) -> RunStatement:
-    """The statement, for those who may see it. Raises Problem."""
+    """The statement, for callers who may see it. Raises Problem."""
     caller = caller_of(request)
     found = service_of(request).known.get(id)
     if found is None or not _may_see(caller, found):

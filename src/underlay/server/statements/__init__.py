@@ -1,1 +1,1 @@
-"""Statements of all clients: waiting, running in workers, kept, cancelled."""
+"""The statements of all clients: queued, run in workers, kept, cancelled."""

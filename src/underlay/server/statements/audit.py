@@ -16,8 +16,9 @@ _log = logging.getLogger(__name__)
 
 
 class AuditLog:
-    """A file that only grows, or that is put in the place of `older` when it is large. A line is one write, so that
-    several servers may share it."""
+    """An append-only file. With `older`, a file that has grown large is moved there. Each line is one write, so that
+    several servers may share the file.
+    """
 
     def __init__(self, path: Path, older: Path | None = None) -> None:
         self._path = path
@@ -32,7 +33,7 @@ class AuditLog:
             raise from_os_error(error, str(self._path)) from None
 
     def write(self, statement: RunStatement) -> None:
-        """A statement that ended."""
+        """Log a statement that ended."""
         if self._file is None:
             return
         line = {
@@ -55,7 +56,7 @@ class AuditLog:
             self._size += os.write(self._file, f"{json_text(line)}\n".encode(errors="backslashreplace"))
             if self._older is not None and self._size > _TURN_BYTES:
                 self._turn()
-        except OSError as error:  # the statement has ended: its answer must not break off for that
+        except OSError as error:  # the statement has ended: a failure here must not cut off its answer
             _log.error("the audit log misses statement %s: %s", statement.id, error)
 
     def _turn(self) -> None:

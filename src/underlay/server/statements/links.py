@@ -19,7 +19,7 @@ class DownloadLinks:
         self._known: dict[str, tuple[RunStatement, ResultFormat, float]] = {}
 
     def make(self, statement: RunStatement, format: ResultFormat) -> str:
-        """A new one."""
+        """A new secret."""
         now = monotonic()
         self._known = {secret: one for secret, one in self._known.items() if one[2] > now}
         while len(self._known) >= _MOST:
@@ -29,6 +29,6 @@ class DownloadLinks:
         return secret
 
     def take(self, secret: str) -> tuple[RunStatement, ResultFormat] | None:
-        """What a secret stands for, once; None when it stands for nothing any longer."""
+        """What a secret stands for, once; None when it was used or has expired."""
         found = self._known.pop(secret, None)
         return None if found is None or found[2] < monotonic() else found[:2]

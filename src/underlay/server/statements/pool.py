@@ -1,4 +1,4 @@
-"""Warm workers: one for each statement that may run at once, and one that reads kept results."""
+"""Keeps worker processes warm, one for each job that may run at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WorkerPool:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Start the workers, and watch them. Raises what keeps the first one from starting."""
+        """Start and watch the workers. Raises the first error of a worker that does not start."""
         try:
             await asyncio.gather(*(self._add() for _ in range(self._size)))
         except BaseException:
@@ -37,19 +37,19 @@ class WorkerPool:
 
     @property
     def alive(self) -> int:
-        """Workers that can be given statements."""
+        """How many workers can take a statement."""
         return sum(worker.is_alive for worker in self._every)
 
     @property
     def pids(self) -> list[int]:
-        """Of all workers."""
+        """The process ids of all workers."""
         return [worker.pid for worker in self._every]
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[WorkerProcess]:
-        """One to give a job to. A job that is not over at the end of the block is stopped."""
+        """A worker to give a job to. A job that still runs at the end of the block is stopped."""
         worker = await self._idle.get()
-        while not worker.is_alive:  # killed by hand while it was idle
+        while not worker.is_alive:  # somebody killed it while it was idle
             self._replace(worker)
             worker = await self._idle.get()
         try:
@@ -58,7 +58,7 @@ class WorkerPool:
             await asyncio.shield(self._settled(worker))
 
     async def close(self) -> None:
-        """End all."""
+        """End all workers."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()

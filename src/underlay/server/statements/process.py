@@ -1,4 +1,6 @@
-"""One worker process as the server sees it: started, given jobs, interrupted, and killed when it does not stop."""
+"""The server's side of one worker process: starts it, gives it jobs, interrupts it, and kills it if it does not
+stop.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ class WorkerGone(Exception):  # what happened
 
 
 class WorkerProcess:
-    """A process, and the jobs that it is given one after the other."""
+    """A process, which does one job after the other."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path, settings: ServerSettings) -> None:
         self._process = process
@@ -64,7 +66,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, settings: ServerSettings, threads: int) -> WorkerProcess:
-        """A new one that is ready. Raises WorkerGone, OSError."""
+        """Start a process, and wait until it is ready. Raises WorkerGone, OSError."""
         folder = Path(tempfile.mkdtemp(prefix="worker-", dir=settings.spool))
         ours, theirs = socket.socketpair()
         try:
@@ -78,7 +80,7 @@ class WorkerProcess:
                 stdout=asyncio.subprocess.DEVNULL,
                 env=_environment(folder),
                 cwd=folder,
-                start_new_session=True,  # Ctrl-C in a terminal is for the server, which drains
+                start_new_session=True,  # Ctrl-C in a terminal must reach only the server, which drains
             )
         except BaseException:
             ours.close()
@@ -99,12 +101,12 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The process id."""
         return self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it may be given a job."""
+        """Whether it can take a job."""
         return self._process.returncode is None and not self.is_broken
 
     async def begin(self, job: Message) -> None:
@@ -114,7 +116,7 @@ class WorkerProcess:
         await self._send({**job, "number": self._job})
 
     async def frames(self) -> AsyncIterator[Frame]:
-        """What the job sends, to its last message. Raises WorkerGone."""
+        """What the job sends, up to its last message. Raises WorkerGone."""
         while self.is_busy:
             frame = await self._receive()
             if frame.kind is FrameKind.MESSAGE and frame.message["type"] in ("end", "error"):
@@ -122,7 +124,9 @@ class WorkerProcess:
             yield frame
 
     def interrupt(self, seconds: float) -> None:
-        """Stop the job that it has, which then ends with a message; the process is killed if it takes longer."""
+        """Stop the current job, which then ends with a message. If it takes longer than `seconds`, the process is
+        killed.
+        """
         if not self.is_busy or self.is_broken:
             return
         number = self._job
@@ -134,7 +138,9 @@ class WorkerProcess:
             self._process.kill()
 
     async def stop(self, seconds: float) -> Frame | None:
-        """End the job that it has: interrupt, and kill after some seconds. Its last message, None if it was killed."""
+        """End the current job: interrupt it, and kill the process after `seconds`. Returns the last message, None if
+        killed.
+        """
         if not self.is_busy:
             return None
         last = None
@@ -149,7 +155,7 @@ class WorkerProcess:
         return last
 
     async def kill(self) -> None:
-        """End it now, and remove what it left."""
+        """Kill the process now, and remove what it left."""
         self.is_broken = True
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
@@ -164,7 +170,7 @@ class WorkerProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def watch_memory(self) -> None:
-        """Kill it when it takes more memory than it may: its statement fails, and no other."""
+        """Kill the process when it uses more memory than allowed: only its own statement fails."""
         if self.is_busy and self.is_alive and _resident_bytes(self.pid) > self._most_bytes:
             self._is_too_large = True
             self._process.kill()
@@ -178,7 +184,7 @@ class WorkerProcess:
 
     async def _receive(self) -> Frame:
         try:
-            # a reader that is cancelled between the two parts must leave the rest of the frame readable
+            # a read that is cancelled between the two parts must leave the rest of the frame readable
             if self._head is None:
                 self._head = read_head(await self._reader.readexactly(HEAD.size))
             kind, length = self._head

@@ -1,4 +1,4 @@
-"""What a client asks for, checked: the text, its parameters, and how to run it."""
+"""Reads and checks a client's request: the statement, its parameters, and how to run it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PAGE_ROWS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementRequest:
-    """A statement as it was asked for."""
+    """A statement as the client requested it."""
 
     sql: str
     parameters: Mapping[str, object] | Sequence[object] | None = None
@@ -44,14 +44,14 @@ class StatementRequest:
 
 
 def read_json(body: bytes) -> dict[str, Any]:  # Any: JSON
-    """A JSON object. Raises InvalidRequest; NaN and Infinity are no JSON."""
+    """A JSON object. Raises InvalidRequest, also for NaN and Infinity, which are not JSON."""
     try:
         text = body.decode()
         found = json.loads(
             text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_with_each_name_once
         )
         if _HALF_PAIR.search(text):
-            json.dumps(found, ensure_ascii=False).encode()  # a half alone is no text that anything can store
+            json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate is not text that anything can store
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"the body is not JSON: {error}") from None
     if not isinstance(found, dict):
@@ -83,7 +83,7 @@ def read_request(known: Mapping[str, Any], limits: ServerLimits) -> StatementReq
 
 
 def check_text(sql: str) -> str:
-    """The text, if it can be sent to an engine. Raises InvalidRequest."""
+    """The text, if an engine can take it. Raises InvalidRequest."""
     try:
         sql.encode()
     except UnicodeEncodeError:
@@ -116,7 +116,7 @@ def _finite(text: str) -> float:
 
 
 def _with_each_name_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:  # Any: JSON
-    """Who reads the body before us, such as a proxy, may take another one of two."""
+    """Refuses duplicate names: a proxy that reads the body before us may take the other one of two."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("an object has a name twice")
@@ -133,7 +133,7 @@ def _parameters(value: object) -> Mapping[str, object] | Sequence[object] | None
 
 
 def _check_depth(value: object) -> None:
-    """Raise InvalidRequest for what is nested deeper than those who copy and write it may recur."""
+    """Raise InvalidRequest for values nested deeper than the code that copies and writes them can recurse."""
     level = [value]
     for _ in range(_MOST_NESTED):
         level = [inner for one in level if isinstance(one, dict | list) for inner in _inside(one)]

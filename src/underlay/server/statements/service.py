@@ -1,5 +1,6 @@
-"""Runs statements for clients: each waits for its turn, runs in a worker, and leaves a result, a stream or a
-problem."""
+"""Runs statements for clients: each waits for its turn, runs in a worker, and yields a result, a stream or a
+problem.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _CANCELLED = "cancelled"
 
 
 class BrokenStream(Exception):  # what happened
-    """Rows ended early, and their format has no place to say so: the connection is cut."""
+    """The rows ended early, and their format cannot say so: the connection is cut."""
 
 
 class StatementService:
@@ -51,7 +52,7 @@ class StatementService:
         self._sweeping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Start the workers. Raises what keeps them from starting."""
+        """Start the workers. Raises the error if they do not start."""
         try:
             await asyncio.gather(self.workers.open(), self.readers.open())
         except BaseException:
@@ -60,7 +61,7 @@ class StatementService:
         self._sweeping = asyncio.create_task(self._sweep())
 
     async def close(self) -> None:
-        """Let what runs end, for some seconds; then stop it, and leave nothing behind."""
+        """Give running statements some seconds to end; then stop them, and leave nothing behind."""
         self.is_draining = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._limits.drain_seconds)
@@ -77,12 +78,13 @@ class StatementService:
 
     @property
     def spool_bytes(self) -> int:
-        """Of all kept results."""
+        """The size of all kept results."""
         return sum(one.bytes for one in self.known.values() if one.spool is not None)
 
     async def stream(self, statement: RunStatement, job: StatementJob | LookJob) -> AsyncIterator[bytes]:
-        """The answer as it comes. The first item is empty: the statement has begun. Raises Problem before that, and
-        BrokenStream after it."""
+        """The answer as it is produced. The first item is empty, and says that the statement has begun. Raises Problem
+        before that, BrokenStream after it.
+        """
         has_begun = False
         try:
             async for frame in self._frames(statement, job.as_message()):
@@ -101,12 +103,12 @@ class StatementService:
             raise
 
     def keep(self, statement: RunStatement, job: StatementJob) -> None:
-        """Run it in the background, and keep its rows. Raises Problem when there is no place."""
+        """Run the statement in the background, and keep its rows. Raises Problem when the queue is full."""
         if self.spool_bytes > self._limits.spool_bytes:
             self._forget_oldest()
         spool = self._spool.path / f"{statement.id}.arrow"
         message = replace(job, spool=str(spool)).as_message()
-        self._enter(statement)  # from here on nothing may fail: only a statement that ends gives its turn back
+        self._enter(statement)  # from here on nothing may fail: only a statement that ends frees its place in the queue
         statement.spool = spool
         frames = self._frames(statement, message)
         task = asyncio.ensure_future(self._to_its_end(frames))
@@ -114,7 +116,7 @@ class StatementService:
         task.add_done_callback(self._tasks.discard)
 
     async def window(self, statement: RunStatement, job: WindowJob | LookJob) -> AsyncIterator[bytes]:
-        """Rows of a kept result. The first item is empty: its rows are there. Raises Problem."""
+        """Rows of a kept result. The first item is empty, and says that the rows exist. Raises Problem."""
         statement.touched = monotonic()
         try:
             async with aclosing(self.read(job)) as parts:
@@ -126,7 +128,7 @@ class StatementService:
     async def read(
         self, job: WindowJob | LookJob, on_begun: Callable[[Message], None] | None = None
     ) -> AsyncGenerator[bytes]:
-        """What a reader finds. The first item is empty: it has begun. Raises Problem."""
+        """What a reading worker finds. The first item is empty, and says that it has begun. Raises Problem."""
         has_begun = False
         try:
             async with self.readers.worker() as reader:
@@ -149,17 +151,17 @@ class StatementService:
             raise
 
     async def page(self, statement: RunStatement, rows: int, output: Output) -> object:
-        """The first rows of a kept result, as JSON that was read."""
+        """The first rows of a kept result, as decoded JSON."""
         job = WindowJob(spool=str(statement.spool), limit=rows, output=replace(output, format="json"))
         return json.loads(b"".join([part async for part in self.window(statement, job)]))["rows"]
 
     def cancel(self, statement: RunStatement) -> None:
-        """Stop it, whatever it is doing."""
+        """Stop the statement, whatever it is doing."""
         problem = Problem(status=422, code=_CANCELLED, detail="the statement was cancelled")
         statement.stop(problem, self._limits.cancel_seconds)
 
     def forget(self, statement: RunStatement) -> None:
-        """Keep nothing of it."""
+        """Forget the statement and its rows."""
         self.known.pop(statement.id, None)
         self._drop_rows(statement)
 
@@ -171,7 +173,7 @@ class StatementService:
         return statement.ticket
 
     async def _to_its_end(self, frames: AsyncIterator[Frame]) -> None:
-        with suppress(Problem):  # it is the outcome of the statement
+        with suppress(Problem):  # the problem is the statement's outcome
             async for _ in frames:
                 pass
 
@@ -265,7 +267,7 @@ class StatementService:
 
 
 def _is_doubtful(problem: Problem | None) -> bool:
-    """Whether the process that ran the statement may be in no state to run another."""
+    """Whether the process that ran the statement may be unfit to run another."""
     return problem is not None and problem.code in ("memory_limit", "internal", "engine_failed")
 
 
@@ -274,7 +276,7 @@ def _since(started: float) -> float:
 
 
 def spool_of(statement: RunStatement) -> Path:
-    """The file of its rows. Raises Problem when they are gone, or not there yet."""
+    """The file with a statement's rows. Raises Problem when they are gone, or not complete yet."""
     if statement.problem is not None:
         raise statement.problem
     if not statement.has_ended:

@@ -1,4 +1,4 @@
-"""The folder of kept results: one of this server's own, locked, so that what dead servers left is told from it."""
+"""The folder of kept results. Each server locks its own, which tells it apart from folders that dead servers left."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LOCK = "lock"
 
 
 class SpoolFolder:
-    """Made when a server starts, removed when it ends; if it is killed, by the next one that starts."""
+    """Made when a server starts, removed when it ends; if the server is killed, the next one removes it."""
 
     def __init__(self, parent: Path) -> None:
-        parent = parent.absolute()  # workers have folders of their own: a relative path would be another one there
+        parent = parent.absolute()  # workers run in folders of their own, where a relative path would lead elsewhere
         try:
             parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             sweep_spools(parent)
@@ -40,7 +40,7 @@ def sweep_spools(parent: Path) -> None:
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
-            continue  # it begins or ends just now
+            continue  # that server is just starting or ending
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""One statement of a client, from when it was sent until it is forgotten."""
+"""One statement of a client, from the request until it is forgotten."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from underlay.server.worker.frames import Message
 
 
 class StatementState(Enum):
-    """Where it is."""
+    """The state of a statement."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -33,13 +33,13 @@ _ENDED = (StatementState.FINISHED, StatementState.FAILED, StatementState.CANCELL
 
 
 def new_id() -> str:
-    """A name that nobody guesses."""
+    """A name that nobody can guess."""
     return f"st_{secrets.token_urlsafe(18)}"
 
 
 @dataclass(slots=True, kw_only=True)
 class RunStatement:
-    """What is known of it. Only the server's event loop changes it."""
+    """A statement that was sent, with its state. Only the server's event loop changes it."""
 
     request: StatementRequest
     owner: AccessToken
@@ -81,11 +81,11 @@ class RunStatement:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its outcome is known."""
+        """Whether the outcome is known."""
         return self.state in _ENDED
 
     def stop(self, problem: Problem, grace_seconds: float) -> None:
-        """End it, wherever it is; `problem` is its outcome, unless it finished already."""
+        """End the statement in any state; `problem` is its outcome, unless it finished already."""
         if self.has_ended or self.stopped_by is not None:
             return
         self.stopped_by = problem
@@ -96,7 +96,7 @@ class RunStatement:
             self.ticket.refuse(problem)
 
     def take(self, message: Message) -> None:
-        """What the worker says of it."""
+        """Take over what the worker reports."""
         match message["type"]:
             case "begun":
                 self.columns = message["columns"]
@@ -119,7 +119,7 @@ class RunStatement:
                 self.problem = Problem.from_json(message["problem"])
 
     def end(self, problem: Problem | None = None) -> None:
-        """It is over: cancelled if that was asked for and it did not finish before."""
+        """Note the end: cancelled, if somebody asked for that and the statement did not finish before."""
         if self.has_ended:
             return
         self.problem = problem or self.problem

@@ -1,4 +1,4 @@
-"""Whose turn it is: first come, first served, at most so many at once, waiting, and of one token."""
+"""The queue of statements: first come, first served, with limits for running, for waiting, and for each token."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Ticket:
         self.has_turn = False
 
     def give(self) -> None:
-        """It may run."""
+        """Let the statement run."""
         self.has_turn = True
         self.turn.set_result(None)
 
     def refuse(self, problem: Problem) -> None:
-        """It does not wait any longer."""
+        """End the wait with a problem."""
         if not self.turn.done():
             self.turn.set_exception(problem)
 
 
 class Turns:
-    """The queue of all statements."""
+    """The queue."""
 
     def __init__(self, *, running: int, waiting: int, per_token: int) -> None:
         self._most_running = running
@@ -40,11 +40,11 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """Statements that wait."""
+        """How many statements wait."""
         return len(self._queue)
 
     def enter(self, token: str) -> Ticket:
-        """Take a place. Raises Problem when there is none."""
+        """Take a place in the queue. Raises Problem when there is none."""
         if self._of_token.get(token, 0) >= self._per_token:
             raise _full(f"the token has {self._per_token} statements already")
         if self.running >= self._most_running and len(self._queue) >= self._most_waiting:

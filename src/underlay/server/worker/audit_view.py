@@ -1,4 +1,4 @@
-"""`underlay.statements`: the audit log as a system view, for admins; other callers see their own statements in it."""
+"""`underlay.statements`: the audit log as a system view. Admins see all statements, other callers their own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _MOST_BYTES = 64 << 20
 
 
 class StatementsView:
-    """The newest statements of these logs, the oldest log first. `caller` is the only token that is shown, None for
-    all."""
+    """The newest statements in these logs, which are given oldest first. `caller` restricts them to one token; None
+    shows all.
+    """
 
     schema: pa.Schema = pa.schema([
         ("time", pa.timestamp("us", "UTC")), ("statement", _TEXT), ("token", _TEXT), ("name", _TEXT),
@@ -31,7 +32,7 @@ class StatementsView:
         self._caller = caller
 
     def read(self, tables: Sequence[str], columns: Collection[str]) -> pa.Table:
-        """All rows: they are of no table."""
+        """All rows: they belong to no table."""
         found = [one for path in self._paths for one in _lines(path)]
         rows = [self._row(one) for one in found if self._caller in (None, one.get("token"))]
         return pa.Table.from_pylist(rows, schema=self.schema)
@@ -52,7 +53,7 @@ def _lines(path: str) -> Iterator[dict[str, Any]]:  # Any: JSON
             for line in file:
                 try:
                     yield json.loads(line)
-                except ValueError:  # a disk took half of it
+                except ValueError:  # half a line, as the disk was full
                     continue
     except FileNotFoundError:
         return

@@ -1,4 +1,4 @@
-"""Messages between server and worker: a kind, a length, and JSON or bytes of an answer."""
+"""Frames between server and worker: a kind, a length, and JSON or bytes of an answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Frame(NamedTuple):
 
     @property
     def message(self) -> Message:
-        """The JSON that it holds."""
+        """The JSON in the frame."""
         found: Message = json.loads(self.payload)
         return found
 
@@ -47,7 +47,7 @@ def data_frame(data: bytes | memoryview) -> bytes:
 
 
 def read_head(head: bytes) -> tuple[FrameKind, int]:
-    """What follows, and how many bytes of it. Raises ValueError for what is no frame."""
+    """The kind and length of the payload that follows. Raises ValueError when this is not a frame."""
     kind, length = HEAD.unpack(head)
     if length > MOST_BYTES:
         raise ValueError(f"a frame of {length} bytes")

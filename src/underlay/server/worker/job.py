@@ -1,4 +1,4 @@
-"""What a worker is asked to do, as a value that travels as JSON."""
+"""A worker's jobs, as values that travel as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_ ]{0,40}(\(\s*\d{1,3}\s*(,\s*\d{1,3}\s*)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """How rows are written. `shape` is arrays or objects."""
+    """The format of the rows. `shape` is arrays or objects."""
 
     format: str = "json"
     compression: str | None = None
@@ -27,9 +27,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementJob:
-    """A statement for one caller. With a `spool` its rows go to that file, else they are sent as `output` says.
+    """A statement of one caller. Its rows go to the file `spool` if that is set, else they are sent as `output` says.
 
-    `salt` is what an ETag depends on beside the statement and the versions; an answer with `if_none_match` is not sent.
+    `salt` is what an ETag depends on besides the statement and the versions. An answer whose ETag is `if_none_match` is
+    not sent.
     """
 
     sql: str
@@ -140,12 +141,12 @@ def _values(message: Message) -> dict[str, Any]:  # Any: of each field's type
 
 
 def scans_path(spool: str) -> str:
-    """Where the scans are kept of the statement whose rows are kept there."""
+    """The file for the scans of the statement whose rows are kept in `spool`."""
     return f"{spool}.scans"
 
 
 def check_type(name: object) -> str:
-    """The type of a parameter, such as decimal(9,2), for a cast. Raises InvalidRequest for any other text."""
+    """Check a parameter's type, such as decimal(9,2), for use in a cast. Raises InvalidRequest for any other text."""
     if not isinstance(name, str) or _TYPE.fullmatch(name) is None:
         raise InvalidRequest("not the name of a type", expected="such as decimal(9,2)", found=repr(name)[:80])
     return name

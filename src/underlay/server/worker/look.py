@@ -1,4 +1,4 @@
-"""Looks at tables for the catalog's endpoints: metadata only, for the tables that the caller may read."""
+"""Answers the catalog endpoints from metadata, for the tables that the caller may read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _REJECTED = "_rejected"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """What was found: facts, and rows if there are any. `etag`: None for what changes without a commit."""
+    """What was found: facts, and rows if there are any. `etag` is None for answers that change without a commit."""
 
     facts: Mapping[str, object]
     rows: pa.Table | None = None
@@ -51,7 +51,7 @@ class Looked:
 
 
 class Looker:
-    """Answers looks at one lake."""
+    """Looks at the metadata of one lake."""
 
     def __init__(self, lake: Lake, lockdown: Lockdown) -> None:
         self._lake = lake
@@ -173,7 +173,7 @@ class Looker:
         return Looked(facts={"rejected_rows": rejected}, rows=_table_of(_RUNS, found[:most]))
 
     def _completion(self, job: LookJob, limited: LimitedLake) -> Looked:
-        """Words of the engine, or columns of the tables that are named, as far as the caller may read them."""
+        """The engine's words, or the columns of the named tables that the caller may read."""
         if job.columns is None:
             return Looked(facts={**self._lockdown.words(), "tables": limited.names, "views": sorted(SYSTEM_VIEWS)})
         wanted = {name.lower() for name in job.columns}
@@ -185,7 +185,7 @@ class Looker:
 
 
 def _pinned(table: Table) -> Table:
-    """At the version that it has now, for good."""
+    """The table, pinned to its current version."""
     return table.at_head(table.read_head())
 
 
@@ -213,7 +213,7 @@ def _mapped(job: LookJob, table: Table, decided: ScanVerdicts, etag: str | None)
 
 
 def _etag(job: LookJob, table: Table) -> str:
-    """The revision and the version, and what else was asked for."""
+    """Made of the revision, the version, and the rest of the request."""
     asked = {name: value for name, value in asdict(job).items() if name not in ("if_none_match", "version", "as_of")}
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode(errors="surrogatepass")).hexdigest()
     return f'"{table.revision}-{table.version}-{digest[:16]}"'

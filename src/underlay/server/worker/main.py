@@ -1,8 +1,8 @@
-"""The worker process: waits for statements on a socket, runs one at a time, and stops it when it is told to.
+"""The worker process: waits for statements on a socket, runs one at a time, and stops it when told to.
 
 A statement runs in the main thread, so that a signal ends whatever it waits for, as Ctrl-C does for `lake.sql`. Another
-thread reads what the server says meanwhile: to cancel is a signal to the main thread, and the end of the connection is
-the end of the process, whatever it is doing. Nothing outlives a server that was killed.
+thread reads what the server sends meanwhile: a cancel becomes a signal to the main thread, and the end of the
+connection ends the process, whatever it is doing. So no worker outlives a server that was killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OWN_BYTES = 4 << 30
 
 
 class Interruptions:
-    """Cancels that arrive while a statement runs. One for a statement that is over does nothing."""
+    """Handles cancels that arrive while a statement runs. A cancel of a finished statement does nothing."""
 
     def __init__(self) -> None:
         self._running: int | None = None
@@ -33,22 +33,22 @@ class Interruptions:
         self._is_late = False
 
     def begin(self, number: int) -> None:
-        """A statement begins in this thread. Raises KeyboardInterrupt for one that was cancelled before."""
+        """A statement begins in this thread. Raises KeyboardInterrupt if it was cancelled before."""
         self._running = number
         self._is_late = False
         if self._cancelled == number:
             raise KeyboardInterrupt
 
     def is_cancelled(self, number: int) -> bool:
-        """Whether this statement was to be stopped. DuckDB makes another error of a signal that comes while it runs."""
+        """Whether this statement was cancelled. DuckDB turns a signal that arrives while it runs into another error."""
         return self._cancelled == number
 
     def end(self) -> None:
-        """It is over: no cancel interrupts what comes after it."""
+        """The statement is over: a late cancel must not interrupt the next one."""
         self._running = None
 
     def cancel(self, number: int) -> None:
-        """Stop the statement. Called by another thread."""
+        """Stop the statement. Called from another thread."""
         self._cancelled = number
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
@@ -62,7 +62,7 @@ class Interruptions:
         raise KeyboardInterrupt
 
     def whole(self, do: Callable[[], object]) -> None:
-        """Do what must not stop in its middle, such as half a frame; then stop, if that was asked for."""
+        """Do something that must not be interrupted, such as sending a frame; then stop, if a cancel arrived."""
         self._is_held = True
         try:
             do()
@@ -84,7 +84,7 @@ class ServerConnection:
         self.interruptions = Interruptions()
 
     def listen(self) -> None:
-        """Read until the server is gone, then leave at once: nothing here is worth an orderly end."""
+        """Read until the server is gone, then exit at once: nothing here needs an orderly shutdown."""
         while (frame := receive(self._connection)) is not None:
             message = frame.message
             if message["type"] == "cancel":
@@ -95,16 +95,16 @@ class ServerConnection:
         os._exit(0)
 
     def next(self) -> Message:
-        """What to do next."""
+        """The next message from the server."""
         self._there.acquire()
         return self._arrived.popleft().message
 
     def send(self, data: bytes) -> None:
-        """One frame, whole. In the main thread."""
+        """Send one frame without interruption. Only in the main thread."""
         self.interruptions.whole(lambda: self._send(data))
 
     def mention(self, message: Message, is_wanted: Callable[[], bool]) -> None:
-        """One message by another thread, unless it has become too late for it."""
+        """Send one message from another thread, unless it is no longer wanted."""
         with self._sending:
             if is_wanted():
                 self._connection.sendall(frame_of(message))
@@ -114,12 +114,12 @@ class ServerConnection:
             self._connection.sendall(data)
 
     def say(self, message: Message) -> None:
-        """One message, whole."""
+        """Send one message without interruption."""
         self.send(frame_of(message))
 
 
 def limit_process(memory_bytes: int) -> None:
-    """What the kernel holds this process to. It is also the first to go when the machine is out of memory."""
+    """Set this process's kernel limits. It is also the first to be killed when the machine runs out of memory."""
     most = memory_bytes + _OWN_BYTES
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard == resource.RLIM_INFINITY or most < hard:
@@ -136,7 +136,7 @@ def main() -> None:
     """`python -m underlay.server.worker.main FD`: serve statements until the connection ends."""
     server = ServerConnection(socket.socket(fileno=int(sys.argv[1])))
     signal.signal(signal.SIGINT, server.interruptions.on_signal)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a group's signal is the server's to answer: it drains
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a signal to the process group is for the server, which drains
     threading.Thread(target=server.listen, daemon=True, name="underlay-listen").start()
     settings: dict[str, Any] = server.next()  # Any: JSON
     limit_process(settings["memory_bytes"])

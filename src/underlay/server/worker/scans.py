@@ -1,4 +1,4 @@
-"""The scans of a statement: what answers say of them, and what is kept of them for their block maps."""
+"""The scans of a statement: how answers describe them, and what is kept for their block maps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def planned(scans: Iterable[NamedScan]) -> list[tuple[NamedScan, BlockPlan]]:
 
 
 def sums_of(scans: Sequence[tuple[NamedScan, BlockPlan]]) -> dict[str, int]:
-    """What the scans of a statement are together."""
+    """Totals over all scans of a statement."""
     return {
         "blocks_total": sum(plan.totals.blocks for _, plan in scans),
         "blocks_read": sum(plan.kept.blocks for _, plan in scans),
@@ -37,7 +37,7 @@ def sums_of(scans: Sequence[tuple[NamedScan, BlockPlan]]) -> dict[str, int]:
 
 
 def progress_of(scans: Iterable[NamedScan]) -> dict[str, int]:
-    """How far the scans are that have begun."""
+    """The progress of the scans that have begun."""
     known = [scan.query for scan in list(scans) if "plan" in vars(scan.query)]
     done = [one for query in known for one in list(query.done)]
     return {
@@ -48,7 +48,7 @@ def progress_of(scans: Iterable[NamedScan]) -> dict[str, int]:
 
 
 def describe_scans(scans: Sequence[tuple[NamedScan, BlockPlan]]) -> list[dict[str, object]]:
-    """Each scan as answers have it: what was dropped by which step, and what is left."""
+    """Each scan as shown in answers: what each step dropped, and what is left."""
     found = []
     for number, (scan, plan) in enumerate(scans):
         known = to_dict(plan)
@@ -69,7 +69,7 @@ def describe_scans(scans: Sequence[tuple[NamedScan, BlockPlan]]) -> list[dict[st
 
 
 def keep_scans(path: str, scans: Sequence[tuple[NamedScan, BlockPlan]]) -> None:
-    """Keep what became of each block."""
+    """Save the verdict on each block."""
     rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS.names}  # Any: of each column's type
     for scan, plan in scans:
         decided = ScanVerdicts.of(plan)
@@ -90,7 +90,7 @@ def keep_scans(path: str, scans: Sequence[tuple[NamedScan, BlockPlan]]) -> None:
 
 
 def load_scan(path: str, number: int) -> tuple[str, int, ScanVerdicts]:
-    """The table, the version, and what became of its blocks. Raises Problem."""
+    """The table, the version, and the verdicts on its blocks. Raises Problem."""
     if not Path(path).exists():
         raise Problem(status=404, code="not_found", detail="the statement has no scans")
     with pa.memory_map(path) as file:

@@ -1,4 +1,4 @@
-"""What a worker does with a message: run the statement, write its rows, and say how it ended."""
+"""Does a worker's job: runs the statement, writes its rows, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CODECS: dict[str, Literal["gzip", "zstd", "brotli"]] = {"gzip": "gzip", "zstd":
 
 
 class _Sink(RawIOBase):
-    """Frames of bytes to the server. It waits while the client reads slower than rows come."""
+    """Sends bytes to the server in frames. It blocks while the client reads more slowly than rows are produced."""
 
     def __init__(self, server: ServerConnection) -> None:
         self._server = server
@@ -70,7 +70,7 @@ class _Sink(RawIOBase):
 
 
 class _Answer:
-    """An encoder whose bytes go to the server, compressed if that is wanted."""
+    """An encoder whose bytes go to the server, compressed if requested."""
 
     def __init__(self, server: ServerConnection, output: Output) -> None:
         self.sink = _Sink(server)
@@ -84,12 +84,12 @@ class _Answer:
         )
 
     def write_json(self, facts: Mapping[str, object]) -> None:
-        """An answer without rows, which is JSON whatever the format."""
+        """Write an answer without rows: JSON, whatever the format."""
         target: Any = self._compressor or self.sink  # Any: one of two that take bytes
         target.write(json_text(facts).encode(errors="backslashreplace"))
 
     def flush(self) -> None:
-        """Send what is written: a reader waits for rows, not for full buffers."""
+        """Send what was written: a reader waits for rows, not for full buffers."""
         if self._compressor is not None:
             self._compressor.flush()
         self.sink.flush()
@@ -101,7 +101,7 @@ class _Answer:
 
 
 class WorkerService:
-    """The lake and the engines of this process."""
+    """Does jobs with this process's lake and engine."""
 
     def __init__(self, server: ServerConnection, settings: Mapping[str, Any]) -> None:  # Any: JSON
         limit_engines(
@@ -121,11 +121,11 @@ class WorkerService:
         self._counted: _Counted | None = None
         self._is_running = threading.Event()
         threading.Thread(target=self._tell_progress, daemon=True, name="underlay-progress").start()
-        with suppress(Exception):  # what is wrong with the lake is told to those who ask
+        with suppress(Exception):  # a problem with the lake is reported to each caller
             self._lake.tables()
 
     def run(self, message: Message) -> None:
-        """Do one job, and send how it ended: always one last message, of type end or error."""
+        """Do one job, and report how it ended: always with one last message, of type end or error."""
         interruptions = self._server.interruptions
         number = message.pop("number")
         text = message.get("sql")
@@ -150,7 +150,7 @@ class WorkerService:
         return {"statement": self._statement, "window": self._window, "look": self._look}
 
     def _tell_progress(self) -> None:
-        """Say every now and then how far the statement is, also while it has no rows yet."""
+        """Report the statement's progress from time to time, also before its first rows."""
         while True:
             self._is_running.wait()
             time.sleep(_PROGRESS_SECONDS)
@@ -163,7 +163,7 @@ class WorkerService:
 
     def _problem_of(self, error: BaseException, text: str | None) -> Problem:
         problem = problem_of(error, text)
-        problem.detail = problem.detail.replace(self._folder, "…")  # where the engine spills is not for clients
+        problem.detail = problem.detail.replace(self._folder, "…")  # clients must not learn where the engine spills
         return problem
 
     def _statement(self, message: Message) -> Message:
@@ -269,7 +269,7 @@ class WorkerService:
 
 
 class _Counted:
-    """Rows as they pass: how many, and where they are cut or too large."""
+    """Counts rows as they pass, and applies the limits on rows and bytes."""
 
     def __init__(self, job: StatementJob) -> None:
         self._row_limit = job.row_limit
@@ -280,7 +280,7 @@ class _Counted:
         self.beyond: set[str] = set()
 
     def limited(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows up to the limit that the request set. Raises Problem beyond the bytes that the server allows."""
+        """The rows up to the request's limit. Raises Problem beyond the server's limit in bytes."""
         for batch in batches:
             left = None if self._row_limit is None else self._row_limit - self.rows
             if left is not None and batch.num_rows > left:

@@ -1,4 +1,4 @@
-"""A kept result: an Arrow file, of which any window is read without the rest."""
+"""Reads a kept result: an Arrow file, from which any window can be read without the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_BATCH_BYTES = 8 << 20
 
 
 def split_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in parts of a few megabytes."""
+    """Split a batch into parts of a few megabytes."""
     parts = max(1, -(-batch.nbytes // MOST_BATCH_BYTES))
     step = max(1, -(-batch.num_rows // parts))
     for at in range(0, batch.num_rows, step):
@@ -60,4 +60,4 @@ def _sorted(job: WindowJob) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 
 def _no_table(name: str, version: object, as_of: object) -> None:
-    """The query names no table of the lake."""
+    """Refuse any table: the query reads none of the lake's."""

@@ -1,4 +1,4 @@
-"""Runs one statement of the network on the lake, and says in what versions and types its answer is."""
+"""Runs one statement from the network on the lake, and reports the versions read and the types of the answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Parameters = Sequence[object] | Mapping[str, object] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A statement whose first rows are there. `etag`: None for an answer that may differ the next time."""
+    """A statement whose first rows have arrived. `etag` is None for an answer that may differ the next time."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -45,18 +45,18 @@ class Begun:
 
 
 class StatementRunner:
-    """Statements on one lake, for callers with rights of their own."""
+    """Runs statements on one lake, for callers with different rights."""
 
     def __init__(self, lake: Lake, audits: Sequence[str] = ()) -> None:
         self._audits = audits
         self._lake = lake
         self.lockdown = Lockdown()
-        self.lockdown.check("select abs(1)", ())  # which asks the engine for its functions, once
+        self.lockdown.check("select abs(1)", ())  # loads the engine's list of functions, once
         self.scans: Sequence[NamedScan] = ()
         """Of the statement that runs."""
 
     def begin(self, job: StatementJob) -> Begun:
-        """Check, plan and run a statement up to its first rows. Raises what is wrong with it."""
+        """Check, plan and run a statement up to its first rows. Raises the statement's error."""
         limited = LimitedLake(
             self._lake,
             may_read=job.rights.may_read,
@@ -95,7 +95,7 @@ class StatementRunner:
         )
 
     def _parameters(self, given: Parameters) -> Parameters:
-        """Values for placeholders; one with a type is cast to it by the engine."""
+        """Values for placeholders. The engine casts those that name a type."""
         if given is None:
             return None
         if isinstance(given, Mapping):
@@ -110,13 +110,15 @@ class StatementRunner:
         kind = check_type(value["type"])
         try:
             return self.lockdown.cast(value["value"], kind)
-        except InvalidRequest as error:  # its cause would be taken for a fault of the statement
+        except InvalidRequest as error:  # its cause would be mistaken for an error in the statement
             detail = f"{error.problem} (found {error.found})"
             raise Problem(status=400, code="bad_parameter", detail=detail) from None
 
 
 def plain_batch(batch: pa.RecordBatch, numbers: set[int]) -> pa.RecordBatch:
-    """The rows without dictionaries, whose values may change from batch to batch, and with numbers that were texts."""
+    """The rows without dictionaries, whose values may change from batch to batch, and with texts turned back into
+    numbers.
+    """
     columns = []
     for at, column in enumerate(batch.columns):
         if isinstance(column, pa.DictionaryArray):
@@ -127,7 +129,7 @@ def plain_batch(batch: pa.RecordBatch, numbers: set[int]) -> pa.RecordBatch:
 
 
 def _with_texts(sql: str, names: Sequence[str], unlike: Sequence[bool]) -> str:
-    """The same query, with columns as text that Arrow has no type for."""
+    """The same query, with text for columns whose type Arrow lacks."""
     columns = [
         f"CAST(#{at} AS VARCHAR) AS {quoted(name)}" if is_text else f"#{at} AS {quoted(name)}"
         for at, (name, is_text) in enumerate(zip(names, unlike, strict=True), 1)
@@ -136,7 +138,7 @@ def _with_texts(sql: str, names: Sequence[str], unlike: Sequence[bool]) -> str:
 
 
 def _etag(job: StatementJob, checked: CheckedStatement, versions: Mapping[str, int]) -> str | None:
-    """A name for this answer: the same text on the same versions, in the same form, for the same rights."""
+    """Identifies this answer: the same text on the same versions, in the same format, with the same rights."""
     if not checked.is_stable:
         return None
     known = {
