@@ -27,7 +27,7 @@ def assign(blocks: Sequence[str], workers: Mapping[str, float]) -> list[tuple[st
     scores = np.empty((len(names), len(blocks)))
     for row, name in enumerate(names):
         hashes = _mixed(keys ^ np.uint64(xxhash.xxh64_intdigest(name.encode())))
-        # Uniform in (0, 1): a half step keeps it off both ends, where the logarithm is no number or zero.
+        # Uniform in (0, 1): a half step keeps it off both ends, where the logarithm is infinite or zero.
         uniform = ((hashes >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
         scores[row] = -workers[name] / np.log(uniform)
     first = scores.argmax(axis=0)

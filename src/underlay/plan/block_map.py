@@ -22,7 +22,7 @@ NO_STEP = 0xFFFF
 
 
 class BlockVerdict(IntEnum):
-    """What a plan decided about a block. Those that dropped it have the names of the levels of steps."""
+    """What a plan decided about a block. A verdict that drops it has the name of a step's level."""
 
     READ = 0
     READ_WHOLE = 1
@@ -36,21 +36,21 @@ class BlockVerdict(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartVerdicts:
-    """What a plan decided of each block of a segment, in the segment's order."""
+    """What a plan decided about each block of a segment, in the segment's order."""
 
     verdicts: NDArray[np.uint8]
     steps: NDArray[np.uint16]
 
 
 def verdicts_of(plan: BlockPlan) -> tuple[list[PlanStep], list[PartVerdicts]]:
-    """The steps of the plan, and what it decided in each of its parts; of segments that it skipped nothing is read."""
+    """The steps of the plan, and what it decided in each of its parts; reads nothing of skipped segments."""
     steps = steps_of(plan)
     places = {(step.level, step.predicate, step.reason): at for at, step in enumerate(steps)}
     return steps, [_judge(plan, choice, places) for choice in plan.choices]
 
 
 def skipped_verdicts(segment: Segment) -> PartVerdicts:
-    """Of a segment that a plan skipped, which is always its first step."""
+    """The verdicts on a segment that the plan skipped, which is always its first step."""
     count = segment.block_count
     return PartVerdicts(verdicts=np.full(count, BlockVerdict.SEGMENT, np.uint8), steps=np.zeros(count, np.uint16))
 

@@ -1,7 +1,7 @@
 """Drops blocks by bloom filters, where a predicate asks for equality with literals.
 
 The caller loads the filters of the files that `bloom_candidates` names, and hands them over leaf by leaf. A literal is
-hashed in the type that the file itself has (T7), which its layout tells.
+hashed in the file's own type (T7), which its layout gives.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BloomCandidates:
 
 
 def bloom_candidates(plan: BlockPlan) -> BloomCandidates:
-    """What to look at. Blocks that match in full cannot be dropped."""
+    """The filters worth loading. Blocks that match in full cannot be dropped."""
     fields: list[int] = []
     files: dict[FileKey, None] = {}
     for _, path, _ in equalities(plan.predicate):
@@ -129,7 +129,7 @@ def layout_codes(segment: Segment) -> tuple[list[str], Numbers]:
 
 
 def _has_bloom(choice: PartChoice, field: int) -> BoolArray:
-    """Of the kept blocks, which have a filter of a leaf and may be dropped by it."""
+    """Which kept blocks have a filter for the leaf and may be dropped by it."""
     statistics = choice.part.segment.statistics(field)
     if statistics is None:
         return np.zeros(len(choice.blocks), dtype=np.bool_)

@@ -24,9 +24,9 @@ _FEW_BLOCKS = 1024
 class PartChoice:
     """One part's kept blocks, ascending, and the verdicts that led to them.
 
-    `blocks` are numbers in the segment; `must` marks those of which every row matches, `deleted` counts deleted rows.
-    `judged` are the blocks that `by_block` speaks of, `gone` those of which every row is deleted, `by_bloom` those
-    that a refinement dropped, with the number of the equality that did.
+    `blocks` are numbers in the segment; `must` marks those whose rows all match, `deleted` counts deleted rows.
+    `judged` are the blocks that `by_block` covers, `gone` those whose rows are all deleted, `by_bloom` those that a
+    refinement dropped, with the number of the equality that did.
     """
 
     part: Part

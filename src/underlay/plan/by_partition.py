@@ -34,7 +34,7 @@ def kept_by_partition(
 ) -> BoolArray | None:
     """For each file whether its partition values allow a match; None when they say nothing.
 
-    A file with another number of values than its spec has fields stays.
+    A file is kept if it does not have one value for each field of its spec.
     """
     named = {leaf.id for leaf in columns.values() if leaf is not None and not leaf.is_repeated}
     if not segment.file_count or not any(one.field in named for spec in specs.values() for one in spec):

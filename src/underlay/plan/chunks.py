@@ -75,7 +75,7 @@ def chunk_table(segment: Segment, schema: TableSchema, blocks: Numbers, leaves: 
 
 
 def _is_all_null(flags: NDArray[np.uint8], null_counts: Numbers, rows: Numbers) -> BoolArray:
-    """Known to have no value, and no bound that speaks of one."""
+    """Where a chunk is known to have no value, and no bound contradicts that."""
     found: BoolArray = has_flag(flags, Flag.HAS_NULL_COUNT) & (null_counts == rows)
     return found & ~has_flag(flags, Flag.HAS_LOW | Flag.HAS_HIGH)
 
@@ -111,7 +111,7 @@ def chunk_bytes(plan: BlockPlan, segment: Segment, blocks: Numbers) -> int:
 
 
 def block_identities(plan: BlockPlan) -> list[str]:
-    """What each kept block is called wherever it is cached or scheduled: its file and its first row.
+    """The name of each kept block in caches and schedules: its file and its first row.
 
     A file is its location with its etag, or, for one of ours, its footer's checksum.
     """

@@ -46,7 +46,7 @@ class PlanStep:
 
 
 def steps_of(plan: BlockPlan) -> list[PlanStep]:
-    """The steps in the order in which they were taken, those of all parts together."""
+    """The steps in the order in which they were taken, summed over all parts."""
     sums: dict[tuple[str, str, str], list[int]] = {}
     if plan.skipped:
         refs = plan.skipped

@@ -1,7 +1,7 @@
 """Bounds of one leaf, by block and by file, with defaults for files that lack the column (T32).
 
-A file's range is that of its blocks, and exists only when every block with a value has one (T26). It is worked out
-once for each segment and leaf, and kept with the segment.
+A file's range is that of its blocks, and exists only when every block with a value has one (T26). It is computed once
+for each segment and leaf, and kept with the segment.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ Arrays: TypeAlias = "tuple[BoundColumn | None, BoundColumn | None, Numbers, NDAr
 
 
 def _with_default(leaf: LeafColumn, given: Arrays, is_absent: BoolArray, rows: Numbers) -> Arrays:
-    """The arrays with what absent chunks read as: all null, or the default.
+    """The arrays, with absent chunks as they read: all null, or the default.
 
     Inside a struct a default may meet rows whose struct is null, so how many are null is not known there.
     """
@@ -157,7 +157,8 @@ def file_bounds(segment: Segment, leaf: LeafColumn | None) -> ColumnBounds:
 def _reduced(segment: Segment, leaf: LeafColumn, bounds: ColumnBounds) -> ColumnBounds:
     """The hull over each file's blocks. Blocks without a value do not take part in it.
 
-    The null count of a block that says both that all is null and that there is a bound is not believed.
+    A block that claims both that all is null and that there is a bound contradicts itself, and its null count is
+    ignored.
     """
     (ranges,) = bounds.ranges
     rows, file_count = segment.block_rows, segment.file_count

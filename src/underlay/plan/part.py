@@ -28,11 +28,11 @@ class Part:
         return self.segment.files.deletes[row].as_py() if replaced is None else replaced
 
     def may_have_deletes(self, rows: Numbers) -> BoolArray:
-        """Of these files, which have deleted rows."""
+        """Which of these files may have deleted rows."""
         found = np.asarray(self.segment.files.deleted_rows[rows] > 0)
         return found | np.isin(rows, list(self.deletes)) if self.deletes else found
 
 
 def distinct(ascending: Numbers) -> Numbers:
-    """Each of the numbers once. They ascend, so that nothing need be sorted."""
+    """Each of the numbers once. They ascend, so no sort is needed."""
     return ascending[np.flatnonzero(np.diff(ascending, prepend=-1))]

@@ -1,7 +1,4 @@
-"""A plan: the blocks that a query needs, file by file, and what is known of all of them.
-
-The plan of a query: which blocks of a snapshot it needs, proven from metadata alone.
-"""
+"""The plan of a query: which blocks of a snapshot it needs, file by file, proven from metadata alone."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from underlay.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """How much there is. Rows are less deleted ones where they are of a whole table."""
+    """Amounts of a table, or of what a plan keeps. Rows exclude deleted ones."""
 
     files: int
     blocks: int
@@ -35,7 +32,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlannedFile:
-    """A file and the blocks of it to read, ascending. `part` and `row` say where its entry is."""
+    """A file and the blocks of it to read, ascending. `part` and `row` are the place of its entry."""
 
     part: int
     row: int
@@ -97,7 +94,7 @@ class BlockPlan:
 
     @cached_property
     def must(self) -> BoolArray:
-        """Kept blocks of which every row matches."""
+        """Which kept blocks match in every row."""
         return np.concatenate([np.zeros(0, dtype=np.bool_), *(choice.must for choice in self.choices)])
 
     @cached_property
@@ -125,7 +122,7 @@ class BlockPlan:
         )
 
     def narrowed(self, chosen: Callable[[PartChoice], BoolArray]) -> BlockPlan:
-        """The plan with fewer blocks: of each part those that are true in what `chosen` says of its kept blocks."""
+        """The plan with fewer blocks: of each part's kept blocks, those that the mask from `chosen` marks."""
         return replace(self, choices=tuple(_narrowed(choice, chosen(choice)) for choice in self.choices))
 
     def file(self, part: int, row: int) -> PlannedFile:
@@ -210,8 +207,8 @@ def make_plan(
     """The plan over all parts. `columns` are the leaves to read, those of the predicate included.
 
     `specs` are the partition specs that files may go by. `skipped` are segments that `surviving` left out, for the
-    totals only. No I/O but what the parts' segments fetch: `Segment.prefetch` with the predicate's leaves beforehand
-    makes it none. Raises UnknownColumn and BadPredicate.
+    totals only. The only I/O is what the parts' segments fetch: none after `Segment.prefetch` with the predicate's
+    leaves. Raises UnknownColumn and BadPredicate.
     """
     named = resolve(schema, columns_of(predicate))
     if not parts and not skipped:  # a literal that does not fit its column is refused without blocks too

@@ -1,8 +1,8 @@
 """Sidecars on a local disk: lock-free readers, one writer.
 
 A reader takes the committed size from the first bytes, then exactly that many bytes; the file's length is never a
-boundary, so it does not matter what a writer is adding behind. A writer adds the tail, syncs it, publishes the new
-size in one aligned 8-byte write and syncs again: a crash before that write leaves bytes that nobody reads.
+boundary, so it does not matter what a writer is appending. A writer appends the tail, syncs it, publishes the new size
+in one aligned 8-byte write and syncs again: a crash before that write leaves bytes that nobody reads.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_sidecar(
 
 
 def read_committed(path: str | os.PathLike[str]) -> Buffer:
-    """The bytes of all published versions, none of them looked at: read, or mapped when they are many."""
+    """The bytes of all published versions, unchecked: read, or mapped when they are many."""
     need_posix("sidecars on a local disk")
     try:
         descriptor = os.open(path, _OPEN)
@@ -154,10 +154,10 @@ class SidecarWriter:
     def append(
         self, blocks: Sequence[int | SidecarBlock], version: VersionFields, *, parquet_size: int | None = None
     ) -> int:
-        """Add a version behind the one for `parquet_size` (the newest when None); its committed size.
+        """Add a version after the one for `parquet_size` (the newest when None); returns its committed size.
 
-        Give `parquet_size` when a transaction log says what was committed: a version that was published but never
-        committed is then passed over. Costs one write and sync of the new bytes, and one of the size.
+        Give `parquet_size` when a transaction log says what was committed: then a version that was published but never
+        committed is skipped. Costs one write and sync of the new bytes, and one of the size.
         """
         if self._lock is None:
             raise InvalidRequest('the lock is not held: use "with SidecarWriter(path) as writer"', place=str(self.path))

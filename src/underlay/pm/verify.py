@@ -1,6 +1,6 @@
 """Verifies a sidecar: its own structure, against its Parquet file's footer, and against the decoded values.
 
-Each check yields the problems it finds as errors with their place and goes on; nothing is repaired.
+Each check yields the problems it finds as errors with their place, and continues; nothing is repaired.
 """
 
 from __future__ import annotations

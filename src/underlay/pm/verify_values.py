@@ -56,7 +56,7 @@ def _check_chunk(
 
 
 def _holds_all(bitset: bytes, values: pa.Array[Any]) -> bool:
-    """Whether the filter holds every value that is ever looked up: no NaN, and of the two zeros either."""
+    """Whether the filter holds every value that can be looked up: NaN is not, and either zero will do."""
     if not pa.types.is_primitive(values.type):
         octets: list[Any] = values.to_pylist()
         return bool(contains(bitset, hash_values(octets)).all())

@@ -41,11 +41,11 @@ def check_readable(footer: HasChunks) -> None:
 
 
 def check_ranges(footer: HasChunks, file_size: int | npt.NDArray[np.int64]) -> None:
-    """Refuse a footer with chunks, indexes or bloom filters that are not inside a file of `file_size` bytes, and with
-    chunks of values that have no bytes.
+    """Refuse a footer with chunks, indexes or bloom filters that are not inside a file of `file_size` bytes, or with
+    chunks that have values but no bytes.
 
     A chunk begins at its dictionary page if that has an offset above 0, else at its first data page. Offsets of 0 and
-    below mean that there is no dictionary, index or filter. Of a stack, `file_size` is a column [row groups, 1].
+    below mean that there is no dictionary, index or filter. For a stack, `file_size` is a column [row groups, 1].
     """
     chunks = footer.chunks
     _refuse(Malformed("a column chunk has a negative offset"), chunks.data_page_offset < 0)

@@ -48,7 +48,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedChunks:
-    """What is checked and indexed of every chunk. Type and codec are -1 where the chunk has none."""
+    """What we check and index of every chunk. Type and codec are -1 where the chunk has none."""
 
     has_meta_data: Flags
     has_file_path: Flags
@@ -141,7 +141,7 @@ _UNINDEXED = frozenset(
 def read_chunks(tree: ThriftTree, row_group_count: int, column_count: int) -> Chunks:
     """All chunks of a footer in which every row group has `column_count` of them.
 
-    All fields are read at once: what a small footer costs is the number of numpy calls, not its bytes.
+    All fields are read at once: the cost of a small footer is its numpy calls, not its bytes.
     """
     records = StructRecords(tree, CHUNKS)
     values = records.read(_FIELDS)
@@ -159,7 +159,7 @@ def read_chunks(tree: ThriftTree, row_group_count: int, column_count: int) -> Ch
 
 
 def indexed_chunks(records: StackedRecords, row_group_count: int, column_count: int) -> IndexedChunks:
-    """The chunks of many footers. All fields are looked for, and refused as in one footer; some are not decoded."""
+    """The chunks of many footers. All fields are located and checked as in one footer; some are not decoded."""
     values = records.read(_FIELDS, _UNINDEXED)
     return IndexedChunks(**_Fields(records, values, (row_group_count, column_count)).indexed())
 

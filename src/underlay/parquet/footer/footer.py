@@ -1,7 +1,7 @@
 """A Parquet footer (FileMetaData) as typed values, over the Thrift tree that it came from.
 
-Parsing takes any footer whose Thrift is sound, also one with logical types, column orders or codecs that nobody knows.
-What a reader of the file needs beyond that is checked in `checks`.
+Parsing accepts any footer whose Thrift is sound, even with unknown logical types, column orders or codecs. `checks`
+checks what a reader of the file needs beyond that.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ class Footer:
 
     @classmethod
     def parse(cls, data: bytes) -> Footer:
-        """The footer in `data`, which is all of it and nothing else.
+        """The footer that `data` holds, with nothing after it.
 
-        The footer of a file with encrypted columns ends with a signature, which is not looked at.
+        The footer of a file with encrypted columns ends with a signature, which is not checked.
         """
         tree = parse(data, trailing=True)
         footer = cls(tree)
@@ -148,7 +148,7 @@ class Footer:
         return None if begin < 0 else self.data[begin : begin + length]
 
     def _find(self, field: int, kind: ThriftKind) -> int | None:
-        """The field of FileMetaData with this id; one of another kind counts as absent, as for Thrift."""
+        """The field of FileMetaData with this id; one of another kind counts as absent, as in Thrift."""
         entry = self._fields.get(field)
         return entry if entry is not None and self.tree.kind(entry) is kind else None
 
@@ -161,7 +161,7 @@ class Footer:
         return None if entry is None else self.tree.binary(entry).decode(errors="replace")
 
     def _key_values(self) -> tuple[KeyValue, ...]:
-        """The pairs in order, duplicates among them."""
+        """The pairs in order, duplicates included."""
         if 5 not in self._fields:
             return ()
         records = StructRecords(self.tree, (5, ITEM))

@@ -113,7 +113,7 @@ _CONVERTED_DECIMAL = 5
 def from_union(tree: ThriftTree, entry: int) -> tuple[int, LogicalType]:
     """The member number and the type of a LogicalType union.
 
-    The number is 0 for an empty union. A member, a unit or a shape that is not known gives UNRECOGNISED.
+    The number is 0 for an empty union. An unknown member, unit or shape gives UNRECOGNISED.
     """
     members = tree.children(entry)
     if len(members) != 1:
@@ -141,7 +141,7 @@ def _with_parameters(tree: ThriftTree, kind: LogicalKind, fields: dict[int, int]
 
 
 def from_converted(converted: int, precision: int, scale: int) -> LogicalType:
-    """The type that a ConvertedType number stands for; a number that is not known gives UNRECOGNISED."""
+    """The type that a ConvertedType number stands for; an unknown number gives UNRECOGNISED."""
     if converted == _CONVERTED_DECIMAL:
         return LogicalType(kind=LogicalKind.DECIMAL, precision=precision, scale=scale)
     return _CONVERTED.get(converted, UNRECOGNISED)

@@ -1,8 +1,8 @@
 """Builds the smallest footer that decodes chosen chunks: positions, codecs and columns only.
 
-A reader that knows where chunks lie needs no file's own footer. It gives the chunks it fetched, at whatever offsets
-they have in its buffer, and gets the Thrift bytes of a footer for exactly those. Every field that is written is fixed
-here, so that a chunk costs four varints and not a tree of values.
+A reader that knows where chunks lie does not need the file's own footer. It gives the chunks it fetched, at whatever
+offsets they have in its buffer, and gets the Thrift bytes of a footer for exactly those. Nearly all bytes of a chunk
+are constants here, so that it costs four varints and not a tree of values.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MinimalColumns:
         self.schema: Schema = Footer(self._tree).schema
 
     def select(self, leaves: Collection[int], created_by: str | None) -> LeanSchema:
-        """The schema with these leaves alone, by position, and the groups around them, in the file's order."""
+        """The schema with only these leaves, by position, and the groups around them, in the file's order."""
         kept: list[bytes] = []
         cursor = _Cursor(element=0, leaf=0)
         self._keep(self.schema.root, frozenset(leaves), cursor, kept)
@@ -139,7 +139,7 @@ class LeanSchema:
 
 
 def _zigzag(value: int) -> bytes:
-    """A number that is not negative."""
+    """The zig-zag varint of a non-negative number."""
     value <<= 1
     if value < 0x80:
         return bytes((value,))

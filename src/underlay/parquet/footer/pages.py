@@ -1,6 +1,6 @@
 """The pages of a column chunk, found by their headers: where each lies, and how many values it has.
 
-No checksum covers a header. Whoever leaves out pages compares the sum of the values with what the footer says.
+No checksum covers a header. A caller that skips pages compares the sum of the values with what the footer says.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Page(NamedTuple):
 
 
 def read_pages(data: memoryview, begin: int, end: int) -> Iterator[Page]:
-    """The pages between two positions, in order. Raises Malformed for what is no chain of pages."""
+    """The pages between two positions, in order. Raises Malformed when they are not a chain of pages."""
     try:
         while begin < end:
             page = _read_page(data, begin)
@@ -55,8 +55,8 @@ def _read_page(data: memoryview, begin: int) -> Page:
 def _read_struct(
     data: memoryview, at: int, fields: dict[int, int], counts: dict[int, int] | None = None, depth: int = 0
 ) -> int:
-    """The position after a struct. Its integers come into `fields`; into `counts` the number of values, by the field of
-    the struct inside that has it."""
+    """The position after a struct. Puts its integers into `fields`, and into `counts`, for each struct inside it, the
+    number of values there, by field."""
     if depth > _MAX_DEPTH:
         raise Malformed("a page's header is nested too deeply", place=f"byte {at}")
     field = 0
@@ -85,7 +85,7 @@ def _read_struct(
 
 
 def _skip(data: memoryview, at: int, kind: int) -> int:
-    """The position after a value that no field of interest is."""
+    """The position after a value of no interest."""
     if kind == _BINARY:
         length, at = _varint(data, at)
         return at + length

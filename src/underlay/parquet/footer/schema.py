@@ -58,13 +58,13 @@ class SchemaNode:
 
     @property
     def is_logical_from_converted(self) -> bool:
-        """Whether the logical type was told by a ConvertedType alone."""
+        """Whether only a ConvertedType gives the logical type."""
         return self.logical_member is None and self.converted_type is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A column. `top` is the top-level field that it is, or is inside of; `path` are the names from there to it.
+    """A column. `top` is the top-level field that it is or is inside; `path` has the names from there to the leaf.
 
     `array_ndims` counts the repeated levels of a column that is nothing but lists: its top-level field is a LIST group
     and no group on the way has a second child. It is 0 for every other column.
@@ -82,7 +82,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """All fields of a file. `raw` is the stored list of schema elements, its header among it."""
+    """All fields of a file. `raw` is the stored list of schema elements with its header."""
 
     root: SchemaNode
     leaves: tuple[Leaf, ...]
@@ -133,7 +133,7 @@ def _read(tree: ThriftTree, entry: int, raw: bytes) -> Schema:
 
 
 def _elements(tree: ThriftTree) -> Iterator[_Element]:
-    """The elements one by one, not yet put together."""
+    """The elements one by one, not yet as a tree."""
     records = StructRecords(tree, (ELEMENTS, ITEM))
     values = records.read(_FIELDS)
     begins = records.begins_at(values.entries[_NAME]).tolist()
@@ -217,7 +217,7 @@ def _group(elements: list[_Element], index: int, depth: int) -> tuple[SchemaNode
 
 
 def _leaves(root: SchemaNode) -> Iterator[Leaf]:
-    """The leaves in order, with their levels. The root itself counts for none of them."""
+    """The leaves in order, with their levels. The root adds no level."""
     index = 0
     pending: list[tuple[SchemaNode, SchemaNode, tuple[str, ...], int, int, bool]] = [
         (child, child, (child.name,), 0, 0, True) for child in reversed(root.children)

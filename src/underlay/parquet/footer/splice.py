@@ -52,9 +52,9 @@ def take_row_groups(footer: Footer, indices: Sequence[int]) -> bytes:
 def splice(parts: Iterable[SplicePart]) -> bytes:
     """One footer with the row groups of several, whose schemas must be equal byte for byte.
 
-    Everything but the row groups and the number of rows comes from the first. Ordinals, where a group has one, become
-    its new place. Footers of files with
-    encrypted columns are refused, here and by the other functions: they are signed.
+    Everything except the row groups and the number of rows comes from the first. A group's ordinal, if it has one,
+    becomes its new position. Footers of files with encrypted columns are refused, here and by the other functions,
+    because they are signed.
     """
     wanted = list(parts)
     if not wanted:
@@ -162,7 +162,7 @@ def _ordinal(place: int) -> bytes:
 
 
 def _moved(footer: Footer, delta: int, groups: list[int], wanted: set[int]) -> dict[int, bytes]:
-    """New bytes for every position in the footer that changes, of the row groups that are wanted."""
+    """New bytes for every position that changes in the wanted row groups."""
     if not delta:
         return {}
     tree = footer.tree

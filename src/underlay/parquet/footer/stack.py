@@ -32,7 +32,7 @@ MAX_LEADS = 8
 
 
 class Origin(NamedTuple):
-    """What one file says of itself as a whole. `raw` is its Thrift footer."""
+    """What one footer says about its file as a whole. `raw` is its Thrift footer."""
 
     raw: bytes
     created_by: str | None
@@ -77,8 +77,8 @@ def stack_of(footer: Footer) -> Stack:
 def read_stacks(footers: Sequence[bytes]) -> Iterator[tuple[Stack, list[int]]]:
     """Many footers as stacks, each with the positions of its files in `footers`; every footer is in one stack.
 
-    Files of one writer and schema come out together, and cost little more than one of them. Raises what the first
-    damaged footer raises, its position in `footers` for a place.
+    Files of one writer and schema come out together, and cost little more than one of them. Raises the error of the
+    first damaged footer, with its position in `footers` as the place.
     """
     leads: dict[int, Footer] = {}
     for begin in range(0, len(footers), FOOTERS_AT_ONCE):
@@ -93,9 +93,9 @@ def read_stacks(footers: Sequence[bytes]) -> Iterator[tuple[Stack, list[int]]]:
 
 
 def _next_stack(footers: Sequence[bytes], pending: list[int], leads: dict[int, Footer]) -> tuple[Stack, list[int]]:
-    """The footers that are like one of the commonest length: most of that length have their values where it has them.
+    """The footers that are like a lead of the most common length; most footers of that length are.
 
-    `leads` are footers that others were like, by their lengths.
+    `leads` are earlier leads, by length.
     """
     length, _ = Counter(len(footers[index]) for index in pending).most_common(1)[0]
     known = leads.get(length)
@@ -132,7 +132,7 @@ def _stack_one(footer: Footer, index: int) -> Stack:
 
 
 def _stack_like(lead: Footer, footers: Sequence[bytes], pending: list[int]) -> tuple[Stack, list[int]] | None:
-    """All pending footers that are like the lead. None when that is less than two, or when one of them is damaged."""
+    """All pending footers that are like the lead. None when fewer than two are, or one is damaged."""
     beginning = lead.data[: int(lead.tree.end[lead.tree.fields(0)[ELEMENTS]])]
     wanted = [index for index in pending if footers[index].startswith(beginning)]
     if len(wanted) < _FEWEST or lead.is_encrypted:
@@ -143,12 +143,12 @@ def _stack_like(lead: Footer, footers: Sequence[bytes], pending: list[int]) -> t
         if len(taken) < _FEWEST:
             return None
         return _stacked(lead, stacked, [footers[index] for index in taken]), taken
-    except UnderlayError:  # which one is damaged, reading them one by one tells
+    except UnderlayError:  # reading them one by one tells which is damaged
         return None
 
 
 def _stacked(lead: Footer, stacked: StackedStructs, footers: Sequence[bytes]) -> Stack:
-    """The stack of footers that are alike. Raises Malformed when one has other rows than its row groups."""
+    """The stack of footers that are alike. Raises Malformed when a row count is not the sum of its row groups'."""
     if (lead.row_groups.column_count != lead.column_count).any():
         raise SchemaMismatch("a row group does not have as many columns as the schema")
     rows = StackedRecords(stacked, (ROW_GROUPS, ITEM)).integers(3, kind=ThriftKind.I64)

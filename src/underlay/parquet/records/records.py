@@ -46,8 +46,8 @@ class StructRecords:
     def locate(self, fields: tuple[FieldPath, ...]) -> Entries:
         """The entries of some fields [fields, structs], -1 where one is absent. A field that occurs twice is refused.
 
-        All fields take as many steps of numpy as one. A field of another kind counts as absent, as Thrift's own
-        readers have it; such files exist.
+        All fields together take as many numpy calls as one. A field of another kind counts as absent, as in Thrift's
+        own readers; such files exist.
         """
         tree = self.tree
         rank_of_place: npt.NDArray[np.int8] = np.frombuffer(tree.places.ranks(self.path, fields), np.int8)

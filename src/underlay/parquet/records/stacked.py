@@ -26,7 +26,7 @@ class StackedRecords:
     def read(self, fields: tuple[FieldPath, ...], skipped: Collection[int] = ()) -> FieldValues:
         """Many fields at once. Entries are the lead's [fields, structs of the lead].
 
-        Of the fields at `skipped` all numbers are 0.
+        All numbers of the fields at `skipped` are 0.
         """
         entries = self._lead.locate(fields)
         numbers = np.zeros((len(fields), self._stacked.count, self._lead.count), np.int64)
@@ -51,7 +51,7 @@ class StackedRecords:
         return begins.reshape(len(entries), self.count)
 
     def _numbers(self, entries: Entries, kind: ThriftKind) -> Integers:
-        """Numbers of entries that are there [entries, footers]."""
+        """Numbers of entries that exist [entries, footers]."""
         found = self._stacked.numbers(entries, kind)
         if kind is ThriftKind.BINARY:
             self._lengths[entries.tobytes()] = found

@@ -111,7 +111,7 @@ class StackedStructs:
 
 
 def stack_alike(lead: ThriftTree, common_bytes: int, structs: Sequence[bytes]) -> tuple[StackedStructs, Flags]:
-    """Those of `structs` that are like the lead, which need not be one of them, and which those are.
+    """The `structs` that are like the lead, and a mask of which they are. The lead need not be one of them.
 
     All begin with the same `common_bytes` bytes, which hold whole values only. Raises Malformed when a number is too
     large for its field.
@@ -197,7 +197,7 @@ def _walk_uneven(
     Returns the bytes of each integer, and which of these structs are like the lead.
     """
     variable, fixed = walk.variable, walk.fixed
-    # Most binaries are short: those of the lead that are tell where, and if one of another struct is not, none is.
+    # Most binaries are short. Those that are short in the lead are assumed short; if one is not, all are taken as long.
     is_long = values.is_binary & (lead.octets[values.begin] >= 0x80)
     is_alike = np.ones(stops.size, np.bool_)
     sizes = _step(values, is_long, octets, variable, fixed, is_alike)
@@ -210,7 +210,7 @@ def _walk_uneven(
 
 
 def _sizes_in(lead: ThriftTree, values: _Values) -> NDArray[np.uint8]:
-    """What `_step` returns of the lead."""
+    """What `_step` returns for the lead."""
     sizes = values.end - values.begin
     sizes[values.is_binary & (lead.octets[values.begin] >= 0x80)] = 0
     return sizes.astype(np.uint8)
@@ -236,8 +236,8 @@ def _as_long_everywhere(
 
 
 def _telling_bits(lead: ThriftTree, values: _Values) -> Octets:
-    """The bits of the lead that decide where values lie: of fixed bytes and of binaries' lengths all, of numbers that
-    which says whether they go on.
+    """The bits of the lead that decide where values lie: all bits of fixed bytes and binaries' lengths, and the
+    continuation bits of numbers.
     """
     bits = np.full(lead.size_bytes, 0xFF, np.uint8)
     lengths = varint_lengths(lead.octets)[values.begin]
@@ -267,7 +267,7 @@ def _step(
 
 
 def _long_sizes(octets: Octets, lengths: NDArray[np.uint8], begin: Integers, is_alike: Flags) -> Integers:
-    """Bytes of binaries, those of their lengths included; a length of more than four rules its struct out."""
+    """Bytes of binaries with their lengths; a length of more than four bytes rules its struct out."""
     sizes = lengths.take(begin, mode="clip").astype(np.int64)
     is_alike &= sizes <= _MAX_LENGTH_BYTES
     found = sizes.copy()

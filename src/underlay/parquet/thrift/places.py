@@ -115,11 +115,11 @@ class Places:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether to begin with a new table: input of many kinds, or hostile input, has filled this one."""
+        """Whether to start a new table, because varied or hostile input has filled this one."""
         return len(self.table) > _CROWDED_PLACES or self._steps > _CROWDED_STEPS
 
     def make_room(self) -> None:
-        """Let the next input add as many places as any may, whatever others have added."""
+        """Give the next input the full allowance of places, whatever earlier input has added."""
         self._limit = len(self.table) + MAX_PLACES
 
     def number(self, parent: int, field: int, kind: int) -> int:

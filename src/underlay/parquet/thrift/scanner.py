@@ -69,7 +69,7 @@ class Scanner:
         self.stack: list[Frame] = []
 
     def take_tape(self) -> array[int]:
-        """The tape, which the scanner then forgets: it is the largest thing that a parse makes."""
+        """The tape, which the scanner then forgets: it is the largest object of a parse."""
         tape, self.tape = self.tape, array("Q")
         return tape
 
@@ -85,7 +85,7 @@ class Scanner:
             raise
 
     def _run(self) -> int:
-        """The loop over fields, which is the cost of reading a footer: for a plain value one look-up, one append.
+        """The loop over fields, the main cost of reading a footer: a plain value takes one look-up, one append.
 
         `state` is where in which struct the loop is; `left` and `item` are how many more items follow the struct in
         its list and their place. Everything the loop touches is a local; rare cases are methods.
@@ -270,7 +270,7 @@ def read_list_header(data: bytes, position: int) -> tuple[int, int, int]:
 
 
 def _check_count(data: bytes, position: int, count: int, after: int) -> None:
-    """A list of more items than bytes cannot be: every item takes at least one."""
+    """Refuse a list with more items than bytes left: every item takes at least one."""
     if count > len(data) - after:
         raise Truncated(
             "a list has more items than bytes are left",

@@ -26,7 +26,7 @@ _BINARY, _I8 = np.uint8(ThriftKind.BINARY), np.uint8(ThriftKind.I8)
 
 
 def _by_kind(values: Mapping[ThriftKind, int], dtype: npt.DTypeLike, otherwise: int = 0) -> npt.NDArray[Any]:
-    """A table to look kinds up in."""  # Any: of `dtype`
+    """A lookup table by kind."""  # Any: of `dtype`
     return np.array([values.get(kind, otherwise) for kind in ThriftKind], dtype)
 
 
@@ -52,8 +52,8 @@ class Measures:
 def measure(octets: Octets, scanner: Scanner) -> Measures:
     """Decode every number of the tape. Refuses varints over 64 bits and numbers that do not fit their kind.
 
-    A footer of a few columns costs as many steps of numpy as one of thousands, so there are few of them: values of all
-    kinds are decoded together.
+    A footer of a few columns takes as many numpy calls as one of thousands, so values of all kinds are decoded together
+    to keep calls few.
     """
     words = np.frombuffer(scanner.take_tape(), np.uint32).reshape(-1, 2)
     is_stop = words[:, 1] == STOP_ENTRY >> 32

@@ -1,7 +1,7 @@
 """Adds bloom filters to a local file that was written without them, between its data and a new footer.
 
-pyarrow makes them of the column's values, several times faster than parquet-java while it writes. Nothing of the file
-is changed but what comes after its data.
+pyarrow makes them from the column's values, several times faster than parquet-java does while it writes. Only the bytes
+after the file's data change.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from underlay.values.ranges import ByteRange
 
 
 def add_blooms(path: Path, loaded: LoadedFooter, probabilities: Mapping[str, float]) -> LoadedFooter:
-    """Add a filter to every chunk that has none of the columns with these paths; the footer that the file has then.
+    """Add a filter to every chunk that lacks one in the columns with these paths; returns the file's new footer.
 
-    `probabilities` are of false positives. Nobody else may read or write the file meanwhile: it is not whole. Raises
-    Malformed, NotFound, Unavailable.
+    `probabilities` are those of false positives, by path. No other process may use the file meanwhile: it is
+    incomplete. Raises Malformed, NotFound, Unavailable.
     """
     with reading(path):
         filters = dict(_make_filters(path, loaded.footer, probabilities))
@@ -46,7 +46,7 @@ def add_blooms(path: Path, loaded: LoadedFooter, probabilities: Mapping[str, flo
 def _make_filters(
     path: Path, footer: Footer, probabilities: Mapping[str, float]
 ) -> Iterator[tuple[tuple[int, int], bytes]]:
-    """By row group and column, each with its header."""
+    """The filters by row group and column, each with its header."""
     has_filter = footer.chunks.has_bloom_filter_offset
     with pq.ParquetFile(path, memory_map=True) as file:
         for leaf in footer.schema.leaves:
@@ -58,7 +58,7 @@ def _make_filters(
 
 
 def _make_filter(values: pa.Table, leaf: Leaf, probability: float) -> bytes:
-    """What pyarrow puts into a file of these values alone, as it does into those that Underlay writes."""
+    """The filter that pyarrow writes into a file of only these values, as it does into Underlay's files."""
     sink = pa.BufferOutputStream()
     pq.write_table(
         values,

@@ -164,9 +164,9 @@ def _all_set(words: npt.NDArray[np.uint32], bits: npt.NDArray[np.uint32]) -> npt
 
 
 def parse_header(data: bytes) -> BloomHeader | None:
-    """The sizes of the stored filter at the start of `data`, or None for a filter of a kind that is not known.
+    """The sizes of the stored filter at the start of `data`, or None for a filter of an unknown kind.
 
-    Known are split-block filters of xxHash values, not compressed, of at least 32 bytes and whole blocks.
+    Known are uncompressed split-block filters of xxHash values, of at least 32 bytes and whole blocks.
     """
     tree = parse(data, trailing=True)
     fields = tree.fields(0)

@@ -15,8 +15,8 @@ _HINT = "Mend it, or make the column binary."
 
 
 def check_text(path: Path, columns: Mapping[str, str]) -> None:
-    """Raises SchemaMismatch when a column holds what is no text. Columns are named by their paths in the file's schema,
-    with dots, each with what it is called for people.
+    """Raises SchemaMismatch when a column holds bytes that are not text. `columns` maps dotted paths in the file's
+    schema to names for messages.
 
     One chunk is held in memory at a time. Raises Malformed, NotFound, Unavailable.
     """
@@ -39,7 +39,7 @@ def _check(values: pa.Table, column: str) -> None:
 
 
 def _all_in_dictionaries(metadata: pq.FileMetaData) -> set[str]:
-    """The columns of which no page has values of its own."""
+    """The columns whose pages are all dictionary-encoded."""
     groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
     plain = {
         group.column(at).path_in_schema

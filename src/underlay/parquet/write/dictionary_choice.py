@@ -1,7 +1,7 @@
 """Chooses the columns to dictionary-encode, by a sample of the first block.
 
-A writer that fills a dictionary in vain pays for it: on a column of distinct numbers, half as much again as for the
-rest of the work. The number of distinct values is estimated by how many of a sample occur again in it.
+A useless dictionary costs time: on a column of distinct numbers, filling it costs half as much as the rest of the work.
+The number of distinct values is estimated by how many of a sample occur again in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_BYTES = 1 << 20
 
 
 def dictionary_leaves(block: pa.Table) -> list[str]:
-    """The paths of leaves that get dictionaries. Floats never do; nor do columns of which one would save nothing."""
+    """The paths of leaves that get dictionaries. Floats never do; nor do columns where one would save nothing."""
     schema = block.schema
     paths = leaf_paths(schema)
     floats = {paths[index] for index in float_leaves(schema)}
@@ -32,7 +32,7 @@ def dictionary_leaves(block: pa.Table) -> list[str]:
 
 
 def _vain_columns(block: pa.Table) -> frozenset[str]:
-    """Columns that are no lists, maps or structs, and that a dictionary does not make smaller."""
+    """Columns, other than lists, maps and structs, that a dictionary does not make smaller."""
     chosen = np.sort(np.random.default_rng(0).choice(block.num_rows, _SAMPLE_ROWS, replace=False))
     names = [field.name for field in block.schema if not pa.types.is_nested(field.type)]
     sample = block.select(names).take(chosen)
@@ -53,7 +53,7 @@ def _is_vain(sample: pa.ChunkedArray[Any], row_count: int) -> bool:
 
 
 def _stored(values: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """What an extension type is stored as: Arrow counts no values of the type itself."""
+    """The storage of an extension type, since Arrow cannot count values of the type itself."""
     if not isinstance(values.type, pa.BaseExtensionType):
         return values
     return pa.chunked_array([cast("pa.ExtensionArray[Any]", chunk).storage for chunk in values.chunks])

@@ -90,7 +90,7 @@ def _holds_nan(array: AnyArray) -> Iterator[bool]:
 
 
 def _inside(array: pa.MapArray[Any, Any]) -> tuple[int, int]:
-    """Which entries belong to the maps of an array, that may be a slice of a longer one."""
+    """Which entries belong to the maps of an array, which may be a slice of a longer one."""
     offsets = array.offsets
     begin = offsets[0].as_py() if len(offsets) else 0
     return begin, (offsets[-1].as_py() if len(offsets) else 0) - begin

@@ -1,7 +1,7 @@
-"""Makes one Parquet file of blocks of others, copied byte for byte: nothing is decoded, compressed or encoded.
+"""Makes one Parquet file from blocks of others, copied byte for byte: nothing is decoded, compressed or encoded.
 
 First come the blocks, then their bloom filters and page indexes, then the spliced footer. A page index is copied as it
-is, but for the positions in offset indexes: they move with their block.
+is, except for the positions in offset indexes, which move with their block.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SourceBlocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplicedFile:
-    """A whole file in memory. `deltas` say of each of its blocks how far its bytes moved."""
+    """A whole file in memory. `deltas` has how far the bytes of each block moved."""
 
     data: bytearray
     footer: Footer
@@ -50,7 +50,7 @@ class SplicedFile:
 
 
 class _Extra(NamedTuple):
-    """A filter or an index: the fields of its place, of which chunk of the new file it is, and where it was."""
+    """A filter or an index: the fields that hold its place, its chunk in the new file, and where it was."""
 
     fields: tuple[int, int]
     block: int
@@ -60,7 +60,7 @@ class _Extra(NamedTuple):
 
 
 def form_of(footer: Footer) -> bytes:
-    """The footer without its blocks: files in which this is the same can be made one by copying."""
+    """The footer without its blocks: files that have the same form can be joined by copying."""
     fields = footer.tree.fields(0)
     nothing = {fields[ROW_GROUPS]: list_header(ThriftKind.STRUCT, 0)}
     if NUM_ROWS in fields:
@@ -144,7 +144,7 @@ def _extras(source: SourceBlocks, run: Sequence[int], first: int, delta: int) ->
 
 
 def _bloom_length(read: ReadRanges, begin: int) -> int:
-    """The length of a filter whose writer did not say it."""
+    """The length of a filter whose writer did not store it."""
     (data,) = read([ByteRange(begin, begin + _HEADER_BYTES)])
     header = parse_header(bytes(data))
     return 0 if header is None else header.header_length + header.bitset_length

@@ -3,7 +3,7 @@
 | what | why |
 |---|---|
 | no dictionary and no bloom filter on floats | readers look up one zero and miss the other |
-| no dictionary of values that hardly occur twice | it takes time, and saves nothing |
+| no dictionary of values that rarely repeat | it takes time, and saves nothing |
 | no bounds for a chunk that holds NaN | readers take bounds for bounds of all values |
 | timestamps as 64-bit integers, never INT96 | INT96 has no order |
 | short decimals as integers | half the size, and bounds that every reader compares alike |
@@ -44,8 +44,8 @@ class SortedBy:
 class WriteOptions:
     """How files are filled. A block ends at whichever of its targets comes first, and so does a file.
 
-    `bloom` maps dotted paths of leaves to the probability of a false positive. Bytes of a block are those of its Arrow
-    memory, those of a file are as stored.
+    `bloom` maps dotted paths of leaves to the probability of a false positive. A block's bytes are those of its Arrow
+    memory, a file's are as stored.
     """
 
     block_rows: int = 1 << 20
@@ -60,7 +60,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """A finished file in memory. `nan_free` tells of each block and leaf that it holds no NaN."""
+    """A finished file in memory. `nan_free` marks the blocks and leaves without NaN."""
 
     parts: tuple[pa.Buffer | bytes, ...]
     size_bytes: int
@@ -73,7 +73,7 @@ class WrittenFile:
         return b"".join(self.parts)
 
     def view(self) -> bytes | memoryview:
-        """The same, not copied where that can be: for as long as it is looked at, the file stays in memory."""
+        """The same, without a copy where possible; the view keeps the file in memory."""
         return memoryview(self.parts[0]).cast("B") if len(self.parts) == 1 else self.data()
 
 
@@ -124,7 +124,7 @@ def _joined(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def check_bloom(schema: pa.Schema, options: WriteOptions) -> None:
-    """Refuse bloom filters that would lose rows, or that are of no column."""
+    """Refuse bloom filters that would lose rows, or that name no column."""
     if not options.bloom:
         return
     paths = leaf_paths(schema)

@@ -67,7 +67,7 @@ def from_parquet(
 def sidecar_of(data: bytes | memoryview, footer: Footer) -> bytes:
     """The sidecar of a whole Parquet file in memory whose footer is `footer`, with its bloom filters inside.
 
-    The file was written by us: that its chunks lie inside of it is not checked.
+    We wrote the file, so we do not check that its chunks lie inside it.
     """
     places = bloom_ranges(footer, len(data))
     bitsets = bitsets_of({place: data[wanted.begin : wanted.end] for place, wanted in places.items()})
@@ -97,7 +97,7 @@ def bloom_ranges(footer: Footer, file_size: int) -> dict[Place, ByteRange]:
 
 
 def bitsets_of(stored: Mapping[Place, bytes | memoryview]) -> dict[Place, bytes]:
-    """The bitsets out of stored filters; those that cannot be used are left out."""
+    """The bitsets of stored filters; unusable ones are left out."""
     found = {}
     for place, octets in stored.items():
         data = bytes(octets)
@@ -117,7 +117,7 @@ def bitsets_of(stored: Mapping[Place, bytes | memoryview]) -> dict[Place, bytes]
 
 @lru_cache(maxsize=64)
 def _usual_header(bitset_length: int) -> bytes:
-    """What nearly all writers store before a bitset: recognised faster than it is parsed."""
+    """What nearly all writers store before a bitset: recognising it is faster than parsing."""
     return encode_header(bitset_length)
 
 

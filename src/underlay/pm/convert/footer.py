@@ -99,7 +99,7 @@ def convert(
 
 
 def _chunks(footer: Footer, generation: Generation) -> tuple[ChunkArray, dict[Place, LongBounds]]:
-    """All chunk records but for their references, and the bounds that must go out of line."""
+    """All chunk records except for their references, and the bounds that must go out of line."""
     source = footer.chunks
     shape = (footer.row_group_count, footer.column_count)
     _check_codecs(source.codec)
@@ -135,7 +135,8 @@ def _chunks(footer: Footer, generation: Generation) -> tuple[ChunkArray, dict[Pl
 
 
 def _has_known_order(footer: Footer, leaf: Leaf) -> bool:
-    """Whether QuestDB would take the column; of a column it would refuse the file for, no statistic is kept."""
+    """Whether QuestDB would accept the column. Where it would refuse the file, we keep the column without
+    statistics."""
     orders = footer.column_orders
     if orders is not None and leaf.index < len(orders) and orders[leaf.index] is not ColumnOrder.TYPE_ORDER:
         return False
@@ -170,7 +171,8 @@ def _set_bound(
     trusted: npt.NDArray[np.bool_],
     exact: npt.NDArray[np.bool_],
 ) -> set[Place]:
-    """Write the short bounds of one side into the records; where the long ones are. An empty bound is none."""
+    """Write the short bounds of one side into the records; returns the places of the long ones. Empty bounds are left
+    out."""
     present_flag, inline_flag, exact_flag, shift = _BOUND_FLAGS[side]
     present = (spans.begin >= 0) & (spans.length > 0) & (spans.length <= MAX_STAT_BYTES) & trusted
     inline = present & (spans.length <= _INLINE_BYTES)

@@ -65,7 +65,7 @@ def header_of(footer: Footer, key: QuestDBKey | None, generation: Generation) ->
     """The header of the sidecar, without bloom columns: those depend on what becomes of the file's filters."""
     leaves = footer.schema.leaves
     sorting = _sorting(footer, key)
-    is_descending = dict(reversed(sorting))  # of a column that is named twice the first counts
+    is_descending = dict(reversed(sorting))  # if a column is named twice, the first counts
     return Header(
         columns=tuple(_column(leaf, key, generation, is_descending.get(leaf.index, False)) for leaf in leaves),
         designated_timestamp=_designated(leaves, sorting, key),

@@ -20,9 +20,9 @@ def checksum(data: Buffer, end: int) -> int:
 
 
 def identity(data: Buffer) -> int:
-    """A CRC-32 that tells a sidecar from others of its size: of all but its last eight bytes.
+    """A CRC-32 that distinguishes a sidecar from others of its size: over all but its last eight bytes.
 
-    Those end with a checksum of the rest, and the CRC-32 of bytes that end with their own is the same for all of them.
+    These hold a checksum of the rest, and the CRC-32 over bytes that end with their own CRC-32 is always the same.
     """
     return crc32(memoryview(data)[:-8])
 

@@ -1,7 +1,7 @@
 """Writing a sidecar: create the first version, append the next.
 
-Appending writes blocks and a footer behind what is there and touches no earlier byte but the committed size. Blocks
-that did not change keep their offsets, and the checksum is resumed, so an append costs what is new.
+Appending writes blocks and a footer after the existing bytes and changes no earlier byte except the committed size.
+Blocks that did not change keep their offsets, and the checksum is resumed, so an append costs only what is new.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def create(header: Header, blocks: Sequence[SidecarBlock], version: VersionField
 def append(
     anchor: Sidecar, blocks: Sequence[int | SidecarBlock], version: VersionFields, *, base: int | None = None
 ) -> AppendedTail:
-    """The next version behind `anchor`: its row groups in order, each kept (its index in `anchor`) or new.
+    """The next version after `anchor`: its row groups in order, each kept (its index in `anchor`) or new.
 
     `base` is where to write: the committed size that offset 0 publishes. It is larger than the anchor's when a
     crash left a published version that was never committed; that version drops out of the chain, its bytes stay.

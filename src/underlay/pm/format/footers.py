@@ -1,8 +1,8 @@
 """Footers and the chain of versions they form: `previous_size` of each names the version before.
 
 A version's identity is its committed size. The walk goes from a size to the smaller sizes before it and ends at a
-footer whose Parquet size is the wanted one, so a header that is ahead of the committed transaction, or a footer
-that a crash left behind, is passed over and never trusted.
+footer whose Parquet size is the wanted one, so a header that is ahead of the committed transaction, or a footer that a
+crash left behind, is skipped and never trusted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KNOWN_HEADER_FLAGS = int(~HeaderFlag(0))
 
 
 class SidecarFooter(NamedTuple):
-    """The fixed part of one footer, bounds-checked, and where it lies. Its sections are not looked at yet."""
+    """The fixed part of one footer, bounds-checked, and where it lies. Its sections are not checked yet."""
 
     offset: int
     size: int
@@ -63,7 +63,7 @@ class SidecarFooter(NamedTuple):
 
 
 class FooterSections(NamedTuple):
-    """The sections behind a footer's block offsets."""
+    """The sections that follow a footer's block offsets."""
 
     bloom_offset: int
     seq_txn: int | None

@@ -50,7 +50,7 @@ class HeaderView(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the header region ends: behind the names and the header sections."""
+        """Where the header region ends: after the names and the header sections."""
         end = _names_end(self.data, self.limit, self.column_count, self.names_offset)
         if len(self.bloom_columns):
             end += 4 + 4 * len(self.bloom_columns)
@@ -186,7 +186,7 @@ def _name_outside(index: int, begin: int, length: int, names_begin: int, limit: 
 def _decode_sections(
     data: Buffer, limit: int, column_count: int, flags: int, at: int
 ) -> tuple[npt.NDArray[np.uint32], int | None]:
-    """Bloom columns and squash tracker, which stand behind the names."""
+    """Bloom columns and squash tracker, which follow the names."""
     bloom_columns, squash_tracker = _NO_COLUMNS, None
     if flags & _BLOOM_FILTERS:
         bloom_columns, at = _decode_bloom_columns(data, limit, column_count, at)

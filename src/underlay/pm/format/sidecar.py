@@ -185,7 +185,7 @@ def decode(data: Buffer, *, size: int | None = None, parquet_size: int | None = 
     """One version of the sidecar in `data`: the newest published one, the one that ends at `size`, or the newest at
     or before it whose data file has `parquet_size` bytes.
 
-    Bytes behind the committed size are never looked at. With `check` the checksum of the version is verified.
+    Bytes after the committed size are never read. With `check` the checksum of the version is verified.
     """
     if size is None:
         size = committed_size(data)

@@ -48,7 +48,7 @@ class FixedBounds(NamedTuple):
 def fixed_bounds(sidecar: Sidecar, column: int, dtype: str) -> FixedBounds:
     """Bounds of `column` read as little-endian `dtype` (at most 8 bytes wide), without copying them.
 
-    A bound counts only if it is inline and exactly as wide as the type: anything else would be guessed.
+    A bound counts only if it is inline and exactly as wide as the type: anything else would be a guess.
     """
     records = sidecar.column_records(column)
     width = np.dtype(dtype).itemsize

@@ -28,9 +28,9 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
     """The columns of a sidecar by path, read when they are asked for.
 
     Without `schema` a column is known by its top-level name, and a name that several leaves share proves nothing.
-    `trust_appended_blooms`: the writer of appended versions wrote the filters right. QuestDB attaches them to the
-    wrong row group when it merges into two at once, so filters of blocks that came after the first version are not
-    asked otherwise. Raises SchemaMismatch when `schema` has other columns than the sidecar.
+    `trust_appended_blooms`: the writer of appended versions wrote the filters correctly. QuestDB attaches them to the
+    wrong row group when it merges into two at once, so by default filters of blocks that came after the first version
+    are ignored. Raises SchemaMismatch when `schema` has other columns than the sidecar.
     """
 
     def __init__(self, sidecar: Sidecar, schema: Schema | None = None, *, trust_appended_blooms: bool = False) -> None:
@@ -130,9 +130,9 @@ def _bloom_probe(sidecar: Sidecar, index: int, is_trusted: npt.NDArray[np.bool_]
 
 
 def _is_nested(column: SidecarColumn, leaf: Leaf | None) -> bool:
-    """Whether a row's value of the named column may be something else than one leaf value.
+    """Whether a row's value of the named column may be something other than one leaf value.
 
-    Without the schema a leaf of a struct shows itself by more than one optional level, or by a required top-level
+    Without the schema a leaf of a struct is recognised by more than one optional level, or by a required top-level
     field over an optional leaf.
     """
     if leaf is not None:

@@ -50,7 +50,7 @@ def column_domain(column: SidecarColumn, leaf: Leaf | None = None, *, is_questdb
 
 
 def leaf_domain(leaf: Leaf) -> Domain:
-    """How the values of a leaf of a Parquet schema are ordered, and what a literal is in it."""
+    """How the values of a leaf of a Parquet schema are ordered, and what a literal means among them."""
     length = leaf.node.type_length or 0
     return _logical_domain(leaf.node.logical, leaf.physical_type, length) or Unordered(leaf.node.logical.kind.value)
 

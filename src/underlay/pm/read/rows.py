@@ -70,7 +70,8 @@ def read_batches(
 
 
 def _check_row_counts(sidecar: Sidecar, row_groups: list[int]) -> None:
-    """A column without repetition has a value, or a null, for every row: a wrong count would ask for endless rows."""
+    """A column without repetition has a value, or a null, for every row: with a wrong count, decoding would never
+    end."""
     for index, column in enumerate(sidecar.columns):
         if column.max_rep_level:
             continue
@@ -99,7 +100,7 @@ def _batches(
 
 
 def decoding_error(error: Exception, row_group: int) -> UnderlayError:
-    """What Arrow said about a row group: it has no way to read it, or the bytes are not what they should be."""
+    """One of our errors for what Arrow raised about a row group: Arrow cannot read it, or its bytes are damaged."""
     place = f"row group {row_group}"
     if isinstance(error, pa.ArrowNotImplementedError):
         return Unsupported(f"Arrow cannot read it: {error}", place=place)

@@ -35,8 +35,8 @@ _ENCODING_NUMBERS = {
 def to_footer(sidecar: Sidecar, schema: FileSchema | pa.Schema | None = None) -> bytes:
     """The Thrift bytes of a footer that describes the sidecar's chunks.
 
-    Raises SchemaMismatch when the schema's leaves are not the sidecar's columns. The footer has no statistics: what
-    reads through it must not prune by it.
+    Raises SchemaMismatch when the schema's leaves are not the sidecar's columns. The footer has no statistics: a reader
+    that uses it must not prune by it.
     """
     if isinstance(schema, pa.Schema):
         schema = FileSchema.of_arrow(schema)
@@ -187,7 +187,7 @@ _LOSSY_TAGS = (None, Tag.INT, Tag.LONG, Tag.BINARY, Tag.LONG128, Tag.LONG256)
 
 
 def physical_columns(sidecar: Sidecar) -> list[str]:
-    """Names of columns that may have had a logical type or a structure which the sidecar does not tell."""
+    """Names of columns that may have had a logical type or a structure that the sidecar does not record."""
     if sidecar.sections.seq_txn is not None:  # QuestDB's own file: its types say it all
         return []
     return [

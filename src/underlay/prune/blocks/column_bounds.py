@@ -1,8 +1,8 @@
 """The statistics of one leaf column over many blocks, and which of them are trusted.
 
-A bound is used only when nothing speaks against it: a NaN is not a bound, a pair with the minimum above the
-maximum or with a value that the type cannot hold is no pair, and a null count that is negative, or above the
-number of values, is no count. What is not used is unknown, and unknown never drops a block.
+A statistic is used only when nothing speaks against it. Discarded are NaN as a bound, a pair with the minimum above the
+maximum or with a value that the type cannot hold, and a null count that is negative or above the number of values. What
+is discarded is unknown, and unknown never drops a block.
 """
 
 from __future__ import annotations
@@ -54,13 +54,12 @@ class KeyRanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnBounds:
-    """What is known of one leaf column in each of N blocks. Build it with `of`.
+    """What is known about one leaf column in each of N blocks. Build it with `of`.
 
-    `ranges` holds one reading of the bounds, or two when the column's sign is not known. `null_count` is -1
-    where unknown, and so is `value_count`, which counts nulls too. `is_nested` says that the statistics
-    describe something else than the rows' values of the named column: items of a list or map, or one field of
-    a struct. Then they prove nothing. A field of a struct addressed by its own full path, with no list above
-    it, is not nested in this sense.
+    `ranges` holds one reading of the bounds, or two when the column's sign is not known. `null_count` is -1 where
+    unknown, and so is `value_count`, which counts nulls too. `is_nested` says that the statistics describe something
+    other than the rows' values of the named column: items of a list or map, or one field of a struct. Then they prove
+    nothing. A field of a struct addressed by its own full path, with no list above it, is not nested in this sense.
     """
 
     domain: Domain
@@ -87,7 +86,7 @@ class ColumnBounds:
         is_nested: bool = False,
         bloom: BloomProbe | None = None,
     ) -> ColumnBounds:
-        """Checks every array's length and takes out what cannot be right.
+        """Checks every array's length and discards what cannot be right.
 
         Bounds are numpy arrays, or pyarrow arrays whose nulls are missing bounds; None is N missing bounds.
         Raises ValueError when an array has another length than `block_count`.

@@ -1,7 +1,7 @@
-"""What was found of one node of a predicate: for each block why no row matches it, or 0.
+"""What was found about one node of a predicate: for each block why no row matches it, or 0.
 
-A finding keeps what it was found from, so that words for one block, and whether every row matches, are worked out
-only when they are asked for.
+A finding keeps what it was found from, so that the words for one block, and whether every row matches, are computed
+only on demand.
 """
 
 from __future__ import annotations

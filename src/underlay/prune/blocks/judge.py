@@ -106,7 +106,7 @@ def _leaf_causes(bounds: ColumnBounds, choices: tuple[LeafSelection, ...], block
 
 
 def _agree(left: Causes, right: Causes) -> Causes:
-    """Dropped where both readings drop: for the cause they share, or the one that says something of the block."""
+    """Dropped where both readings drop: for the cause they share, or the one that says something about the block."""
     cause = np.where(left == right, left, Cause.GAP)
     cause = np.where(left == Cause.NEVER, right, np.where(right == Cause.NEVER, left, cause))
     return np.where((left != KEPT) & (right != KEPT), cause, KEPT).astype(np.uint8)

@@ -53,7 +53,7 @@ _NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class LeafSelection:
-    """`hits` and `misses` among values, the latter found when asked, and whether a null row may be among either."""
+    """`hits` and `misses` among values, the latter computed on demand, and whether a null row may be among either."""
 
     hits: Selection
     find_misses: Callable[[], Selection]

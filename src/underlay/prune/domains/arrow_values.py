@@ -1,4 +1,4 @@
-"""Arrow arrays as the pruner's types: which domain an Arrow type has, and its values as what that domain compares.
+"""Maps Arrow arrays to the pruner's types: the domain of an Arrow type, and its values as that domain compares them.
 
 Integers, booleans and points in time become plain integers, text and binary become bytes; floats and decimals stay.
 """

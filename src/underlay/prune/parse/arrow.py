@@ -1,13 +1,13 @@
 """Arrow expressions, as users write them and as DuckDB, Polars and Arrow push them down, to predicates.
 
-Only what is read exactly is read: a function, a literal or a shape of arguments that is not known becomes an Opaque
-part, never an error. So does the whole expression when pyarrow serialises it in a form that is not known: every
-block is kept then, and Arrow filters the rows.
+Only what can be read exactly is translated: an unknown function, literal or shape of arguments becomes an Opaque part,
+never an error. So does the whole expression when pyarrow serialises it in an unknown form: every block is kept then,
+and Arrow filters the rows.
 
 On floats the predicate follows Spark SQL and DuckDB, where NaN is greatest, not Arrow; the pruner is safe for both.
-DuckDB 1.5 pushes every comparison of floats and does not apply it again, so a scan for it must not filter by
-Arrow's rules. DuckDB 2.0 pushes only those that no NaN matches. `c <= NaN` is pushed by 1.5 as a bare `true`: the
-column is lost, and with it that nulls do not match.
+DuckDB 1.5 pushes every comparison of floats and does not apply it again, so a scan for it must not filter by Arrow's
+rules. DuckDB 2.0 pushes only those that no NaN matches. DuckDB 1.5 pushes `c <= NaN` as a bare `true`: the column is
+lost, and with it the fact that nulls do not match.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ _known_splits: dict[str, _KnownSplit] = {}
 
 
 def split_filter(expression: pc.Expression, schema: pa.Schema) -> SplitFilter:
-    """The filter's conjuncts that translate as one predicate, the others as one expression that Arrow applies.
+    """The filter's conjuncts that can be translated, as one predicate; the others as one expression for Arrow to apply.
 
-    Engines send the same filter again and again, and to take one apart takes as long as a quarter of a plan.
+    Results are cached: engines send the same filter again and again, and taking one apart costs a quarter of a plan.
     """
     text = str(expression)
     known = _known_splits.get(text)

@@ -1,8 +1,9 @@
 """The serialised form of an Arrow expression, as a tree.
 
-Arrow hands out no tree of an expression, but it pickles one: an IPC file with one record batch, whose columns are
-literals and options, and whose schema's metadata lists calls, fields and literals in prefix order. Names stand there
-as they are, without quotes, so that nothing is parsed: no column name or literal can be mistaken for something else.
+Arrow does not expose the tree of an expression, but it pickles one: an IPC file with one record batch, whose columns
+are literals and options, and whose schema's metadata lists calls, fields and literals in prefix order. Names stand
+there as they are, without quotes, so that nothing is parsed: no column name or literal can be mistaken for something
+else.
 
     | key | value | then |
     |---|---|---|
@@ -78,7 +79,7 @@ _Entry = tuple[bytes, bytes]
 
 
 class ArrowForm:
-    """An expression that was taken apart. Raises UnknownForm when it cannot be."""
+    """An expression taken apart. Raises UnknownForm when that is not possible."""
 
     def __init__(self, expression: pc.Expression) -> None:
         self._build, self._batch = _serialised(expression)
@@ -214,7 +215,7 @@ def _ordered_metadata(schema: pa.Schema) -> list[_Entry]:
 
 
 def _index(text: bytes, count: int) -> int:
-    """A number below `count`: Arrow itself reads past the end of what is not."""
+    """A number below `count`. Arrow does not check, and would read past the end."""
     if not text.isdigit() or int(text) >= count:
         raise UnknownForm("a number that is out of range")
     return int(text)

@@ -1,4 +1,4 @@
-"""Predicates that were read from text, bound to a table: names as the table writes them, literals that fit."""
+"""Binds predicates read from text to a table: names as the table writes them, literals that fit."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def resolve_names(predicate: Predicate, schema: pa.Schema) -> Predicate:
 
 
 def unknown_column(name: str, names: list[str], *, may_be_text: bool = False) -> UnknownColumn:
-    """There is no such column; the names most like it are the hint, or that text stands in quotes, which shells eat."""
+    """The error for an unknown column. It hints at similar names, or at quotes around text, which shells remove."""
     by_fold = {one.casefold(): one for one in names}
     near = [by_fold[one] for one in get_close_matches(name.casefold(), by_fold, n=3)]
     more = "" if len(names) <= _SHOWN_NAMES else f" and {len(names) - _SHOWN_NAMES} more"

@@ -63,7 +63,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def parse_condition(text: str) -> exp.Expr:
-    """sqlglot's tree of one condition, which nobody may change. Raises BadPredicate."""
+    """sqlglot's tree of one condition, which callers must not change. Raises BadPredicate."""
     return _parse_again(text) if len(text) <= _CACHED_TEXT_CHARS else _parse(text)
 
 

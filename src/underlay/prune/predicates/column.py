@@ -50,7 +50,8 @@ def col(name: str, *steps: str) -> Column:
 
 
 def _split(name: str) -> ColumnPath:
-    """The names of `a`, `a.b`, `"a.b"` or `"a.b".c`. A quote inside a name, where none begins it, is a part of it."""
+    """The names of `a`, `a.b`, `"a.b"` or `"a.b".c`. In a name that does not begin with a quote, a quote is part of the
+    name."""
     if isinstance(name, str) and _QUOTED_PATH.fullmatch(name):
         return tuple(
             step[1:-1].replace(step[0] * 2, step[0]) if step[0] in _QUOTES else step for step in _STEP.findall(name)
