@@ -1,9 +1,9 @@
-"""The lake's catalog: which tables there are, where they lie, and which revision of each is active.
+"""The lake's catalog: which tables exist, where they lie, and which revision of each is active.
 
-An entry of the catalog's chain holds what changed since an older one, which its number tells: the number without its
-lowest bit. So the mapping is put together from at most one entry for each bit of the newest number, all of which can be
-read side by side, and a change writes log2(n) / 2 records on average (docs/decisions/0029). Entries of format 1, the
-first one of a lake and all of older lakes, hold the whole mapping. Everything here is pure.
+An entry of the catalog's chain holds the changes since an older entry, whose number is its own without the lowest set
+bit. So a reader assembles the mapping from at most one entry for each bit of the newest number, all fetched in
+parallel, and a change writes log2(n) / 2 records on average (docs/decisions/0029). Entries of format 1, the first one
+of a lake and all of older lakes, hold the whole mapping. Everything here is pure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RevisionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TagRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that a name stands for."""
+    """A named version."""
 
     revision: str
     version: int
@@ -64,7 +64,7 @@ class DroppedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogDelta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What changed between two entries: the records as they are after it, None for what is gone.
+    """What changed between two entries: the new records, None for those that were removed.
 
     `tags` are by table and tag, on top of the table's record, so that a table's other tags are not written again.
     """
@@ -97,7 +97,7 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogStep(NamedTuple):
-    """An entry that a mapping was put together from."""
+    """An entry that a mapping was assembled from."""
 
     number: int
     commit_id: str
@@ -107,9 +107,9 @@ class CatalogStep(NamedTuple):
 class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     """The mapping after one entry. `dropped` is by folder.
 
-    `steps` are the entries that it was put together from, the newest first, on top of `base`, which is None for the
-    first entry of a lake, as long as that is empty. `names` and `folders`
-    are those that are taken, with upper and lower case alike: the table's name, None for a dropped one's folder.
+    `steps` are the entries that it was assembled from, the newest first, on top of `base`, which is None for the first
+    entry of a lake, as long as that is empty. `names` and `folders` map those in use, with case folded, to the table's
+    name, or to None for the folder of a dropped table.
     """
 
     lake_id: str
@@ -127,13 +127,13 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     folders: Layers[str | None]
 
     def id_of(self, number: int) -> str | None:
-        """The commit id of an entry that the mapping was put together from; None of others."""
+        """The commit id of an entry that the mapping was assembled from; None for others."""
         if number == (self.base or 0):
             return self.base_id
         return next((step.commit_id for step in self.steps if step.number == number), None)
 
     def changed_since(self, number: int) -> CatalogDelta | None:
-        """What may have changed since this entry, as it is now; None when that may be anything."""
+        """The current records of what may have changed since this entry; None when anything may have."""
         if number < (self.base or 0):
             return None
         return _merged(step.changes for step in reversed(self.steps) if step.number > number)
@@ -163,13 +163,13 @@ def decode_entry(data: bytes | memoryview) -> CatalogEntry:
 
 
 def entry_before(number: int, base: int | None) -> int:
-    """The entry that the changes of this one are relative to: its number without the lowest bit that is set."""
+    """The entry that the changes of this one are relative to: its number without the lowest set bit."""
     return max(number & (number - 1), base or 0)
 
 
 def entries_of(number: int, base: int | None) -> list[int]:
-    """The entries that the mapping after this one is put together from, the newest first: at most one for each bit of
-    the number, and the one that holds the whole mapping, if any does."""
+    """The entries from which the mapping after this one is assembled, the newest first: at most one for each bit of the
+    number, and the one that holds the whole mapping, if any does."""
     found = [number]
     while found[-1] > (base or 0):
         found.append(entry_before(found[-1], base))
@@ -177,8 +177,8 @@ def entries_of(number: int, base: int | None) -> list[int]:
 
 
 def put_together(entries: Iterable[CatalogEntry], known: Catalog | None = None) -> Catalog:
-    """The mapping after the last of these entries, which are those of `entries_of`, the oldest first, as far as they
-    are newer than what is known. Raises Inconsistent when they are not of one history."""
+    """The mapping after the last of these entries: those of `entries_of`, the oldest first, or only those newer than
+    `known`. Raises Inconsistent when they are not of one history."""
     for entry in entries:
         known = whole_catalog(entry) if entry.changes is None else catalog_after(known or _empty_before(entry), entry)
     assert known is not None, "no entry makes no mapping"
@@ -210,7 +210,7 @@ def whole_catalog(entry: CatalogEntry) -> Catalog:
 
 
 def _empty_before(entry: CatalogEntry) -> Catalog:
-    """The mapping of the first entry of a lake, from the oldest one that is needed after it."""
+    """The mapping of a lake's first entry, which is empty, derived from the oldest entry that is needed after it."""
     first = CatalogEntry(
         format=WHOLE_FORMAT,
         lake_id=entry.lake_id,
@@ -224,7 +224,7 @@ def _empty_before(entry: CatalogEntry) -> Catalog:
 
 
 def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
-    """The mapping after an entry, from one that is not older than what the entry's changes are relative to. Raises
+    """The mapping after an entry. `before` must not be older than the entry that the changes are relative to. Raises
     Inconsistent when the entry is of another history."""
     if entry.changes is None:
         return whole_catalog(entry)
@@ -247,7 +247,7 @@ def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
         if record is not None:
             names[name.casefold()] = folders[record.folder.casefold()] = name
         else:
-            names.setdefault(name.casefold(), GONE)  # unless another way to write it came in its place
+            names.setdefault(name.casefold(), GONE)  # unless the same change adds the name in other case
     for folder, gone in changes.dropped.items():
         folders[folder.casefold()] = None if gone is not None else GONE
     step = CatalogStep(entry.number, entry.commit_id, changes)
@@ -271,8 +271,8 @@ def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
 def entry_after(
     head: Catalog, operation: str, changes: CatalogDelta, *, commit_id: str, committed_us: int
 ) -> CatalogEntry:
-    """The entry that changes the mapping of `head`. It holds the changes since `entry_before`, which makes entries of
-    all sizes: half of them hold one change, and one in 2^n holds 2^n."""
+    """The entry that changes the mapping of `head`. It holds the changes since `entry_before`, so sizes vary: half of
+    the entries hold one change, and one in 2^n holds 2^n."""
     number = head.number + 1
     since = entry_before(number, head.base)
     newer = [step.changes for step in reversed(head.steps) if step.number > since]
@@ -292,7 +292,7 @@ def entry_after(
 
 
 def _merged(deltas: Iterable[CatalogDelta]) -> CatalogDelta:
-    """One after the other."""
+    """The deltas merged, in order."""
     tables: dict[str, TableRecord | None] = {}
     dropped: dict[str, DroppedRecord | None] = {}
     tags: dict[str, dict[str, TagRecord | None]] = {}
@@ -332,7 +332,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def find_table(catalog: Catalog, name: str) -> TableRecord:
-    """The table of this name. Raises TableNotFound, and InvalidRequest for what is no name."""
+    """The table of this name. Raises TableNotFound, and InvalidRequest for an invalid name."""
     if not isinstance(name, str):
         split_name(name)  # raises
     record = catalog.tables.get(name)
@@ -344,7 +344,7 @@ def find_table(catalog: Catalog, name: str) -> TableRecord:
 
 
 def names_revision(catalog: Catalog, folder: str, revision: str) -> bool:
-    """Whether a table that lies in this folder, or did before it was dropped, has this revision."""
+    """Whether the table in this folder, which may have been dropped, has this revision."""
     if (dropped := catalog.dropped.get(folder)) is not None:
         return revision in dropped.revisions
     return owner_of(catalog, folder, revision) is not None
@@ -357,8 +357,8 @@ def owner_of(catalog: Catalog, folder: str, revision: str) -> str | None:
 
 
 def check_free(catalog: Catalog, name: str, *, other_than: str | None = None) -> None:
-    """Raise TableExists when a table, `other_than` this one, has this name, upper and lower case aside, InvalidRequest
-    for what is no name."""
+    """Raise TableExists when a table except `other_than` has this name, ignoring case, InvalidRequest for an invalid
+    name."""
     dataset, _ = split_name(name)
     if dataset.casefold() in _RESERVED:
         raise InvalidRequest(
@@ -378,7 +378,7 @@ def check_tag(tag: str) -> None:
 
 
 def find_tag(record: TableRecord, name: str, tag: str) -> TagRecord:
-    """What the tag stands for. Raises NotFound."""
+    """The version that the tag names. Raises NotFound."""
     found = record.tags.get(tag)
     if found is None:
         raise NotFound(f"{name} has no tag {tag}", hint=f"Tags: {', '.join(sorted(record.tags)) or 'none'}.")

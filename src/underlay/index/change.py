@@ -1,7 +1,7 @@
-"""What a transaction changes, in terms that do not depend on how the table is stored, and what it may tidy meanwhile.
+"""What a transaction changes, in terms that do not depend on how the table is stored, and what else it may tidy.
 
-A change is applied to whatever root is the head when it commits. Flushes and merges are not part of it: they rewrite
-how a root is stored, and are left out when what they rewrite is no longer there.
+A change is applied to whatever root is the head when it commits. Flushes and merges are not part of it: they change how
+a root is stored, and are dropped when their input is gone.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Change:
 
     @property
     def token(self) -> str | None:
-        """The uri of the token that this commit has, or None."""
+        """The uri of this commit's token, or None."""
         return next((source.uri for source in self.sources if source.uri.startswith(TOKEN)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush:
-    """A segment that holds these files, which are in the tail exactly so."""
+    """A segment that holds these files, which are in the tail exactly like this."""
 
     segment: SegmentRef
     files: tuple[FileEntry, ...]
@@ -70,7 +70,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """A segment in place of others. What the overlay said of their files is folded into it.
+    """A segment in place of others, with the overlay of their files folded into it.
 
     `removed` and `deletes` are the part of the overlay that was folded.
     """

@@ -1,7 +1,7 @@
-"""Constants: columns whose one value is the same for every row of a file, and which the file itself does not have.
+"""Constants: columns that a file does not have, and that have one value for all of its rows.
 
 A constant has the type that its column had when the file was registered, and its value as the text that `default`
-stores. Where the column was widened since, the value is widened as values in files are.
+stores. If the column was widened since, the value is widened as values in files are.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Deletion vectors: the row positions of one file that are deleted, as Roaring bitmaps.
 
-The bytes are the portable serialisation of a 32-bit Roaring bitmap (https://github.com/RoaringBitmap/RoaringFormatSpec),
-run-optimised, without anything before or after it, so every Roaring library reads them. Equal sets give equal bytes. A
-position is a row's number in its file, from 0; a file has at most 2^32 rows, which no Parquet writer comes near.
+The bytes are the portable serialisation of a 32-bit Roaring bitmap
+(https://github.com/RoaringBitmap/RoaringFormatSpec), run-optimised, with nothing before or after it, so every Roaring
+library reads them. Equal sets give equal bytes. A position is a row's number in its file, from 0; a file has at most
+2^32 rows, far more than any Parquet writer puts into one.
 
-Everything here that takes bytes raises Malformed when they are damaged. pyroaring from 1.2 on bounds what it reads and
-validates order and cardinalities of every container, so that no bytes lead it astray; offsets and bytes after the end,
-which it skips, are compared here.
+Everything here that takes bytes raises Malformed when they are damaged. pyroaring bounds its reads from 1.2 on and
+validates order and cardinalities of every container, so damaged bytes cannot mislead it; it skips offsets and bytes
+after the end, so we check these here.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _bitmap(data: bytes | memoryview) -> BitMap:
 
 
 def _bytes(bitmap: BitMap) -> bytes:
-    # Which containers a bitmap has depends on how it came about; a fresh one of the same positions does not.
+    # A bitmap's containers depend on how it was built, those of a fresh one only on its positions.
     canonical = BitMap(bitmap.to_array())
     canonical.run_optimize()
     return canonical.serialize()

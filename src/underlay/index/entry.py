@@ -1,8 +1,9 @@
-"""One file of a table as the index knows it: what a planner needs of it, and what a reader decodes it by.
+"""One file of a table in the index: what a planner needs to know, and what a reader needs to decode it.
 
 Numbers over the file's N blocks are packed little-endian arrays, so that an entry is the same bytes in a root's tail
 and in a segment's columns. Bounds are packed by the column's storage (see `schema.bound_storage`): 8 bytes a block for
-numbers; for bytes N + 1 offsets of 4 bytes, then the values. Where a flag says that there is no bound, zeros stand.
+numbers; for bytes N + 1 offsets of 4 bytes, then the values. Where a flag says that there is no bound, zeros are
+stored.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ NO_COLUMN = -1
 
 
 class Flag(IntFlag):
-    """What is known of one chunk."""
+    """What is known about one chunk."""
 
     HAS_LOW = 1
     HAS_HIGH = 2
@@ -58,7 +59,8 @@ class ColumnEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FileConstant(msgspec.Struct, frozen=True, array_like=True):
-    """A top-level column that a file does not have and whose rows all have one value, as Hive writes it into paths.
+    """A top-level column that a file does not have and whose rows all have one value, such as those that Hive writes
+    into paths.
 
     `field` is its field id, `type` the column's type when the file was registered. See `index.constants`.
     """
@@ -73,9 +75,9 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     """A file and its blocks.
 
     `location` is a bare name for a file of ours in the revision's folder, `./key` for a registered file in the lake's
-    own store, and a URL for any other. `etag` is kept of registered files only; ours are known by size and
-    `footer_crc`. `partition` holds one value for each partition field, packed as bounds are, None for null.
-    `deletes` is a serialised Roaring bitmap of deleted row positions in the file.
+    own store, and a URL for any other. `etag` is kept only for registered files; ours are identified by size and
+    `footer_crc`. `partition` holds one value for each partition field, packed as bounds are, None for null. `deletes`
+    is a serialised Roaring bitmap of deleted row positions in the file.
     """
 
     location: str

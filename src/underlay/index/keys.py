@@ -56,12 +56,12 @@ def catalog_key(number: int) -> str:
 
 
 def table_folder(dataset: str, table: str) -> str:
-    """The folder that a table of this name gets when it is created."""
+    """The folder of a new table with this name."""
     return f"{dataset}/{table}"
 
 
 def file_name(first_block: int, token: int) -> str:
-    """The name of a new file: `first_block` is a guess that orders names for people, `token` 64 random bits."""
+    """The name of a new file: `first_block` is a guess that sorts names for people, `token` is 64 random bits."""
     return f"{first_block:09}-{token:016x}{_SUFFIX}"
 
 
@@ -95,7 +95,7 @@ class RevisionKeys:
 
     @property
     def intents(self) -> str:
-        """The folder of the intents: what jobs that write keep alive."""
+        """The folder of the intents, which writing jobs renew."""
         return f"{self.folder}/_index/intents"
 
     def intent(self, job: str) -> str:
@@ -125,7 +125,7 @@ class RevisionKeys:
 
     @property
     def leases(self) -> str:
-        """The folder of the leases: what readers of a version keep alive."""
+        """The folder of the leases, which readers of a version renew."""
         return f"{self.folder}/_index/leases"
 
     def lease(self, reader: str) -> str:
@@ -148,8 +148,8 @@ class RevisionKeys:
         return f"{self.folder}/_pm/{location.removesuffix(_SUFFIX)}"
 
     def kind_of(self, key: str) -> tuple[ObjectKind, str]:
-        """What an object is, and what is its own in its name: of files and sidecars 16 hexadecimal digits, of segments
-        and pages the id, of staged files, intents, records and leases the job or reader."""
+        """What an object is, and the part of its name that identifies it: 16 hexadecimal digits for files and sidecars,
+        the id for segments and pages, the job or reader for staged files, intents, records and leases."""
         folder, _, name = key.removeprefix(f"{self.folder}/").rpartition("/")
         if (found := _IN_FOLDERS.get(folder)) is not None:
             kind, pattern, suffix = found
@@ -194,10 +194,10 @@ def in_lake(key: str) -> str:
 
 
 def again(location: str, version: int) -> str:
-    """The location of a registered file that comes back in this version: the same place by another name.
+    """The location of a file that is registered again in this version: another name for the same place.
 
-    A version may still have to tell it from what was removed under its own name. No key has an empty segment, so no
-    other location has two slashes there.
+    A version may still have to distinguish it from the entry that was removed under the plain name. No key has an empty
+    segment, so no other location has two slashes there.
     """
     plain = plain_location(location)
     root = _ROOT.match(plain)
@@ -207,7 +207,7 @@ def again(location: str, version: int) -> str:
 
 
 def plain_location(location: str) -> str:
-    """The location of a registered file as it is when it comes for the first time."""
+    """The location of a registered file as it was when first registered."""
     found = _AGAIN.match(location) if "//" in location else None
     return location if found is None else f"{found[1]}{location[found.end() :]}"
 

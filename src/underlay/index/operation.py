@@ -9,9 +9,9 @@ from typing import Self
 class Operation(StrEnum):
     """The verb of a commit, stored in its root as this text.
 
-    A newer Underlay may have verbs that this one lacks. A root that names one still decodes: its operation is a member
-    that has no name here, `is_known` is False, and nothing is claimed about rows. Readers that must know what happened
-    to rows refuse it; all others go by the root's delta.
+    A newer Underlay may have verbs that this one lacks. A root that names one still decodes: its operation is a
+    nameless member, `is_known` is False, and it claims nothing about rows. Readers that must know what happened to rows
+    refuse it; all others use the root's delta.
     """
 
     # About the table and its revisions.
@@ -22,7 +22,7 @@ class Operation(StrEnum):
     COMMENT = "comment"
     ADD_COLUMNS = "add columns"
     EVOLVE = "evolve"
-    # Rows that come.
+    # Rows are added.
     APPEND = "append"
     REGISTER = "register"
     INGEST = "ingest"
@@ -30,7 +30,7 @@ class Operation(StrEnum):
     REJECT = "reject"
     STREAM = "stream"
     SEAL = "seal"
-    # Rows that change or go.
+    # Rows are changed or deleted.
     OVERWRITE = "overwrite"
     UPSERT = "upsert"
     DELETE = "delete"
@@ -39,7 +39,7 @@ class Operation(StrEnum):
     TRUNCATE = "truncate"
     UNREGISTER = "unregister"
     ROLLBACK = "rollback"
-    # Files that are written anew, and versions and objects that go.
+    # Files are rewritten, or versions and objects are deleted.
     COMPACT = "compact"
     IMPORT = "import"
     EXPIRE = "expire"
@@ -66,7 +66,7 @@ class Operation(StrEnum):
 
     @property
     def changes_rows(self) -> bool:
-        """Whether it may delete rows, or replace them by others."""
+        """Whether it may delete rows, or replace them."""
         return self in _CHANGING
 
     @property
@@ -88,9 +88,9 @@ _ADDING = frozenset(
 )
 _CHANGING = frozenset(
     {
-        Operation.INGEST,  # of a source that changed it replaces the rows
+        Operation.INGEST,  # it replaces the rows of a source that changed
         Operation.REJECT,  # likewise
-        Operation.REGISTER,  # of a file that changed it may do so too
+        Operation.REGISTER,  # it may replace those of a file that changed
         Operation.OVERWRITE,
         Operation.UPSERT,
         Operation.DELETE,

@@ -1,4 +1,4 @@
-"""A root as far as a follower needs it: what it is, and what it changed. Several times faster to decode than all of it.
+"""A root as far as a follower needs it: what it is, and what it changed. Several times faster to decode than the whole.
 
 Most of a root is its tail, of which a follower needs the files that this commit added, and of those only a few facts.
 Where a root says by reference what it changed, in segments that it added or by going back to an older version, the
@@ -42,7 +42,7 @@ class FileFacts(NamedTuple):
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A segment, by its counts. The fields are those of `root.SegmentRef`."""
+    """A segment's counts. The fields are those of `root.SegmentRef`."""
 
     id: str
     size_bytes: int
@@ -93,7 +93,7 @@ class _Delta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """The members of a root that are read; msgspec passes over all others without making anything of them."""
+    """The members of a root that are read; msgspec skips all others without decoding them."""
 
     format: int
     version: int
@@ -193,7 +193,7 @@ class SummaryDelta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One version as a history shows it. The fields are those of a root; all others are passed over."""
+    """One version as a history shows it. The fields are those of a root; all others are skipped."""
 
     format: int
     version: int
@@ -213,12 +213,12 @@ _SUMMARY_DECODER = msgspec.json.Decoder(VersionSummary)
 
 
 def decode_summary(data: bytes | memoryview) -> VersionSummary:
-    """The summary of the root in `data`. Raises what `decode_root` raises, but for what it passes over."""
+    """The summary of the root in `data`. Raises what `decode_root` raises, except for what it skips."""
     json = unseal(data)
     try:
         found = _SUMMARY_DECODER.decode(json)
     except UNDECODED:
-        return _summary_of(decode_root(data))  # which says what is wrong
+        return _summary_of(decode_root(data))  # raises, and says what is wrong
     return found if found.format in FORMATS else _summary_of(decode_root(data))
 
 
@@ -230,7 +230,7 @@ def _summary_of(root: Root) -> VersionSummary:
 
 
 def outline_of(root: Root) -> Outline:
-    """The outline of a root: what `decode_outline` gives of its bytes."""
+    """The outline of a root: what `decode_outline` returns for its bytes."""
     delta = root.delta
     return Outline(
         version=root.version,
@@ -275,7 +275,7 @@ def facts_of(file: FileEntry | _StoredFile) -> FileFacts:
 
 
 def _decode(json: bytes) -> _Stored:
-    """The members that are read. A root of another format may have others, and is refused for its format first."""
+    """The members that are read. A root of another format may have other members, so its format is checked first."""
     try:
         found = _DECODER.decode(json)
         version = found.format

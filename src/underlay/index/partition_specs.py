@@ -1,7 +1,7 @@
-"""The partition specs of a table: how files are partitioned, the new ones and those of before.
+"""The partition specs of a table: how new files are partitioned, and how older ones were.
 
-Each file's entry has the id of the spec that its values go by. A spec that files were written by never changes but in
-one way: when its column gets a wider type, it remembers the type that its files were written with.
+Each file's entry has the id of the spec that its values follow. A spec with files changes in only one way: when its
+column gets a wider type, it remembers the type that its files were written with.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Specs = Mapping[int, tuple[PartitionFieldRecord, ...]]
 
 
 def specs_of(definition: Definition) -> dict[int, tuple[PartitionFieldRecord, ...]]:
-    """All specs that files of the table may go by."""
+    """All specs that files of the table may follow."""
     return {**{spec.id: spec.fields for spec in definition.other_specs}, definition.spec: definition.partition_by}
 
 
 def bind_record(schema: TableSchema, record: PartitionFieldRecord) -> PartitionField:
-    """A stored partition field, of the type that its column had when files were written. Raises InvalidRequest."""
+    """A stored partition field, with the type that its column had when files were written. Raises InvalidRequest."""
     source = parse_scalar(record.source) if record.source else None
     return bind_partition(schema, record.field, record.transform, record.width, hash_name=record.hash, source=source)
 
@@ -39,7 +39,7 @@ def with_spec(definition: Definition, fields: tuple[PartitionFieldRecord, ...]) 
 
 
 def with_source_type(definition: Definition, field: int, before: Scalar) -> Definition:
-    """The definition for which a column that had the type `before` gets another: its specs remember it."""
+    """The definition whose specs remember that a column, about to change its type, had the type `before`."""
     known = {number: tuple(_remembering(one, field, before) for one in spec) for number, spec in _specs(definition)}
     if known == specs_of(definition):
         return definition
@@ -50,14 +50,14 @@ def with_source_type(definition: Definition, field: int, before: Scalar) -> Defi
 
 
 def with_specs_of(definition: Definition, other: Definition) -> Definition:
-    """The definition that knows the specs of another as well, so that their ids are not used again."""
+    """The definition that has the specs of another as well, so that their ids are not reused."""
     known = {**specs_of(other), **specs_of(definition)}
     del known[definition.spec]
     return replace(definition, other_specs=_records(known))
 
 
 def needed_format(definition: Definition) -> int:
-    """The format of roots that only a reader may read, and a writer follow, that knows what is in the definition."""
+    """The format of roots with this definition: it keeps out readers and writers that do not know everything in it."""
     has_hash = any(one.hash for one in definition.partition_by)
     return WITH_SPECS if has_hash or definition.spec or definition.other_specs or definition.checks else FORMAT
 

@@ -1,8 +1,8 @@
 """The root of a version: the object that *is* a commit, as typed JSON.
 
-A root names everything that its version consists of: segments, the tail of files that are in no segment yet, what was
-taken out of segments since they were written, and the source tree. Beside that state it holds the logical delta that
-made it out of its parent, from which a rebase and a follower work.
+A root references everything that its version consists of: segments, the tail of files that are in no segment yet, what
+was removed from segments since they were written, and the source tree. Besides that state it holds the logical delta
+from its parent, which rebases and followers use.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class SegmentBound(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SegmentRef(msgspec.Struct, frozen=True, kw_only=True):
-    """A segment, and enough of it to leave it alone. `pieces` is its packed directory, see `segment`."""
+    """A segment, with enough statistics to skip it unread. `pieces` is its packed directory, see `segment`."""
 
     id: str
     size_bytes: int
@@ -105,7 +105,7 @@ class SegmentRef(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One ingested input: what it is called, which content it had, and what became of it."""
+    """One ingested input: its name, its content's identity, and what became of it."""
 
     uri: str
     identity: str
@@ -136,14 +136,15 @@ class PageRef(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The source tree: its root page, and the newest entries, which are in no page yet and win over the pages."""
+    """The source tree: its root page, and the newest entries, which are in no page yet and take precedence over the
+    pages."""
 
     tree: PageRef | None = None
     journal: tuple[SourceRecord, ...] = ()
 
 
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why nothing may follow in this revision, and which catalog entry comes of it."""
+    """Why nothing may follow in this revision, and which catalog entry results from it."""
 
     reason: str
     """`drop` or `activate`."""
@@ -155,7 +156,7 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which versions are left: those from `begin` on, and some older ones."""
+    """Which versions are retained: those from `begin` on, and some older ones."""
 
     begin: int = 0
     also: tuple[int, ...] = ()
@@ -164,7 +165,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All expired versions before this one are tombstones; of those after it, any may be."""
 
     def has(self, version: int) -> bool:
-        """Whether this version is left."""
+        """Whether this version is retained."""
         return version >= self.begin or version in self.also
 
 
@@ -235,14 +236,14 @@ class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """No job whose epoch was forgotten had a higher one."""
 
     def next_epoch(self, job: str) -> int:
-        """The epoch of whoever takes the job now; nobody had it before."""
+        """The epoch of the next process to take the job; it was never used before."""
         return self.fences.get(job, self.epoch_floor) + 1
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in place of an expired root, so that the chain stays whole: the fields mean what they mean there.
+    """Replaces an expired root, so that the chain stays contiguous. Fields mean the same as in the root.
 
-    The same root always gives the same bytes, so that it does not matter how often, or how late, it is put.
+    The same root always gives the same bytes, so it may be put repeatedly and at any time.
     """
 
     format: int = WITH_RETENTION
@@ -315,7 +316,7 @@ def decode_root(data: bytes | memoryview) -> Root:
 
 
 def _kind_of(json: bytes) -> _Kind | None:
-    """What an object may be that is no root of this Underlay."""
+    """The format and kind of an object that does not decode as a root; None when it is not such JSON."""
     try:
         return msgspec.json.decode(json, type=_Kind)
     except UNDECODED:

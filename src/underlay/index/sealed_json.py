@@ -1,4 +1,4 @@
-"""JSON objects with a checksum of themselves: roots and catalog entries, which no other object vouches for.
+"""JSON objects that carry their own checksum: roots and catalog entries, whose checksum no other object stores.
 
 The first member is `crc`: eight hexadecimal digits of the CRC-32 of all bytes after it. The object is JSON as before.
 """
@@ -25,7 +25,7 @@ _IDS = re.compile(rb'"commit_id":"([^"\\]+)","parent_id":(?:null|"([^"\\]+)")')
 
 
 class CommitIds(NamedTuple):
-    """What ties an object of a chain to the one before it."""
+    """The ids that tie an object of a chain to the one before it."""
 
     commit_id: str
     parent_id: str | None
@@ -62,7 +62,8 @@ def unseal(data: bytes | memoryview) -> bytes:
 
 
 def ids_at_beginning(data: bytes | memoryview) -> CommitIds | None:
-    """The ids, from the first `IDS_BYTES` of an object; None when they are not there. No checksum covers them."""
+    """The ids, from the first `IDS_BYTES` of an object; None when they are not there. They are not checked against the
+    checksum."""
     found = _IDS.search(bytes(data))
     if found is None:
         return None

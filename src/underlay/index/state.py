@@ -1,7 +1,7 @@
-"""From a root to the next one: state(N + 1) = apply(change, state(N)). Pure.
+"""Computes the next root from a root and a change: state(N + 1) = apply(change, state(N)). Pure.
 
-Attachments are applied to the parent first, then the change to what they give, so that the change of a file that a
-flush has just moved into a segment goes into the overlay like any other.
+Attachments are applied to the parent first, then the change to the result, so that the change of a file that a flush
+has just moved into a segment goes into the overlay like any other.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def advance(
     """The root after `parent` when `change` is committed onto it.
 
     `sources` is the parent's source tree with the change's sources in it; it may be left out when there are none.
-    Raises InvalidRequest for a file that is there already, or was there and is still in a segment.
+    Raises InvalidRequest for a file that the table already has, or had and that is still in a segment.
     """
     if parent.terminal is not None:
         raise InvalidRequest("nothing may follow a terminal root", place=f"version {parent.version}")
@@ -102,7 +102,7 @@ def advance(
 
 
 def attach(parent: Root, attachments: Attachments) -> Root:
-    """`parent`, stored as the attachments say; those whose inputs are no longer as they were are left out."""
+    """`parent` with the attachments applied; those whose inputs have changed are left out."""
     state = parent
     if attachments.flush is not None:
         state = _flush(state, attachments.flush)
@@ -138,8 +138,8 @@ def _merge(root: Root, merge: Merge) -> Root:
 
 
 def _restore(head: Root, restored: Root) -> Root:
-    """The head with all that a version consisted of. Field ids that were used since stay used, and layouts stay: a
-    writer that read the head leaves out those it has."""
+    """The head with everything that a version consisted of. Field ids used since stay used, and layouts stay, because a
+    writer that read the head does not send those again."""
     schema = restored.definition.schema
     last_id = max(schema.last_id, head.definition.schema.last_id)
     definition = replace(restored.definition, schema=SchemaRecord(fields=schema.fields, last_id=last_id))
@@ -217,7 +217,7 @@ def with_deletes(file: FileEntry, bits: bytes) -> FileEntry:
 
 
 def follow(change: Change, winner: Root) -> Change:
-    """The change, with its files as they are after `winner`, which came first."""
+    """The change, rebased onto `winner`, which committed first: its files are as they are after that."""
     news = change.touched.keys() & winner.delta.deletes.keys()
     if not news:
         return change
@@ -273,9 +273,9 @@ def _delta(
 
 
 def _counts(parent: Root, change: Change, after: Root) -> dict[str, int]:
-    """What is counted here, and what the operation says of itself, which comes first.
+    """Counts computed here, overridden by those that the operation gives itself.
 
-    Rows that another commit deleted meanwhile are not deleted again, and rows of removed files are, unless the
+    Rows that another commit deleted meanwhile do not count as deleted, and rows of removed files do, unless the
     operation only moves rows between files.
     """
     added = sum(count_rows(file) - file.deleted_rows for file in change.files)

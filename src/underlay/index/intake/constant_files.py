@@ -1,4 +1,4 @@
-"""Files of a segment with constants: columns that the files do not have, and that are one value in each of them."""
+"""Files of a segment with constants: columns that the files do not have, each with one value per file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Bound = int | float | bytes | None
 
 
 class ConstantBounds(msgspec.Struct, frozen=True):
-    """What statistics say of a constant: stored bounds, which are None for null, for NaN and for what has no order."""
+    """The statistics of a constant: stored bounds, which are None for null, for NaN and for types without order."""
 
     low: Bound
     high: Bound
@@ -57,7 +57,7 @@ def constant_bounds(constant: FileConstant, type_: Scalar) -> ConstantBounds:
 
 
 class ConstantFiles:
-    """The arrays of others with these constants of the files, which have no such columns. See Arrays."""
+    """Other arrays with these constants added, which are no columns of the files. See Arrays."""
 
     def __init__(self, arrays: Arrays, constants: Sequence[Sequence[FileConstant]], schema: TableSchema) -> None:
         """`constants` are those of each file. Raises InvalidRequest for a column that a file has."""
@@ -112,7 +112,7 @@ class ConstantFiles:
         return np.repeat(np.array([of_file(row) for row in range(files.file_count)], dtype), files.block_counts)
 
     def _values(self, bounds: dict[int, Bound], scalar: Scalar) -> BoundColumn | None:
-        """A bound for each block, whatever where there is none."""
+        """A bound for each block, with any value where there is none."""
         storage, count = storage_of(scalar), self.files.file_count
         if storage is Storage.NONE:
             return None

@@ -1,4 +1,4 @@
-"""From footers to entries of the index: does the file fit the table, may it be read, what does it hold."""
+"""Turns footers into entries of the index: whether a file fits the table, whether it can be read, and what it holds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def match_footer(
 
 
 def unmet_demands(stack: Stack, fit: Fit) -> list[tuple[str, ...]]:
-    """For each file, why its nulls do not fit the table."""
+    """For each file, the reasons why its nulls do not fit the table."""
     begins = stack.begins
     met = [(demand, _is_met(stack, demand)) for demand in fit.demands]
     return [
@@ -51,7 +51,7 @@ def unmet_demands(stack: Stack, fit: Fit) -> list[tuple[str, ...]]:
 
 
 def _is_met(stack: Stack, demand: Demand) -> Flags:
-    """Where one of the leaves is known to be without nulls."""
+    """The row groups where one of the leaves is known to have no nulls."""
     is_met = np.zeros(stack.row_counts.size, np.bool_)
     for index in demand.leaves:
         (counts,), (known,) = count_nulls(stack, leaves_of([stack.schema.leaves[index]]))
@@ -94,7 +94,7 @@ def written_entry(
 
 @lru_cache(maxsize=64)
 def _own_fit(elements: bytes, created_by: str | None, table: TableSchema) -> Fit | Misfit:
-    """How files of ours fit: the same for all that are written for one schema."""
+    """How our own files fit: the same for all files written for one schema."""
     return match_schema(schema_of(elements), created_by, table, by="id")
 
 
@@ -132,7 +132,7 @@ def file_entries(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesAlike:
-    """Files of one writer as the arrays of a segment, and the position of each among all that were read."""
+    """Files of one writer as the arrays of a segment, and the position of each among all files read."""
 
     segment: Segment
     indices: tuple[int, ...]
@@ -140,9 +140,10 @@ class FilesAlike:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyFiles:
-    """What became of many footers: files by their form, by position why some do not fit, and the layouts of the rest.
+    """The result of reading many footers: files grouped by form, why some do not fit, by position, and the layouts of
+    the rest.
 
-    Files that only hold nulls where they may not are in `alike` and in `misfits`.
+    A file whose only fault is a null where none is allowed is in both `alike` and `misfits`.
     """
 
     alike: tuple[FilesAlike, ...]
@@ -172,7 +173,7 @@ def read_files(
     except UnderlayError as error:
         for footer, place in zip(footers, places, strict=True):
             _name_damage(read, footer, place)
-        raise error  # not the last of those that were looked at
+        raise error  # the first error, not one that the second look met
 
 
 def _name_damage(read: Callable[[list[bytes], list[FilePlace]], ManyFiles], footer: bytes, place: FilePlace) -> None:

@@ -27,7 +27,8 @@ UTC = "UTC"
 
 
 def file_type(node: SchemaNode) -> Scalar | None:
-    """The type of a leaf's values; None for one that no table has. INT96 counts as nanoseconds without a zone."""
+    """The type of a leaf's values; None for a type that tables do not have. INT96 counts as nanoseconds without a
+    zone."""
     logical, physical = node.logical, node.physical_type
     match logical.kind:
         case LogicalKind.NONE | LogicalKind.BSON:
@@ -72,10 +73,10 @@ def is_int96(node: SchemaNode) -> bool:
 def can_hold(node: SchemaNode, wanted: Scalar, *, is_ours: bool) -> bool:
     """Whether every value of the leaf is exactly a value of `wanted`.
 
-    Seconds and milliseconds lie in files as microseconds, and as milliseconds in those of older releases; only of a
-    file of ours is it known that they are whole. INT96 does not say what its writer meant: engines write microseconds
-    or nanoseconds, with and without a zone, and it is taken for all; whether each value is one of `wanted` is known
-    only when it is read.
+    Files store seconds and milliseconds as microseconds, and those of older releases as milliseconds; that they are
+    whole is known only for our own files. INT96 does not say what its writer meant: engines write microseconds or
+    nanoseconds, with and without a zone, so it may stand for any of these; only reading a value tells whether it is one
+    of `wanted`.
     """
     if holds_only_nulls(node):
         return True

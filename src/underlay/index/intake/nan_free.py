@@ -1,4 +1,4 @@
-"""Chunks of which a writer's own bounds prove that they hold no NaN.
+"""Finds chunks whose writer's own bounds prove that they hold no NaN.
 
 parquet-java compares floats by `Double.compare`, to which every NaN is greater than any number: where the order is the
 type's own, a chunk with a NaN has NaN as its greatest value, wherever the NaN stands. Other writers skip NaN, and so
@@ -23,7 +23,7 @@ _FORMATS = {PhysicalType.FLOAT: "<f4", PhysicalType.DOUBLE: "<f8"}
 
 
 def nan_free_chunks(footer: Footer) -> Flags:
-    """Of each chunk [row groups, leaves] whether it is a float's and surely holds no NaN."""
+    """For each chunk [row groups, leaves], whether it is of a float column and certainly holds no NaN."""
     found: Flags = np.zeros((footer.row_group_count, len(footer.schema.leaves)), np.bool_)
     orders = footer.column_orders
     if orders is None or not _puts_nan_last(footer.created_by):

@@ -1,7 +1,7 @@
 """Whether a Parquet file's own schema fits a table, and which of its leaves hold which of the table's.
 
-A file of ours, or one that carries the field ids that we issued, is matched by id: its names may be old ones. Any
-other file is matched by name, upper and lower case apart.
+Our own file, or one that carries field ids that we issued, is matched by id: its names may be old. Any other file is
+matched by name; upper and lower case differ.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A column that may be null in the file and not in the table: one of the leaves must be without nulls.
+    """A column that may be null in the file but not in the table: one of the leaves must have no nulls.
 
-    A leaf that counts no null proves that nothing around it is null either.
+    A leaf whose null count is 0 proves that nothing around it is null either.
     """
 
     path: str
@@ -51,7 +51,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A schema that fits, as long as every block of the file meets the demands."""
+    """A schema that fits if every block of the file meets the demands."""
 
     layout: FileLayout
     demands: tuple[Demand, ...]
@@ -84,7 +84,7 @@ def match_schema(
 ) -> Fit | Misfit:
     """How the leaves of a file with this schema hold the table's. Leaves that the table lacks get -1.
 
-    `given` are field ids of columns that have a value without being in the file.
+    `given` are field ids of columns that have a value although the file lacks them.
     """
     matching = _Matching(by, ignore_surplus, [NO_FIELD] * len(schema.leaves), given)
     _match_fields(matching, (), shapes_of(schema), table.fields)
@@ -187,7 +187,7 @@ def source_fields(layout: FileLayout, table: TableSchema) -> tuple[SourceField, 
 
 
 def _ways(field: Field) -> Iterator[tuple[int, ...]]:
-    """For each leaf in a field the ids from the field down to it."""
+    """For each leaf in a field, the ids from the field down to it."""
     parts = parts_of(field)
     if not parts:
         yield (field.id,)

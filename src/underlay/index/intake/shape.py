@@ -16,7 +16,7 @@ from underlay.values.physical import Repetition
 
 
 class ColumnForm(Enum):
-    """What a column is made of."""
+    """Whether a column is a scalar, struct, list or map."""
 
     SCALAR = "a single value"
     STRUCT = "a struct"

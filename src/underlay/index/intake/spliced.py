@@ -1,6 +1,6 @@
-"""The entry of a file that was made of blocks of others: what is known of each block goes along with it.
+"""The entry of a file assembled from blocks of others: what is known about each block moves with it.
 
-Nothing is read from the footer again: entries know more, such as which chunks their writer saw to be without NaN.
+The footer is not read again: entries know more, such as which chunks their writer saw to hold no NaN.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class EntryPart(NamedTuple):
 
 
 def kind_of(entry: FileEntry) -> tuple[object, ...]:
-    """What the entries of files that are made one must have in common."""
+    """What the entries of files must have in common to be spliced."""
     columns = tuple((column.field, column.column) for column in entry.columns)
     return entry.spec, entry.partition, entry.layout, columns, entry.constants
 
 
 def spliced_entry(parts: Sequence[EntryPart], schema: TableSchema, place: FileEntry) -> FileEntry:
-    """The entry of the file of these blocks, in their order. `place` says where it lies, its size and its footer."""
+    """The entry of the file with these blocks, in their order. `place` has its location, size and footer."""
     first = parts[0].entry
     if any(kind_of(part.entry) != kind_of(first) for part in parts):
         raise Malformed("blocks of files of different kinds", place=place.location)
@@ -71,7 +71,7 @@ def spliced_entry(parts: Sequence[EntryPart], schema: TableSchema, place: FileEn
 
 
 def current_entries(segment: Segment, rows: Sequence[int], schema: TableSchema) -> Iterator[FileEntry]:
-    """The entries of these files, with bounds in the types that the table has now: a segment keeps those of before."""
+    """The entries of these files, with bounds in the table's current types: a segment keeps older ones."""
     cutters = {
         field: ColumnCutter(field, _asked(widened(known, leaf.type)), places)
         for field, leaf in schema.leaf_by_id.items()
@@ -89,7 +89,7 @@ def current_entries(segment: Segment, rows: Sequence[int], schema: TableSchema) 
 
 
 def _asked(found: ChunkStatistics) -> ChunkStatistics:
-    """Nothing claims a filter for a column of floats, in files that are copied as in those that come in."""
+    """No entry claims a bloom filter for a column of floats, whether its file was copied or came in."""
     return replace(found, flags=found.flags & _NO_BLOOM) if storage_of(found.type) is Storage.FLOAT else found
 
 

@@ -16,7 +16,7 @@ from underlay.parquet.footer.stack import Stack
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePlace:
-    """Where a file lies and which one it is, as `FileEntry` has it."""
+    """Where a file lies and what identifies it, as in `FileEntry`."""
 
     location: str
     size_bytes: int

@@ -1,7 +1,7 @@
 """What the index keeps of a file's chunks: places, bounds in the table's types, null counts, and what is unknown.
 
-Statistics come from footers and are believed only as far as `trust` says. When in doubt a bound is left out: a missing
-one costs a read, a wrong one costs rows. Files with equal schemas are worked on together, as one `Stack`.
+Statistics come from footers and are used only as far as `trust` allows. When in doubt a bound is left out: a missing
+one costs a read, a wrong one costs rows. Files with equal schemas are handled together, as one `Stack`.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class LeafArrays(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """Some leaves of a schema, and a column [leaves, 1] of what may be null and what may occur more or less than once
-    a row."""
+    """Some leaves of a schema, and columns [leaves, 1] of which may be null and which may occur other than once a
+    row."""
 
     indices: NDArray[np.intp]
     is_nullable: Flags
@@ -80,7 +80,7 @@ class _Alike:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a file's schema and the table's decide: which leaves there are, and how each is read."""
+    """What a file's schema and the table's determine: which leaves exist, and how each is read."""
 
     leaves: Leaves
     columns: tuple[LeafColumn, ...]
@@ -96,8 +96,8 @@ def column_arrays(
 ) -> tuple[LeafArrays, ...]:
     """Every leaf that the table has, in the order of the files' schema.
 
-    `nan_free` says of each chunk [row groups, leaves] whether its writer saw that it holds no NaN. Raises Unsupported
-    for unknown codecs.
+    `nan_free` marks the chunks [row groups, leaves] in which the writer saw no NaN. Raises Unsupported for unknown
+    codecs.
     """
     is_small = len(layout.fields) <= MAX_KNOWN_LEAVES
     plan = (_known_plan if is_small else _make_plan)(stack.schema, layout.fields, table)
@@ -168,9 +168,8 @@ def _upright(flags: list[bool]) -> Flags:
 
 
 def count_nulls(stack: Stack, leaves: Leaves) -> tuple[Integers, Flags]:
-    """Nulls of some leaves in each row group [leaves, row groups], and where their number is known.
-
-    An impossible number is not known.
+    """The null counts of some leaves in each row group [leaves, row groups], and where they are known. Impossible ones
+    are not.
     """
     values = _rows(stack.chunks.num_values, leaves)
     counts = _rows(stack.chunks.statistics.null_count, leaves)
@@ -187,8 +186,8 @@ def _rows(chunks: NDArray[Number], leaves: Leaves) -> NDArray[Number]:
 class _Columns:
     """The leaves of a plan over all row groups of a stack, as arrays [leaves, row groups].
 
-    What all leaves have in common is one step of numpy for all of them, so that a file of one row group costs little
-    more than its bounds do.
+    Work that all leaves share is one numpy call for all of them, so a file of one row group costs little more than its
+    bounds do.
     """
 
     def __init__(self, stack: Stack, plan: _Plan) -> None:
@@ -232,11 +231,11 @@ class _Columns:
             )
 
     def _over_files(self, of_files: list[tuple[bool, ...]]) -> Flags:
-        """What is known of each leaf of each file, over the row groups of the files."""
+        """Flags by leaf and file, spread over the row groups of the files."""
         return self._repeated(np.array(of_files, np.bool_).T.take(self.plan.leaves.indices, axis=0))
 
     def _repeated(self, of_files: Flags) -> Flags:
-        """For each row group what is known of its file: the last axis."""
+        """The flags of each file, repeated for each of its row groups along the last axis."""
         return of_files.repeat([origin.row_group_count for origin in self.stack.origins], axis=-1)
 
     def _decode(
@@ -246,7 +245,7 @@ class _Columns:
         lows: list[BoundColumn | None],
         highs: list[BoundColumn | None],
     ) -> None:
-        """Fill in the bounds of some leaves, and what the flags say of them."""
+        """Fill in the bounds of some leaves and their flags."""
         storage, row_groups = alike.form.storage, self.stack.row_counts.size
         low, high = self._bounds(alike)
         if low is None or high is None:
@@ -262,7 +261,7 @@ class _Columns:
             lows[row], highs[row] = stored_low[here], stored_high[here]
 
     def _bounds(self, alike: _Alike) -> tuple[Bounds | None, Bounds | None]:
-        """Both sides, leaf after leaf; None when no file has any that counts."""
+        """Both sides, leaf after leaf; None when no file has a bound that counts."""
         uses_values = self.uses_values[alike.rows].ravel()
         uses_deprecated = self.uses_deprecated[alike.rows].ravel()
         if alike.form.storage is Storage.NONE or not (uses_values | uses_deprecated).any():

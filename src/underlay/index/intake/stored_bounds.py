@@ -50,7 +50,7 @@ class StoredSide:
 
 @dataclass(slots=True)
 class Bounds:
-    """Bounds of one side in the table's storage. What stands where `has` is false means nothing."""
+    """Bounds of one side in the table's storage. Values where `has` is false mean nothing."""
 
     values: NDArray[Any] | list[bytes] | pa.BinaryArray  # Any: int64, uint64 or float64, by storage
     has: Flags
@@ -101,23 +101,23 @@ def _from_numbers(found: StoredSide, form: BoundForm, side: Side) -> Bounds:
 
 
 def _numbers_at(data: bytes, begins: Integers, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Numbers at any positions. Any: the type is not known before it runs."""
-    if len(data) < dtype.itemsize:  # of a footer without bounds
+    """Numbers at any positions. Any: the type is known only at run time."""
+    if len(data) < dtype.itemsize:  # a footer without bounds
         return np.zeros(begins.size, dtype)
-    # All windows of a number's size, one at each byte: opaque ones need no alignment.
+    # All windows of a number's size, one at each byte: opaque items need no alignment.
     window = np.ndarray((len(data) - dtype.itemsize + 1,), f"V{dtype.itemsize}", buffer=data, strides=(1,))
     return window[begins].view(dtype)
 
 
 def _from_floats(values: NDArray[np.float64], has: Flags, exact: Flags, side: Side) -> Bounds:
-    """NaN is no bound, and a bound of zero is one of both zeros."""
+    """NaN is not a bound, and a bound of zero covers both zeros."""
     has = has & ~np.isnan(values)
     values = np.where(values == 0.0, -0.0 if side == "low" else 0.0, values)
     return Bounds(values, has, exact & has)
 
 
 def _multiplied(bounds: Bounds, factor: int) -> Bounds:
-    """The bounds times `factor`; those that would not fit are none."""
+    """The bounds times `factor`; those that would not fit are dropped."""
     values = np.asarray(bounds.values, np.int64)
     limit = _MAX_INT64 // factor
     has = bounds.has & (values >= -limit) & (values <= limit)
@@ -143,7 +143,7 @@ def _raw(found: StoredSide) -> list[bytes]:
 
 
 def _raw_array(found: StoredSide, has: Flags) -> pa.BinaryArray:
-    """The same of many short ones, without an object for each."""
+    """As `_raw`, for many short ones, without an object for each."""
     lengths = found.length * has
     offsets = np.zeros(lengths.size + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
@@ -206,12 +206,12 @@ def _from_bytes(found: StoredSide, leaf: Leaf, wanted: Scalar, side: Side) -> Bo
 
 
 def is_inverted(low: Bounds, high: Bounds, wanted: Scalar) -> Flags:
-    """Where the lower bound is above the upper one: neither is to be believed."""
+    """Where the lower bound is above the upper one: neither can be trusted."""
     return low.has & high.has & _is_above(low, high, wanted)
 
 
 def drop_both(low: Bounds, high: Bounds, where: Flags) -> None:
-    """Leave out both sides somewhere."""
+    """Drop both sides where `where` is true."""
     kept = ~where
     for bounds in (low, high):
         bounds.has &= kept
@@ -225,7 +225,7 @@ def _is_above(low: Bounds, high: Bounds, wanted: Scalar) -> Flags:
     if isinstance(low.values, pa.BinaryArray) and isinstance(high.values, pa.BinaryArray):
         return pc.greater(low.values, high.values).to_numpy(zero_copy_only=False)
     left, right = _listed(low), _listed(high)
-    if wanted.kind is TypeKind.DECIMAL:  # two's complement: the sign turned, bytes are ordered as numbers
+    if wanted.kind is TypeKind.DECIMAL:  # two's complement: with the sign bit flipped, bytes sort as numbers
         left, right = [_turn_sign(value) for value in left], [_turn_sign(value) for value in right]
     return np.array([one > other for one, other in zip(left, right, strict=True)], np.bool_)
 

@@ -1,9 +1,9 @@
-"""Which of a file's statistics are to be believed, by who wrote it and what it says about their order.
+"""Which of a file's statistics can be trusted, by who wrote it and what it says about their order.
 
-A bound is worth something only if its writer and its reader mean the same order. `min_value` and `max_value` have the
-type's own order where the footer says so; the older `min` and `max` were compared as signed numbers whatever the type.
+A bound is useful only if its writer and its reader mean the same order. `min_value` and `max_value` have the type's own
+order where the footer says so; the older `min` and `max` were compared as signed numbers whatever the type.
 
-Spark once counted days before 1582 by the Julian calendar: the same number then means a day some days off. Where a file
+Spark once counted days before 1582 by the Julian calendar, so the same number means a day some days off. Where a file
 may have such dates or times, bounds that reach into those years are dropped.
 """
 
@@ -40,7 +40,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def has_legacy_calendar(key_values: tuple[KeyValue, ...]) -> bool:
-    """Whether Spark wrote the file with the old calendar, or when it knew no other."""
+    """Whether Spark wrote the file with the old calendar, or is a release that had no other."""
     for key, value in key_values:
         if key in _LEGACY_KEYS:
             return True
@@ -73,9 +73,9 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """For each leaf whether its `min_value` and `max_value` count, and whether its older `min` and `max` do.
+    """For each leaf, whether its `min_value` and `max_value` count, and whether its older `min` and `max` do.
 
-    `is_legacy_calendar`: old dates and times may be of the Julian calendar, which moves them by days.
+    `is_legacy_calendar`: old dates and times may be in the Julian calendar, which shifts them by days.
     """
 
     values: tuple[bool, ...]
@@ -115,8 +115,8 @@ def order_of(leaf: Leaf) -> Order:
 
 
 def trusts_of(origins: Sequence[Origin], schema: Schema) -> list[Trust]:
-    """What counts of each file's statistics. Files of one writer are looked at once."""
-    # Files of one stack share their orders, which take longer to hash than to name.
+    """Which of each file's statistics count. Files of one writer are checked once."""
+    # Files of one stack share their orders, and hashing orders is slower than comparing ids.
     kinds = {(origin.created_by, id(origin.column_orders)): origin for origin in origins}
     find = _known_trusted if len(schema.leaves) <= MAX_KNOWN_LEAVES else _trusted
     trusted = {kind: find(origin.created_by, origin.column_orders, schema) for kind, origin in kinds.items()}
@@ -145,7 +145,7 @@ _known_trusted = lru_cache(maxsize=64)(_trusted)
 
 
 def is_old_writer(created_by: str | None) -> bool:
-    """Whether a release wrote the file whose bounds of bytes and unsigned numbers are wrong."""
+    """Whether the file's writer is a release whose bounds of bytes and unsigned numbers are wrong."""
     found = _WRITER.match(created_by or "")
     first_sound = _FIRST_SOUND.get(found[1]) if found else None
     if found is None or first_sound is None:

@@ -1,4 +1,4 @@
-"""The arrays of a segment, however they came about: from a segment's pieces, or from entries."""
+"""The arrays of a segment, whether from its pieces or from entries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FileArrays:
 
     @property
     def file_count(self) -> int:
-        """How many files."""
+        """The number of files."""
         return len(self.size_bytes)
 
     @cached_property
@@ -63,7 +63,7 @@ class FileArrays:
 
     @cached_property
     def fields(self) -> frozenset[int]:
-        """The leaves that any file has."""
+        """The leaves that at least one file has."""
         return frozenset(field for shape in self.shapes for field, _ in shape)
 
     def columns_of(self, field: int) -> NDArray[np.int32]:
@@ -79,7 +79,7 @@ class FileArrays:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkStatistics:
-    """What is known of one leaf's chunks, a row for each block; see `index.entry.Flag`."""
+    """What is known about one leaf's chunks, a row for each block; see `index.entry.Flag`."""
 
     type: Scalar
     low: BoundColumn | None
@@ -101,7 +101,7 @@ class ChunkPlaces:
 
 
 class Arrays(Protocol):
-    """Whatever has the arrays of a segment."""
+    """Anything that has the arrays of a segment."""
 
     @property
     def files(self) -> FileArrays:
@@ -119,5 +119,5 @@ class Arrays(Protocol):
 
 
 def partition_array(values: Sequence[Sequence[bytes | None]]) -> Any:  # noqa: ANN401  # a list array, which the stubs lose
-    """The partitions of files as `FileArrays` has them."""
+    """The partitions of files in the form that `FileArrays` holds."""
     return pa.array(values, pa.list_(pa.binary()))

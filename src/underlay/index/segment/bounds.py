@@ -1,4 +1,4 @@
-"""What a planner may believe of a leaf's chunks, and the range of a leaf over a whole segment for its root."""
+"""The bounds of a leaf's chunks that a planner may trust, and a leaf's range over a whole segment, for its root."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def has_flag(flags: NDArray[np.uint8], flag: Flag) -> BoolArray:
 def trusted_bounds(statistics: ChunkStatistics, block_rows: I64) -> ColumnBounds:
     """The bounds of a leaf without repetition over its blocks, less those that cannot be right.
 
-    Of an absent chunk nothing is known here.
+    Nothing is known about an absent chunk here.
     """
     flags = statistics.flags
     return ColumnBounds.of(

@@ -47,7 +47,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def name(self) -> str:
-        """As a message calls it."""
+        """Its name in messages."""
         name = PieceKind(self.kind).name.lower()
         return name if self.field == NO_FIELD else f"{name} of field {self.field}"
 
@@ -72,7 +72,7 @@ def decode_directory(data: bytes, size_bytes: int) -> dict[PieceKey, Piece]:
     found: dict[PieceKey, Piece] = {}
     for piece in pieces:
         if not 0 <= piece.kind <= PieceKind.PLACES:
-            continue  # a kind that a newer Underlay added beside these
+            continue  # a kind that a newer Underlay added
         key = (PieceKind(piece.kind), piece.field)
         if piece.begin < 0 or piece.size_bytes < 0 or piece.begin + piece.size_bytes > size_bytes:
             raise Malformed(f"the {piece.name} lies outside the segment", place="directory", found=piece.begin)

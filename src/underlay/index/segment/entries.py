@@ -24,7 +24,7 @@ _MAX_BYTES = np.iinfo(np.int32).max
 
 
 class EntryArrays:
-    """The arrays of entries, each built when it is asked for. Columns that the schema does not have are left out."""
+    """The arrays of entries, each built on demand. Columns that the schema does not have are left out."""
 
     def __init__(self, entries: Sequence[FileEntry], schema: TableSchema) -> None:
         self._entries = entries

@@ -1,4 +1,4 @@
-"""Several segments as one: files that are gone are left out, changed deletions taken over, all array by array."""
+"""Merges several segments, array by array: removed files are left out, and changed deletions are applied."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ AnyArray: TypeAlias = "pa.Array[Any]"  # Any: of every type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeInput:
-    """A segment, which of its files are still there (None: all), and the deletions that replace its own by row:
-    the serialised positions and their number."""
+    """A segment, which of its files remain (None: all), and the deletions that replace its own, by row: the serialised
+    positions and their number."""
 
     segment: Segment
     is_kept: BoolArray | None = None

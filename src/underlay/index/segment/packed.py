@@ -35,9 +35,9 @@ def shorten_low(value: bytes) -> bytes:
 
 
 def shorten_high(value: bytes, is_text: bool) -> bytes | None:
-    """An upper bound of `value` of at most 64 bytes: itself, or a prefix rounded up; None when there is none.
+    """An upper bound of `value` of at most 64 bytes: itself, or a prefix rounded up; None when none exists.
 
-    Text stays text; where it is no UTF-8 it is rounded up as bytes are.
+    Text stays text; if it is not UTF-8 it is rounded up as bytes are.
     """
     if len(value) <= MAX_BOUND_BYTES:
         return value
@@ -59,7 +59,8 @@ def _boundary(value: bytes) -> int:
 
 
 def _text_above(prefix: str) -> bytes | None:
-    """The least text of at most 64 bytes found by stepping up the last character that can be, the rest dropped."""
+    """The least text of at most 64 bytes found by incrementing the last character that allows it; the rest is
+    dropped."""
     kept = prefix.rstrip(_LAST_CHARACTER)
     while kept:
         last = kept[-1]

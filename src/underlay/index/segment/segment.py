@@ -1,7 +1,7 @@
-"""A segment: the files of a table, many at a time, as the arrays that a planner works on.
+"""A segment: many files of a table, as the arrays that a planner works on.
 
-The stored object is immutable: self-contained pieces one after another, each fetched, checked and decoded when it is
-first asked for. A root's tail has the same arrays without I/O.
+The stored object is immutable: self-contained pieces one after another, each fetched, checked and decoded on first use.
+A root's tail has the same arrays without I/O.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BLOCKS: PieceKey = (PieceKind.BLOCKS, NO_FIELD)
 
 
 class _StoredArrays:
-    """Arrays out of a stored segment's pieces. Each piece is fetched once; the caller holds a lock."""
+    """Arrays from a stored segment's pieces. Each piece is fetched once; the caller holds a lock."""
 
     def __init__(self, ref: SegmentRef, fetch: Fetch, place: str) -> None:
         self._ref, self._fetch, self._place = ref, fetch, place
@@ -48,7 +48,7 @@ class _StoredArrays:
             raise error.at(place) from None
 
     def load(self, keys: Iterable[PieceKey]) -> None:
-        """Fetch what of this is there and was not fetched yet, in one batch."""
+        """Fetch, in one batch, those of these pieces that exist and are not loaded yet."""
         wanted = [key for key in dict.fromkeys(keys) if key in self._pieces and key not in self._loaded]
         if not wanted:
             return
@@ -61,11 +61,11 @@ class _StoredArrays:
             raise error.at(self._place) from None
 
     def has_loaded(self, keys: Iterable[PieceKey]) -> bool:
-        """Whether all of this that is there was fetched."""
+        """Whether all of these pieces that exist are loaded."""
         return all(key in self._loaded or key not in self._pieces for key in keys)
 
     def missing_bytes(self, keys: Iterable[PieceKey]) -> int:
-        """The size of what of this is there and was not fetched yet."""
+        """The size of those of these pieces that exist and are not loaded yet."""
         return sum(self._pieces[key].size_bytes for key in keys if key in self._pieces and key not in self._loaded)
 
     def _decode(self, piece: Piece, data: memoryview) -> object:
@@ -103,7 +103,7 @@ class _StoredArrays:
 
 
 class Segment:
-    """The arrays of many files. Safe for many threads; what was worked out once is kept (`remember`)."""
+    """The arrays of many files. Safe for many threads; `remember` keeps derived values."""
 
     def __init__(self, arrays: Arrays, file_count: int) -> None:
         self.file_count = file_count
@@ -114,17 +114,18 @@ class Segment:
 
     @staticmethod
     def of_entries(entries: Sequence[FileEntry], schema: TableSchema) -> Segment:
-        """The arrays of entries whose bounds have the schema's types; leaves that it does not have are left out."""
+        """The arrays of entries whose bounds have the schema's types; leaves that the schema does not have are left
+        out."""
         return Segment(EntryArrays(entries, schema), len(entries))
 
     @staticmethod
     def open(ref: SegmentRef, fetch: Fetch, place: str) -> Segment:
-        """A stored segment, of which nothing is fetched yet. Raises Malformed for a wrong directory; later accesses
-        raise Damaged, naming `place` and the piece."""
+        """A stored segment, with nothing fetched yet. Raises Malformed for a wrong directory; later accesses raise
+        Damaged, naming `place` and the piece."""
         return Segment(_StoredArrays(ref, fetch, place), ref.file_count)
 
     def prefetch(self, statistics: Iterable[int] = (), places: Iterable[int] = ()) -> None:
-        """Fetch files, blocks and these leaves' pieces, as far as they are missing: one batch."""
+        """Fetch those of files, blocks and these leaves' pieces that are missing, in one batch."""
         if isinstance(self._arrays, _StoredArrays):
             with self._lock:
                 self._arrays.load(
@@ -152,7 +153,7 @@ class Segment:
         return self._arrays.missing_bytes(wanted)
 
     def remember(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` returned when it was first called for this key, whose first item names the kind of value."""
+        """The result of `make`, which is called once for each key. The key's first item names the kind of value."""
         found = self._kept.get(key)
         if found is None:
             with self._lock:
@@ -180,7 +181,7 @@ class Segment:
 
     @property
     def block_count(self) -> int:
-        """How many blocks."""
+        """The number of blocks."""
         return len(self.block_rows)
 
     @property
@@ -209,7 +210,7 @@ class Segment:
         return self.remember("file_rows", lambda: sum_by_file(self.block_rows, self.block_begin))
 
     def statistics(self, field: int) -> ChunkStatistics | None:
-        """What is known of one leaf's chunks; None when no file has the leaf."""
+        """What is known about one leaf's chunks; None when no file has the leaf."""
         with self._lock:
             return self.remember(("statistics", field), lambda: (self._arrays.statistics(field),))[0]
 
@@ -227,14 +228,14 @@ class Segment:
         return self.entries([row])[0]
 
     def entries(self, rows: Iterable[int] | None = None) -> list[FileEntry]:
-        """The entries of these files, or of all: what was written."""
+        """The entries of these files, or of all, as they were written."""
         fields = self.files.fields
         self.prefetch(fields, fields)
         return entries_of(self, range(self.file_count) if rows is None else rows)
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it holds: fetched pieces, and what was worked out from them."""
+        """About how much memory it holds: fetched pieces, and what was derived from them."""
         fetched = self._arrays.nbytes if isinstance(self._arrays, _StoredArrays) else 0
         return fetched + self._kept_bytes
 
@@ -255,7 +256,7 @@ def _first_rows(files: FileArrays, block_rows: I64) -> I64:
 
 
 def _is_view(key: object) -> bool:
-    """Whether what is kept under a key lies in a fetched piece."""
+    """Whether the value kept under a key is a view of a fetched piece."""
     return (key[0] if isinstance(key, tuple) else key) in ("files", "block_rows", "statistics", "places")
 
 

@@ -14,7 +14,7 @@ from underlay.runtime.locks import cached_property
 
 
 class FileSubset:
-    """The arrays of the files at `rows` of others. See Arrays."""
+    """The arrays of only the files at `rows` of other arrays. See Arrays."""
 
     def __init__(self, arrays: Arrays, rows: I64) -> None:
         self._arrays = arrays
@@ -77,7 +77,7 @@ class FileSubset:
 
 
 class PartitionedFiles:
-    """The arrays of others, with these partitions of the files, by one spec. See Arrays."""
+    """Other arrays with these partitions of the files, by one spec. See Arrays."""
 
     def __init__(self, arrays: Arrays, partitions: Sequence[Sequence[bytes | None]], spec: int) -> None:
         specs = np.full(len(partitions), spec, np.int64)

@@ -1,4 +1,4 @@
-"""Which segments to merge: those of one size class, once there are enough of them.
+"""Chooses segments to merge: those of one size class, once there are enough of them.
 
 A file is rewritten once for each class that it passes through, so metadata costs O(changed · log total), and a root
 names at most FAN_IN segments of each class.
@@ -21,7 +21,7 @@ def groups_to_merge(segments: Iterable[SegmentRef]) -> list[tuple[str, ...]]:
     """Ids of segments to merge into one, group by group, each in the order given.
 
     Class k holds segments of 8^k files and more, all of one partition spec. A group is all segments of a full class,
-    less the last that would take it past the limits.
+    except the last ones that would take it past the limits.
     """
     classes: dict[tuple[int, int], list[SegmentRef]] = {}
     for segment in segments:
@@ -40,7 +40,7 @@ def _size_class(file_count: int) -> int:
 
 
 def _within_limits(segments: list[SegmentRef]) -> list[SegmentRef]:
-    """As many of the first as stay below twice the limits: a merged segment may pass them once."""
+    """The first segments that together stay below twice the limits: a merged segment may exceed them once."""
     chosen: list[SegmentRef] = []
     files = size_bytes = 0
     for segment in segments:

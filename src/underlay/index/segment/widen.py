@@ -1,6 +1,6 @@
-"""Bounds of a leaf in the type that its table has now, where the table's type was widened after they were stored.
+"""Converts bounds of a leaf to its table's current type, where that was widened after they were stored.
 
-They are converted exactly, or left out: a bound that does not fit, or a change of meaning, is no bound (T8, T14).
+They are converted exactly or dropped: a bound that does not fit, or would change its meaning, is dropped (T8, T14).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HIGH = Flag.HAS_HIGH | Flag.IS_HIGH_EXACT
 
 
 def widened(statistics: ChunkStatistics, scalar: Scalar) -> ChunkStatistics:
-    """The statistics in another type; themselves when it is the same."""
+    """The statistics in another type; unchanged when it is the same."""
     found = statistics.type
     if found == scalar:
         return statistics
@@ -61,7 +61,7 @@ def _has_same_bounds(found: Scalar, wanted: Scalar) -> bool:
 
 
 def _factor(found: Scalar, wanted: Scalar) -> int | None:
-    """What an integer of one type is multiplied with to mean the same in the other; None when there is no such."""
+    """The factor by which an integer of one type means the same in the other; None when there is none."""
     is_integer = found.kind in (*_SIGNED, *_UNSIGNED)
     match wanted.kind:
         case TypeKind.DECIMAL if is_integer:

@@ -5,8 +5,8 @@
 
 Rows ascend strictly by `uri` or `low`, compared as UTF-8 bytes. `low` is the least uri below a child. A page's height
 is in its schema's metadata; the children of a page are one lower, and leaves have height 0. A page is only ever read
-by its PageRef, whose size and CRC-32 it must have. A leaf may lack `content` and `options`, as older ones do: they are
-null then, and a leaf in which all are null is written without them.
+through its PageRef, whose size and CRC-32 it must match. Older leaves lack `content` and `options`: these are null
+then, and a leaf in which all are null is still written without them.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _INNER = _schema(low=pa.string(), id=pa.string(), size_bytes=pa.int64(), crc=pa.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A page as its parent knows it: `low` is its least uri, and all are less than `high`. None where nothing is known,
-    as of the root page."""
+    """A page as its parent describes it: `low` is its least uri, and all are less than `high`. Both are None where
+    unknown, as for the root page."""
 
     ref: PageRef
     low: str | None
@@ -147,13 +147,13 @@ def _checked_rows(data: bytes | memoryview, node: Child) -> pa.Table:
 
 
 def _without_nulls(leaf: pa.Table) -> pa.Table:
-    """As the first pages were, when nothing else is to be said: older software reads these, too."""
+    """The form of the first pages, when the newer columns are all null, so that older software can read it."""
     is_first = all(leaf[name].null_count == len(leaf) for name in _LATER)
     return leaf.select(_FIRST_LEAF.names) if is_first else leaf
 
 
 def _with_nulls(leaf: pa.Table) -> pa.Table:
-    """With all columns of today."""
+    """The leaf with all current columns."""
     if leaf.schema.equals(_LEAF):
         return leaf
     nulls = [pa.nulls(len(leaf), pa.string()) for _ in _LATER]

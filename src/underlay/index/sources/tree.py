@@ -1,9 +1,9 @@
-"""The source tree: every input that was ever ingested, by uri, so that it is ingested once.
+"""The source tree: every input ever ingested, by uri, so that each is ingested once.
 
-A copy-on-write B+-tree of immutable pages (see `page`) below a journal of the newest records, which the root of
-the version holds. A record in the journal wins over one in the pages. Pages hold about 64 kB before compression, some
-hundreds of rows, so a million sources are three levels. Adding a source writes no page until the journal is full, and
-then at most one way from root to leaf for each record of it, shared where they can be.
+A copy-on-write B+-tree of immutable pages (see `page`) below a journal of the newest records, which the root of the
+version holds. A record in the journal takes precedence over one in the pages. Pages hold about 64 kB before
+compression, some hundreds of rows, so a million sources take three levels. Adding a source writes no page until the
+journal is full, and then at most one path from root to leaf for each of its records, shared where possible.
 
 Pages are fetched by the caller's `fetch`, which is asked for all pages of one level at once.
 """
@@ -61,15 +61,15 @@ def insert(
 ) -> tuple[Sources, Pages]:
     """The tree with `records`, each in the place of an older one of the same uri, and its new pages.
 
-    Of several records of one uri the last stays. While the journal has room nothing is fetched and no page is made;
-    else all of it goes into pages, and those on the way to changed leaves are made again. What is known already
-    changes no page, though it may stand in the journal as well.
+    The last of several records of one uri stays. While the journal has room nothing is fetched and no page is made;
+    otherwise all of it goes into pages, and those on the path to changed leaves are rewritten. A record that is already
+    known changes no page, though it may be in the journal as well.
     """
     journal = {record.uri: record for record in sources.journal}
     for record in records:
         if journal.get(record.uri) != record:
             _check_uri(record.uri)
-            # Taken out first, so that the newest is last.
+            # Removed first, so that the newest is last.
             journal.pop(record.uri, None)
             journal[record.uri] = record
     if len(journal) <= JOURNAL_RECORDS and sum(map(_weight, journal.values())) <= JOURNAL_BYTES:
@@ -93,7 +93,7 @@ def scan_all(sources: Sources, fetch: Fetch) -> Iterator[SourceRecord]:
 def page_ids(sources: Sources, fetch: Fetch, known: Set[str] = frozenset()) -> set[str]:
     """The ids of all pages of the tree, without the pages in `known` and what is below them. Fetches no leaves.
 
-    Versions share most of their pages: hand over what earlier ones gave, and each costs only what it changed.
+    Versions share most of their pages: pass the ids of earlier ones, and each costs only what it changed.
     """
     top = top_page(sources)
     level = [top] if top and top.ref.id not in known else []
@@ -131,7 +131,7 @@ def _fold(
 
 
 def _change_leaf(visit: Visit, changes: pa.Table, new_id: Callable[[], str], pages: Pages) -> list[Child]:
-    """The leaves in place of one, which may be itself."""
+    """The leaves that replace one; perhaps the leaf itself."""
     others = visit.rows.filter(pc.invert(pc.is_in(visit.rows["uri"], value_set=changes["uri"].combine_chunks())))
     merged = pa.concat_tables([others, changes]).sort_by("uri").combine_chunks()
     if merged.equals(visit.rows):
@@ -140,7 +140,7 @@ def _change_leaf(visit: Visit, changes: pa.Table, new_id: Callable[[], str], pag
 
 
 def _change_inner(visit: Visit, made: dict[str, list[Child]], new_id: Callable[[], str], pages: Pages) -> list[Child]:
-    """The inner pages in place of one, where `made` are in place of some of its children."""
+    """The inner pages that replace one, where `made` replace some of its children."""
     before = inner_children(visit.rows, visit.node)
     after = [new for child in before for new in made.get(child.ref.id, [child])]
     if [child.ref for child in after] == [child.ref for child in before]:
@@ -172,6 +172,6 @@ def _check_uri(uri: str) -> None:
 
 
 def _weight(record: SourceRecord) -> int:
-    """About the size of a record in a root."""
+    """The approximate size of a record in a root."""
     optional = (record.owner, record.error, record.content, record.options)
     return sum(map(len, (record.uri, record.identity, record.status, *(text or "" for text in optional)))) + 40

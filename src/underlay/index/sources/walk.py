@@ -18,7 +18,7 @@ Fetch = Callable[[Sequence[PageRef]], Sequence[bytes | memoryview]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A page with the keys that belong below it, ascending: `keys[begin:end]` of all keys that were asked for."""
+    """A page with the keys that belong below it, ascending: `keys[begin:end]` of all requested keys."""
 
     node: Child
     rows: pa.Table
@@ -27,7 +27,7 @@ class Visit:
 
 
 def descend(sources: Sources, keys: Sequence[str], fetch: Fetch) -> list[list[Visit]]:
-    """The pages in which the ascending `keys` are or would be, level by level, the leaves last; at least one level."""
+    """The pages that hold, or would hold, the ascending `keys`, level by level, the leaves last; at least one level."""
     top = top_page(sources)
     if top is None or not keys:
         return [[]]
@@ -39,10 +39,10 @@ def descend(sources: Sources, keys: Sequence[str], fetch: Fetch) -> list[list[Vi
 
 
 def _share_out(visit: Visit, keys: Sequence[str]) -> Iterator[tuple[Child, int, int]]:
-    """The children that keys belong to. What is less than every low belongs to the first."""
+    """The children that keys belong to. Keys less than every low belong to the first."""
     begin = visit.begin
     for child in inner_children(visit.rows, visit.node):
-        # The last child has no bound but the page's own, which the keys were shared out by already.
+        # The last child has only the page's own bound, by which the keys were already divided.
         end = visit.end if child.high is None else bisect_left(keys, child.high, begin, visit.end)
         if begin < end:
             yield child, begin, end

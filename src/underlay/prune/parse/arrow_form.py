@@ -168,7 +168,7 @@ def columns_below(node: Node) -> Iterator[ColumnPath]:
 
 
 def _serialised(expression: pc.Expression) -> tuple[Callable[[pa.Buffer], pc.Expression], pa.RecordBatch]:
-    """What makes an expression of the form, and the form."""
+    """The function that rebuilds an expression from its serialised form, and that form."""
     try:
         reduced = expression.__reduce__()
     except pa.ArrowException as error:  # a column by its number, or a literal that is an array

@@ -115,12 +115,12 @@ def _is_binary(type_: pa.DataType) -> bool:
 
 
 def _count(scalar: AnyScalar) -> int:
-    """Units since the beginning: `as_py` ends at microseconds and at the year 9999."""
+    """Units since the type's epoch: `as_py` is limited to microseconds and the year 9999."""
     return int(scalar.value)  # type: ignore[attr-defined]  # scalars of times have it
 
 
 def _day(ns: int) -> date | Instant:
-    """A date; beyond the years of Python's, and for one with a time of day, the instant."""
+    """A date; the instant if it is not midnight, or beyond the years of Python's dates."""
     days, rest = divmod(ns, DAY_NS)
     ordinal = days + _EPOCH_ORDINAL
     return date.fromordinal(ordinal) if not rest and 1 <= ordinal <= date.max.toordinal() else Instant(ns)

@@ -101,7 +101,7 @@ def _matched(names: Mapping[str, None], given: Given | None) -> Parameters:
         )
     if not names:
         return NO_PARAMETERS
-    # a scan reads when it is asked: who changes a list until then does not change what was asked for
+    # a scan reads later: a list that its owner changes in the meantime must not change the query
     values = {name: value if type(value) in _PLAIN else deepcopy(value) for name, value in by_name.items()}
     return Parameters(values, key_of(values))
 

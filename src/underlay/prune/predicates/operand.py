@@ -69,7 +69,7 @@ def _needs_quotes(name: str) -> bool:
 
 @cache
 def _keywords() -> frozenset[str]:
-    from sqlglot.dialects.duckdb import DuckDB  # takes long, and only text needs it
+    from sqlglot.dialects.duckdb import DuckDB  # slow to import, and only text needs it
 
     return frozenset({*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS})
 
