@@ -1,6 +1,7 @@
-"""A source of CSV or JSON lines as blocks of whole records, each with the byte and the line at which it begins.
+"""Splits a source of CSV or JSON lines into blocks of whole records, each with the byte and the line at which it
+begins.
 
-Memory is bounded by the block and the longest record that is let through.
+Memory is bounded by the block size and the longest record that is allowed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from underlay.ingest.source.utf8_text import PlainBytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvBlock:
-    """Whole records, or no bytes and one record that is too long or does not end."""
+    """Whole records; or no bytes, and one record that is too long or does not end."""
 
     data: bytes
     offset: int
@@ -24,7 +25,7 @@ class CsvBlock:
 
 
 class Blocks:
-    """What is left of a source, cut after records."""
+    """The rest of a source, cut between records."""
 
     def __init__(self, plain: PlainBytes, *, block_bytes: int, record_bytes: int) -> None:
         self._plain = plain
@@ -36,7 +37,7 @@ class Blocks:
         self._marks = Marks(delimiter=",", quote=None)
 
     def begin(self, skip_lines: int = 0) -> bytes:
-        """The first bytes, without the mark that says UTF-8 and without so many lines; nothing of them is taken yet."""
+        """The first bytes, after the UTF-8 byte order mark and `skip_lines` lines. They are not consumed yet."""
         self._held = self._plain.read(self._block_bytes)
         if self._held.startswith(b"\xef\xbb\xbf"):
             self.take(3)
@@ -44,10 +45,10 @@ class Blocks:
         return self._held
 
     def _skip_lines(self, count: int) -> None:
-        """Pass over lines, without holding them."""
+        """Skip lines without holding them in memory."""
         while count:
             breaks = find_breaks(self._held, self._marks)
-            if self._held.endswith(b"\r"):  # it may be half of a break
+            if self._held.endswith(b"\r"):  # it may be half of a line break
                 breaks = breaks[:-1]
             if len(breaks) >= count:
                 self.take(int(breaks[count - 1]))
@@ -63,28 +64,28 @@ class Blocks:
             self._held = self._plain.read(self._block_bytes)
 
     def more(self) -> bytes:
-        """The first bytes and those after them; the same when there are no more."""
+        """The held bytes, extended by the next piece; unchanged at the end."""
         self._held += self._plain.read(self._block_bytes)
         return self._held
 
     @property
     def offset(self) -> int:
-        """The byte at which what is held begins."""
+        """The offset of the held bytes in the source."""
         return self._offset
 
     def pieces(self) -> Iterator[bytes]:
-        """What is left, as it comes, for one who finds records in it himself."""
+        """The rest in pieces as they are read, for callers that find the records themselves."""
         piece, self._held = self._held, b""
         while piece:
             yield piece
             piece = self._plain.read(self._block_bytes)
 
     def line_at(self, size: int) -> int:
-        """The line at which the bytes after so many of those that are held begin."""
+        """The line number after the first `size` held bytes."""
         return self._line + count_lines(self._held[:size], self._marks)
 
     def take(self, size: int) -> bytes:
-        """Go on after this many of the bytes that are held, and return them."""
+        """Consume this many of the held bytes, and return them."""
         taken = self._held[:size]
         self._held = self._held[size:]
         self._offset += len(taken)
@@ -111,12 +112,14 @@ class Blocks:
                 yield self._skip(marks)
 
     def _size_without_quotes(self, piece: bytes, marks: Marks) -> int:
-        """How much of a piece are whole records with what is held, if nothing is quoted; 0 when this does not tell."""
+        """How many bytes of a piece complete whole records, together with the held bytes, if nothing is quoted; else
+        0.
+        """
         quote = (marks.quote or "").encode()
         return 0 if quote and (quote in self._held or quote in piece) else piece.rfind(b"\n") + 1
 
     def _join(self, piece: bytes, size: int) -> CsvBlock:
-        """What is held and the beginning of a piece, copied once."""
+        """A block of the held bytes and the beginning of a piece, copied only once."""
         data = b"".join((self._held, memoryview(piece)[:size]))
         block = CsvBlock(data=data, offset=self._offset, line=self._line)
         self._held = piece[size:]
@@ -147,7 +150,7 @@ class Blocks:
         return CsvBlock(data=b"", offset=self._offset, line=self._line, rejected=rejected)
 
     def _skip(self, marks: Marks) -> CsvBlock:
-        """Pass over a record that is too long, without holding it."""
+        """Skip a record that is too long, without holding it in memory."""
         begin = Rejected(
             line=self._line,
             offset=self._offset,
@@ -156,7 +159,7 @@ class Blocks:
         )
         end = 0
         while not end:
-            # A break may be cut in two; its first half waits for the second.
+            # A line break may be cut in two: keep its first half until the second arrives.
             size = len(self._held) - self._held.endswith(b"\r")
             state = _state_after(self._held[:size], marks)
             self.take(size)
@@ -164,7 +167,7 @@ class Blocks:
             if not piece:
                 self.take(len(self._held))
                 break
-            # What follows is read as if the record had just begun, quoted or not as it is.
+            # The next bytes are read as if the record had just begun, in the same quoting state.
             self._held = state + self._held + piece
             self._offset -= len(state)
             end = _first_end(self._held, marks)
@@ -173,7 +176,7 @@ class Blocks:
 
 
 def _state_after(data: bytes, marks: Marks) -> bytes:
-    """The shortest bytes that leave a reader in the state in which `data` leaves it, without a line break."""
+    """The shortest bytes, without a line break, that leave a reader in the same state as `data` does."""
     if marks.quote is not None:
         quote = marks.quote.encode()
         quoted = find_quoted(data, marks)
@@ -186,7 +189,7 @@ def _state_after(data: bytes, marks: Marks) -> bytes:
 
 
 def _first_end(data: bytes, marks: Marks) -> int:
-    """Past the first record that surely ends in these bytes, which more may follow; 0 when none does."""
+    """The end of the first record that surely ends in these bytes, whatever follows them; 0 when none does."""
     breaks = find_breaks(data, marks)
     if marks.has_cr and data.endswith(b"\r"):
         breaks = breaks[:-1]

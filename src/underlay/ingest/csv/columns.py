@@ -1,8 +1,8 @@
-"""Blocks of CSV as columns of a table, all of a block at once: it fits, or it is refused as a whole.
+"""Converts a block of CSV to a table's columns as a whole: it either fits or is refused.
 
-Arrow's reader makes the values, strictly: numbers in range, dates and times in ISO form with a zone exactly where the
-column has one. It takes a number that is too great for a float as infinite, and a decimal that has too many digits once
-it has the column's scale; both are refused here.
+Arrow's reader converts the values strictly: numbers in range, dates and times in ISO form, with a zone exactly where
+the column has one. But it reads a number too large for a float as infinite, and accepts a decimal that has too many
+digits at the column's scale; this module refuses both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CsvColumns:
         return tuple((name, to_arrow_type(fields[name].type)) for name in self.names if name in fields)
 
     def type_of(self, name: str) -> Type:
-        """A column's type as the table says it."""
+        """A column's type in the table."""
         return self.reading.schema.column(name).type
 
     def convert(self, data: bytes, *, may_be_infinite: bool = False) -> pa.Table:
@@ -64,11 +64,13 @@ class CsvColumns:
         return pa.Table.from_arrays(columns, names=list(types))
 
     def texts(self, data: bytes, on_bad_row: OnBadRow) -> pa.Table:
-        """The same columns as they are written, without quotes. Records of other lengths are told and left out."""
+        """The same columns as the texts in the source, without quotes. Leaves out records with a wrong number of
+        fields, and calls `on_bad_row` for each.
+        """
         return self._read(data, {name: pa.string() for name, _ in self.taken()}, on_bad_row)
 
     def complete(self, table: pa.Table) -> pa.Table:
-        """The rows with all columns of the table: the source's name, defaults and nulls where the source has none."""
+        """The rows with all columns of the table: adds the source's name, and defaults or nulls for missing columns."""
         schema = self.reading.schema
         given = set(table.schema.names)
         columns = [
@@ -77,7 +79,7 @@ class CsvColumns:
         return pa.Table.from_arrays(columns, schema=to_arrow(schema))
 
     def _column(self, table: pa.Table | None, row_count: int, field: Field) -> AnyChunks:
-        """A column out of `table`, None where the source does not have it."""
+        """A column of `table`; `table` is None when the source lacks the column."""
         if field.name == self.reading.source_column:
             return pa.chunked_array([pa.repeat(self.source, row_count)], pa.string())
         if table is not None:
@@ -100,7 +102,7 @@ class CsvColumns:
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=self.marks.delimiter,
                 quote_char=quote if quote is not None else False,
-                # Line breaks in values matter to Arrow only where it cuts blocks, and there is one.
+                # Line breaks in values matter to Arrow only between blocks, and there is only one.
                 newlines_in_values=False,
                 invalid_row_handler=on_bad_row,
             ),

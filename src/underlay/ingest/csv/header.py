@@ -1,4 +1,4 @@
-"""The header of a CSV source, and the delimiter that is detected from it."""
+"""Reads the header of a CSV source, and detects the delimiter from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvHeader:
-    """How a source is written, the names of its columns, none when nobody names them, and the line they stand in."""
+    """A source's marks, the names of its columns (none without a header or given names), and the header's line."""
 
     marks: Marks
     names: tuple[str, ...]
@@ -26,10 +26,10 @@ class CsvHeader:
 
 
 def read_header(blocks: Blocks, dialect: Dialect, kind: FileFormat, name: str, record_bytes: int) -> CsvHeader:
-    """How the source is written and the names of its columns, none when nobody names them. The header is taken.
+    """The source's marks and the names of its columns (none without a header or given names). Consumes the header.
 
-    Raises SourceEmpty when there should be a header and is nothing, SourceUnreadable when it is not UTF-8, does not end
-    or has a name that is longer than names are.
+    Raises SourceEmpty when there should be a header and the source is empty, SourceUnreadable when the header is not
+    UTF-8, does not end, or has a name that is too long.
     """
     size, first, marks = _first_record(blocks, dialect, kind, record_bytes)
     line = blocks.line_at(size - len(first))
@@ -56,10 +56,12 @@ def read_header(blocks: Blocks, dialect: Dialect, kind: FileFormat, name: str, r
 
 
 def _first_record(blocks: Blocks, dialect: Dialect, kind: FileFormat, record_bytes: int) -> tuple[int, bytes, Marks]:
-    """The first record, and how many bytes it takes with what comes before it; all there is when it does not end."""
+    """The first record, and how many bytes it takes together with everything before it; the whole source when it does
+    not end.
+    """
     data = blocks.begin(dialect.skip_lines)
     while True:
-        # Most headers are short; looking for their end in less is quicker.
+        # Most headers are short; searching fewer bytes for their end is quicker.
         for head in (_first_line(data, dialect), data):
             marks = _marks(head, dialect, kind)
             end = last_end(head, marks)
@@ -74,7 +76,7 @@ def _first_record(blocks: Blocks, dialect: Dialect, kind: FileFormat, record_byt
 
 
 def _first_line(data: bytes, dialect: Dialect) -> bytes:
-    """Up to the first break after text with an even number of quotes, if there is one. Looks at each byte once."""
+    """The bytes up to the first line break after an even number of quotes, if there is one. Looks at each byte once."""
     begin, end = 0, data.find(b"\n")
     has_text = is_quoted = False
     while end >= 0:
@@ -99,7 +101,7 @@ def _marks(data: bytes, dialect: Dialect, kind: FileFormat) -> Marks:
 
 
 def _count(data: bytes, marks: Marks) -> int:
-    """How many fields more than one the first record has, if this is how it is written."""
+    """How many delimiters the first record has outside of quotes, with these marks."""
     if marks.delimiter.encode() not in data:
         return 0
     records = find_records(data, marks)

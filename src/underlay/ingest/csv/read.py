@@ -1,4 +1,4 @@
-"""CSV as rows: block by block, and record by record only where a block does not fit."""
+"""Reads CSV as rows: block by block, and record by record only where a block does not fit."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _without_unfit(
 
 
 def _unfit(columns: CsvColumns, rows: pa.Table) -> dict[int, str]:
-    """Rows with a null in a required column, and those that contradict a check, by position, and why."""
+    """Why rows do not fit, by position: a null in a required column, or a failed check."""
     nulls, checks = null_rows(rows, columns.reading.schema), columns.reading.checks
     if checks is None:
         return nulls

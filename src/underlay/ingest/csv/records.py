@@ -1,7 +1,7 @@
-"""Finding where the records of CSV and JSON lines begin and end, with numpy.
+"""Finds where the records of CSV and JSON lines begin and end, with numpy.
 
-A quote opens a quoted part only at the beginning of a field; in it, line breaks and delimiters are text and two quotes
-are one. Elsewhere a quote is text. A record ends with `\\n`, `\\r\\n` or `\\r`. This is how Arrow reads CSV.
+A quote opens a quoted part only at the beginning of a field; inside, line breaks and delimiters are text, and two
+quotes mean one. Elsewhere a quote is text. A record ends with `\\n`, `\\r\\n` or `\\r`. This is how Arrow reads CSV.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LINES = Marks(delimiter="", quote=None, has_cr=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quoted:
-    """The quoted parts of some bytes that begin with a record: from an opening quote to past the closing one."""
+    """The quoted parts of bytes that begin with a record: each from the opening quote to after the closing one."""
 
     begins: Integers
     ends: Integers
@@ -47,11 +47,11 @@ class Quoted:
     """Whether the last part does not end."""
 
     def holds(self, positions: Integers) -> NDArray[np.bool_]:
-        """Which of these bytes lie in a quoted part."""
+        """Which of these positions are inside a quoted part."""
         return np.searchsorted(self.begins, positions) > np.searchsorted(self.ends, positions, side="right")
 
     def begin_of(self, position: int) -> int | None:
-        """Where the quoted part around a byte begins; None when it lies in none."""
+        """Where the quoted part around a byte begins; None when the byte is not quoted."""
         count = int(np.searchsorted(self.begins, position))
         is_inside = count > int(np.searchsorted(self.ends, position, side="right"))
         return int(self.begins[count - 1]) if is_inside else None
@@ -59,7 +59,7 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvRecords:
-    """The records of a block that are not blank: `ends` lies past the line break. `lines` count from the block's 0."""
+    """The records of a block that are not blank. `ends` includes the line break; `lines` count from 0 in the block."""
 
     begins: Integers
     ends: Integers
@@ -95,14 +95,14 @@ def find_breaks(data: bytes, marks: Marks) -> Integers:
 def count_lines(data: bytes, marks: Marks) -> int:
     """How many line breaks these bytes have."""
     octets = np.frombuffer(data, np.uint8)
-    # Pieces that stay in the processor's cache are counted in half of the time.
+    # Counting in pieces that fit the CPU cache takes half of the time.
     pieces = (octets[at : at + _PIECE_BYTES] for at in range(0, len(octets), _PIECE_BYTES))
     count = sum(int(np.count_nonzero(piece == _LF)) for piece in pieces)
     return count if not marks.has_cr or b"\r" not in data else count + data.count(b"\r") - data.count(b"\r\n")
 
 
 def find_records(data: bytes, marks: Marks) -> CsvRecords:
-    """The records of whole bytes: the last one ends with them. Comments are not records."""
+    """The records in these bytes, which end with a complete record. Comments are not records."""
     breaks = find_breaks(data, marks)
     quoted = find_quoted(data, marks)
     ends = breaks[~quoted.holds(breaks - 1)]
@@ -130,7 +130,7 @@ def content_ends(data: bytes, begins: Integers, ends: Integers) -> Integers:
 
 
 def last_end(data: bytes, marks: Marks) -> int:
-    """Past the last record that surely ends in these bytes, which more may follow; 0 when none does."""
+    """The end of the last record that surely ends in these bytes, whatever follows them; 0 when none does."""
     quoted = find_quoted(data, marks)
     at = data.rfind(b"\n")
     while at >= 0 and (begin := quoted.begin_of(at)) is not None:
@@ -144,7 +144,7 @@ def last_end(data: bytes, marks: Marks) -> int:
 
 
 def _is_regular(octets: Octets, quotes: Integers, marks: Marks) -> bool:
-    """Whether every quote opens, closes or is doubled, so that their parity tells what is quoted."""
+    """Whether every quote opens, closes or is doubled, so that parity tells what is quoted."""
     around = np.zeros(256, np.bool_)
     around[[_LF, _CR, ord(marks.delimiter), ord(marks.quote or '"')]] = True
     opening, closing = quotes[::2], quotes[1::2]

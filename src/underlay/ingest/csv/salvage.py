@@ -1,7 +1,7 @@
-"""The good rows of a block of CSV that does not fit as a whole, and why every other record is not a row.
+"""Salvages the good rows of a block of CSV that does not fit as a whole, and says why each other record is not a row.
 
 Records that are surely wrong are found first: bytes that are not UTF-8, a wrong number of fields, texts that do not
-convert, column by column. What is left is read as any block; if that fails too, its halves are, down to one record.
+convert, column by column. The rest is read like any block; if that fails too, it is halved, down to single records.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DATED = r"^[ \t]*[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9+:.TZ \t-]*$"
 
 
 def bad_texts(texts: AnyArray, type_: pa.DataType, dialect: Dialect | None = None) -> Integers:
-    """The positions of texts that are surely not values of a type. Nulls are values."""
+    """The positions of texts that are surely not values of a type. Nulls count as values."""
     written = dialect or Dialect()
     if format_of(type_, written) is not None:
         convert = written_converter(type_, written)
@@ -63,24 +63,24 @@ def bad_texts(texts: AnyArray, type_: pa.DataType, dialect: Dialect | None = Non
 
 
 def _where(mask: NDArray[np.bool_], texts: AnyArray) -> AnyArray:
-    """The texts, null where they are not asked for."""
+    """The texts where the mask is true, null elsewhere."""
     return pc.if_else(pa.array(mask), texts, pa.scalar(None, pa.string()))
 
 
 def _is_alike(texts: AnyArray, type_: pa.DataType) -> NDArray[np.bool_]:
-    """Which texts are written as the type's values are, or are null: no other one is a value."""
+    """Which texts look like values of the type, or are null: no other text can be a value."""
     shape = _shape(type_)
     return np.ones(len(texts), np.bool_) if shape is None else _matches(texts, shape)
 
 
 def _matches(texts: AnyArray, pattern: str) -> NDArray[np.bool_]:
-    """Which texts have the pattern, or are null."""
+    """Which texts match the pattern, or are null."""
     found: AnyArray = pc.match_substring_regex(texts, pattern)
     return np.asarray(found.fill_null(True).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _beyond(texts: AnyArray, values: AnyArray) -> Integers:
-    """The places of numbers that became infinite and do not say so."""
+    """The positions of numbers that became infinite though their text does not say so."""
     if not pa.types.is_floating(values.type):
         return np.empty(0, np.int64)
     is_infinite: AnyArray = pc.is_inf(values)
@@ -91,7 +91,7 @@ def _beyond(texts: AnyArray, values: AnyArray) -> Integers:
 
 
 def _shape(type_: pa.DataType) -> str | None:
-    """A pattern of all texts that are values of the type, and few others; None when any may be."""
+    """A pattern that matches all texts that are values of the type, and few others; None when any text may be one."""
     types = pa.types
     if types.is_boolean(type_):
         return _BOOLEAN
@@ -105,7 +105,7 @@ def _shape(type_: pa.DataType) -> str | None:
 
 
 def _trimming(type_: pa.DataType) -> Callable[[AnyArray], AnyArray]:
-    """As Arrow's reader of CSV converts, or more generous: it trims numbers and dates."""
+    """Converts like Arrow's CSV reader, which trims numbers and dates, or more generously."""
     convert = converter(type_)
     if not is_csv_type(type_) or pa.types.is_time(type_) or pa.types.is_timestamp(type_) or pa.types.is_boolean(type_):
         return convert
@@ -113,7 +113,7 @@ def _trimming(type_: pa.DataType) -> Callable[[AnyArray], AnyArray]:
 
 
 def bytes_of(data: bytes, records: CsvRecords, wanted: Integers | None = None) -> bytes:
-    """The bytes of these records, or of all, in runs of neighbours: what stands between them is left out."""
+    """The bytes of these records, or of all, joined in runs of neighbours, without what lies between them."""
     begins, ends = records.begins, records.ends
     if wanted is not None:
         begins, ends = begins[wanted], ends[wanted]
@@ -126,13 +126,13 @@ def bytes_of(data: bytes, records: CsvRecords, wanted: Integers | None = None) -
 
 
 def too_long(data: bytes, records: CsvRecords, most: int) -> Integers:
-    """Which records are longer than they may be."""
+    """Which records are longer than allowed."""
     return np.flatnonzero(content_ends(data, records.begins, records.ends) - records.begins > most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """The columns that the table takes, of the records `kept`; why the others are no rows, by their place."""
+    """The columns that the table takes, for the records `kept`; and why the others are not rows, by position."""
 
     columns: pa.Table
     kept: Integers
@@ -140,7 +140,7 @@ class Mended:
 
 
 def mend(columns: CsvColumns, data: bytes, records: CsvRecords) -> Mended:
-    """Part the records of a block into rows and reasons."""
+    """Split the records of a block into rows, and reasons for rejecting the others."""
     work = _Work(columns=columns, data=data, records=records)
     left = np.arange(len(records.begins))
     left = work.without(left, work.too_long())
@@ -179,7 +179,7 @@ class _Work:
             except UnicodeDecodeError as error:
                 place = at + error.start
                 record = int(np.searchsorted(self.records.ends, place, side="right"))
-                if record == len(self.records.ends):  # in a comment
+                if record == len(self.records.ends):  # the bytes are in a comment
                     break
                 at = int(self.records.begins[record])
                 if place >= at:
@@ -213,7 +213,7 @@ class _Work:
         return reasons
 
     def read(self, left: Integers, tables: list[pa.Table]) -> Integers:
-        """Read these records into tables, and return those that are rows."""
+        """Read these records into tables, and return the records that are rows."""
         if not len(left):
             return left
         try:

@@ -1,8 +1,8 @@
-"""Claiming sources: a tiny commit after which no other run ingests them while this one lives (R9).
+"""Claims sources: a tiny commit after which no other run ingests them as long as this one is alive (R9).
 
-Of runs that race for the same sources one commits first. The conflict rule for sources sends the others back to look
-again, and they claim what is left; so each source is claimed by one. The claim of a run whose
-lease expired is taken over in the same way.
+When runs race for the same sources, one commits first. The conflict rule for sources makes the others look again, and
+they claim what is left; so each source is claimed by only one run. A claim whose run's lease expired is taken over in
+the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHANCE_DIGITS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Sources that a run claimed in one commit, and what became of the others."""
+    """Sources that a run claimed in one commit, and the state of the others."""
 
     run: Run
     head: Head
@@ -44,12 +44,12 @@ class Claims:
 
     @property
     def found(self) -> list[Source]:
-        """The sources that are claimed."""
+        """The claimed sources."""
         return [entry.found for entry in self.entries]
 
     @property
     def replaced(self) -> list[LedgerEntry]:
-        """Those of which rows are in the table."""
+        """The claimed sources that have rows in the table."""
         return [entry for entry in self.entries if entry.rows_there]
 
 
@@ -61,10 +61,10 @@ def claim(
     most: int = MOST,
     contents: Contents | None = None,
 ) -> Claims:
-    """Claim at most `most` of the sources that are to be ingested and free. No commit when there is none.
+    """Claim at most `most` of the sources that are free and to be ingested. No commit when there are none.
 
     Raises InvalidRequest when rows of a source are to be replaced in a table without the column `_source`,
-    RevisionClosed, and CommitUnknown: the sources may be claimed then, and are free when the run is released.
+    RevisionClosed, and CommitUnknown: then the sources may be claimed, and become free when the run is released.
     """
     surroundings = run.revision.surroundings
     for attempt in range(_ATTEMPTS):
@@ -82,7 +82,7 @@ def claim(
             head = _commit(run, head, entries)
         except JobTakenOver:
             raise
-        except CommitConflict:  # another run was first with some of them, or a rollback brought back older records
+        except CommitConflict:  # another run claimed some of them first, or a rollback restored older records
             surroundings.back_off(min(attempt, 4))
             continue
         return Claims(run=run, head=head, entries=entries, ledger=ledger, left=left)
@@ -107,9 +107,9 @@ def _commit(run: Run, head: Head, entries: Sequence[LedgerEntry]) -> Head:
 
 
 def refresh(table: OpenTable, head: Head, touched: Sequence[LedgerEntry]) -> None:
-    """Record the identities that known sources have now, so that nobody has to hash them again. Changes no rows.
+    """Record the current identities of known sources, so that nobody has to hash them again. Changes no rows.
 
-    What another run has changed meanwhile stays as it is. Raises RevisionClosed, CommitUnknown.
+    Leaves records that another run changed meanwhile. Raises RevisionClosed, CommitUnknown.
     """
     for begin in range(0, len(touched), MOST):
         transaction = table.begin(head, Operation.CLAIM)
@@ -126,13 +126,15 @@ def refresh(table: OpenTable, head: Head, touched: Sequence[LedgerEntry]) -> Non
 
 
 def _touched(found: Source, record: SourceRecord) -> SourceRecord:
-    """The rows of these bytes are there. A run that claimed the source and died must not take this for its own work."""
+    """The record of a source whose bytes are ingested already. A run that claimed it and died must not take the rows
+    for its own.
+    """
     owner = None if record.status == "claimed" else record.owner
     return replace(record, identity=found.identity, status="done", owner=owner, error=None, options=None)
 
 
 def claimed(entry: LedgerEntry, run: str) -> SourceRecord:
-    """The record of a claim, which keeps what is known of rows that are in the table."""
+    """The record of a claim. It keeps what is known about the source's rows in the table."""
     if entry.record is not None and entry.rows_there:
         identity = "" if entry.record.status == "failed" else entry.record.identity
         return replace(entry.record, identity=identity, status="claimed", owner=run, error=None, options=None)

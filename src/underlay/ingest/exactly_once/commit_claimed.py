@@ -1,9 +1,9 @@
-"""Committing what a run made of its claimed sources: rows and records together, while the claims are its own (R9).
+"""Commits the rows of a run's claimed sources together with their records, while the claims are still its own (R9).
 
-The records are looked at in the head that the commit is put on (see `commit_once`), so a run that was paused, and whose
+The records are checked in the head that the commit follows (see `commit_once`), so a run that was paused, and whose
 claims were taken over meanwhile, cannot commit: it raises ClaimLost, and redoes its work without those sources. After
-CommitUnknown the same call is made again: when the first one was committed, its records say so, by the run's own name,
-and nothing is added.
+CommitUnknown the caller repeats the call: if the first one was committed, the records bear the run's name, and nothing
+is added.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _SHOWN = 3
 
 
 class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one source: its rows, why it could not be read, or columns that the table lacks.
+    """The outcome of one source: its rows, why it could not be read, or columns that the table lacks.
 
-    Made by the worker that read the source, and handed up as it is.
+    Made by the worker that read the source, and passed on unchanged.
     """
 
     uri: str
@@ -60,7 +60,7 @@ class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """What is committed at once."""
+    """What one commit contains."""
 
     claims: Claims
     staged: Sequence[Staged]
@@ -81,12 +81,13 @@ def commit_claimed(
     """Commit the rows of some or all claimed sources with their records, in one version. Nothing is deleted.
 
     `staged` holds the rows of exactly the sources that `outcomes` say were read; it was written for `claims.head`. A
-    source that could not be read is recorded as failed. Old rows of replaced sources go in the same version. `stores`
-    are for files of the table that lie elsewhere, `seconds` how long the work took.
+    source that could not be read is recorded as failed. The same version deletes the old rows of replaced sources.
+    `stores` reach the table's files outside the lake; `seconds` is how long the work took.
 
-    Raises ClaimLost, which names the sources that are no longer this run's: nothing was changed, and `staged` must not
-    be committed with the others. Raises CommitConflict when the table was changed so that the rows do not fit or old
-    rows were changed by another, RevisionClosed, and CommitUnknown, after which the same call may be repeated.
+    Raises ClaimLost, which names the sources that are no longer this run's: nothing was changed, and `staged`, which
+    holds their rows too, must not be committed. Raises CommitConflict when the table was changed so that the rows no
+    longer fit, or another writer changed old rows, RevisionClosed, and CommitUnknown, after which the same call may be
+    repeated.
     """
     table = claims.run.table
     batch = _Batch(
@@ -105,7 +106,9 @@ def commit_claimed(
 
 
 def check_claims(claims: Claims) -> None:
-    """Raise ClaimLost when another run holds a claim in the newest version. It may be lost right after, too."""
+    """Raise ClaimLost when another run holds one of the claims in the newest version. A claim may still be lost right
+    after.
+    """
     table, run = claims.run.table, claims.run.id
     records = table.snapshot(table.head()).find_sources([one.uri for one in claims.found])
     own = {uri for uri, record in records.items() if record.owner == run}
@@ -114,7 +117,7 @@ def check_claims(claims: Claims) -> None:
 
 
 def run_of(root: Root | VersionSummary) -> str | None:
-    """The run that committed this version, None for a version of something else."""
+    """The run that committed this version; None if no ingest run did."""
     owners = {record.owner for record in root.delta.sources} if root.operation is Operation.INGEST else set()
     return min((owner for owner in owners if owner is not None), default=None)
 
@@ -148,7 +151,7 @@ def _prepare(batch: _Batch, transaction: Transaction, head: Head) -> None:
 
 
 def _check_claims(batch: _Batch, records: Mapping[str, SourceRecord]) -> None:
-    """Raise Repeated when this run committed all of it before, ClaimLost when a claim is not its own any more."""
+    """Raise Repeated when this run committed all of it before, ClaimLost when a claim is no longer its own."""
     run = batch.claims.run.id
     lost = [uri for uri in batch.outcomes if not _is_claimed_by(run, records.get(uri))]
     if not lost:

@@ -1,8 +1,8 @@
-"""A commit of rows together with records of where they came from, so that repeating it adds nothing.
+"""Commits rows together with records of their sources, so that repeating the commit adds nothing.
 
-The records are looked at in the head that the commit is made for. The conflict rule for sources lets no commit pass
-that another one with the same source overtook: it is prepared again on the new head, and the records are looked at
-again. So what was seen holds for the version that is committed on, whatever else is committed meanwhile.
+The records are read from the head that the commit is made for. If another commit with the same source comes first, the
+conflict rule for sources refuses this one: it is prepared again on the new head, and the records are read again. So
+what was read holds for the version that the commit follows, whatever else is committed meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from underlay.table.open_table import Head, OpenTable
 
 
 class Repeated(Exception):
-    """What was to be committed is in the table already, since this version. Never leaves this package."""
+    """The table has had this commit's content since that version. Never leaves this package."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -31,10 +31,10 @@ class Repeated(Exception):
 def commit_once(
     table: OpenTable, head: Head, operation: Operation, prepare: Callable[[Transaction, Head], None]
 ) -> Appended:
-    """Commit what `prepare` puts into a transaction on `head`, and puts again into one on a newer version when the
-    sources are looked at anew.
+    """Commit what `prepare` puts into a transaction on `head`. After a conflict over sources, `prepare` is called again
+    for a newer version.
 
-    `prepare` raises Repeated when it finds everything done. Raises what it raises, and what `commit` does.
+    `prepare` raises Repeated when it finds everything done already. Raises what `prepare` and `commit` raise.
     """
     try:
         done = commit_change(
@@ -49,10 +49,10 @@ def commit_once(
 
 
 def newest_base(table: OpenTable, staged_for: Head) -> Head:
-    """The newest version, to commit files on that were written for an older one.
+    """The version on which to commit files that were written for an older one: the newest.
 
-    It is the older one itself when the table's definition changed since: the commit then learns from all that came
-    after whether the files still fit.
+    If the table's definition changed since, it is the older one: the commit then checks against every later version
+    whether the files still fit.
     """
     newest = table.head()
     is_alike = newest.revision.id == staged_for.revision.id and newest.root.definition == staged_for.root.definition
@@ -60,11 +60,11 @@ def newest_base(table: OpenTable, staged_for: Head) -> Head:
 
 
 def add_staged(transaction: Transaction, staged: Sequence[Staged]) -> None:
-    """Add files that are in the store."""
+    """Add files that were staged in the store."""
     layouts = {layout.id: layout for one in staged for layout in one.layouts}
     add_files(transaction, [entry for one in staged for entry in one.entries], layouts.values())
 
 
 def rows_of(staged: Iterable[Staged]) -> int:
-    """The rows of staged files."""
+    """The number of rows in staged files."""
     return sum(count_rows(entry) for one in staged for entry in one.entries)

@@ -1,4 +1,4 @@
-"""What a table knows of some sources: which are new, which it has, and which other runs have claimed.
+"""Sorts sources by what a table knows about them: which are new, which it has, and which other runs have claimed.
 
 A source's record in the tree says which content was ingested (`identity`) and, whatever its status, how many rows of
 the source are in the table now (`row_count`):
@@ -7,9 +7,9 @@ the source are in the table now (`row_count`):
     claimed   `owner` is at work; the rows, if any, are those of `identity`, which is empty when that is not known
     failed    `identity` could not be read, for the reason `error`; the rows are those of an earlier content
 
-so that a claim, a failure or a crash never makes the table forget that rows of a source are there. `content` is the
-hash of the bytes that these rows came from. A file that was touched or copied has another identity and the same bytes:
-it is known.
+so a claim, a failure or a crash never makes the table forget that it has rows of a source. `content` is the hash of the
+bytes that these rows came from. A file that was touched or copied has another identity but the same bytes: it counts as
+known.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class LedgerEntry:
 
     @property
     def rows_there(self) -> int:
-        """Rows of the source that are in the table, of another content than was found."""
+        """How many rows of the source the table has from content other than what was found."""
         return self.record.row_count if self.record is not None else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """Sources by what a version of the table knows of them, each list in the order in which they were found."""
+    """Sources by what a version of the table knows about them; each list keeps the order in which they were found."""
 
     new: tuple[LedgerEntry, ...] = ()
     known: tuple[LedgerEntry, ...] = ()
@@ -74,7 +74,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceChoice:
-    """Which sources are taken besides those that are new."""
+    """Which sources are ingested besides new ones."""
 
     policy: ChangedPolicy = "error"
     retry_failed: bool = False
@@ -94,14 +94,14 @@ class SourceChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Hashes of sources whose identity is another than the record says, each computed once."""
+    """Hashes of sources whose identity differs from their record's, each computed once."""
 
     options: Mapping[str, Option] = field(default_factory=dict, repr=False)
     """Of the stores of the sources."""
     _known: dict[Source, str | None] = field(default_factory=dict)
 
     def have(self, entries: Sequence[LedgerEntry]) -> list[bool]:
-        """Which of the sources have the bytes that their rows came from. Reads those that may."""
+        """Which sources still have the bytes that their rows came from. Reads those that may."""
         maybe = [
             one.found for one in entries if one.record is not None and may_be_content(one.record.content, one.found)
         ]
@@ -116,11 +116,11 @@ class Contents:
 
 
 def sort_out(table: OpenTable, head: Head, found: Sequence[Source], contents: Contents | None = None) -> Ledger:
-    """What this version knows of the sources.
+    """What this version knows about the sources.
 
-    Reads the pages of the source tree that lie on the way to them, level by level, and nothing else unless some are
-    claimed; then one request for each run that claims some, and the clock's. A source that seems to have changed and
-    has the size of what was ingested is read and hashed.
+    Reads only the pages of the source tree on the path to them, level by level. If some are claimed, adds one request
+    for each run that claims them, and the clock's. A source that seems to have changed but has the size of what was
+    ingested is read and hashed.
     """
     snapshot = table.snapshot(head)
     records = snapshot.find_sources([one.uri for one in found])
@@ -135,7 +135,7 @@ def sort_out(table: OpenTable, head: Head, found: Sequence[Source], contents: Co
 
 
 def classify(found: Iterable[Source], records: Mapping[str, SourceRecord], living: Collection[str]) -> Ledger:
-    """The ledger of these sources, given their records and the runs that live. Pure."""
+    """The ledger of these sources, given their records and the runs that are alive. Pure."""
     lists: dict[str, list[LedgerEntry]] = {}
     for one in found:
         record = records.get(one.uri)
@@ -144,8 +144,9 @@ def classify(found: Iterable[Source], records: Mapping[str, SourceRecord], livin
 
 
 def living_runs(head: Head, runs: Collection[str]) -> set[str]:
-    """Those of the runs that count as alive, by their intents and the store's clock. One whose process was on this
-    machine and is gone does not, whatever its time to live."""
+    """The runs that count as alive, by their intents and the store's clock. A run whose process was on this machine and
+    is gone does not, whatever its time to live.
+    """
     if not runs:
         return set()
     store, keys = head.revision.store, head.revision.keys

@@ -1,8 +1,8 @@
-"""Rows that could not be ingested: `dataset.table_rejected`, committed before the rows that could.
+"""Stores rejected rows in the table `dataset.table_rejected`, in a commit before that of the accepted rows.
 
-Its own source tree has a record of every source with rejected rows, with the content's identity, their number and the
-run that met them; so a run that repeats itself adds none. Another run, over the same content or other, puts what it
-rejects in the place of what was there: it may read the source in another way, and its rows are found by its name.
+Its own source tree has a record of every source with rejected rows: the content's identity, the number of rows, and the
+run that rejected them; so a run that repeats itself adds nothing. Another run, over the same or other content, replaces
+a source's rejected rows by its own: it may read the source in another way. The rows are found by the source's name.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ _ATTEMPTS = 10
 
 
 def open_rejected(table: OpenTable) -> OpenTable:
-    """The table of rejected rows beside `table`, made when it is not there."""
+    """The table of rejected rows beside `table`; created if it is missing."""
     name = f"{table.name}{SUFFIX}"
     if name not in table.lake.catalog().tables:
         comment = f"Rows that could not be ingested into {table.name}."
-        with suppress(TableExists):  # another run made it
+        with suppress(TableExists):  # another run created it
             create(table.lake, name, define(COLUMNS, comment=comment))
     return OpenTable(table.lake, name, table.load_segment)
 
 
 def rejected_rows(found: Source, rejected: Iterable[Rejected], run: str, at: datetime) -> pa.Table:
-    """What was rejected of one source, as rows of the table."""
+    """The rejected records of one source, as rows of the table."""
     every = list(rejected)
     columns = {
         "source": [found.uri] * len(every),
@@ -81,7 +81,7 @@ def rejected_rows(found: Source, rejected: Iterable[Rejected], run: str, at: dat
 
 
 def time_column(rejected: TableSchema) -> str:
-    """The column that says when a row was rejected: of a table that older software made, another one."""
+    """The column that says when a row was rejected; tables of older releases name it differently."""
     return TIME if TIME in rejected.names else OLD_TIME
 
 
@@ -94,7 +94,7 @@ def _is_text(raw: bytes) -> bool:
 
 
 def _as_old(rows: pa.Table) -> pa.Table:
-    """The rows for a table that older software made."""
+    """The rows for a table that an older release created."""
     texts: AnyArray = rows["raw"].cast(pa.binary())
     raw: AnyArray = pc.call_function("coalesce", [rows["raw_bytes"], texts])
     columns = {**{name: rows[name] for name in rows.schema.names}, "raw": raw, OLD_TIME: rows[TIME]}
@@ -102,12 +102,12 @@ def _as_old(rows: pa.Table) -> pa.Table:
 
 
 def no_rejected_rows() -> pa.Table:
-    """None of these rows."""
+    """An empty table of rejected rows."""
     return _ARROW.empty_table()
 
 
 def recorded(rejected: OpenTable, head: Head, run: str, counts: Mapping[Source, int]) -> set[str]:
-    """The sources whose rejected rows this run has recorded already, with this content and number of rows."""
+    """The sources whose rejected rows this run recorded already, with the same content and number of rows."""
     records = rejected.snapshot(head).find_sources([found.uri for found in counts])
     return {found.uri for found, count in counts.items() if _is_recorded(found, run, count, records)}
 
@@ -123,9 +123,9 @@ def commit_rejected(
 ) -> Appended:
     """Commit rejected rows that were written for `head`, with records of their sources: `counts` says how many of each.
 
-    A source that had other rejected rows loses them; one that has none now and had none gets no record.
-    Raises CommitConflict when this run has recorded some of the sources: look again which are `recorded`.
-    CommitUnknown may be answered by the same call.
+    Deletes a source's older rejected rows. A source without rejected rows, now and before, gets no record. Raises
+    CommitConflict when this run recorded some of the sources already: check again which are `recorded`. After
+    CommitUnknown the same call may be repeated.
     """
     every = tuple(staged)
     if (rows := rows_of(every)) != sum(counts.values()):
@@ -153,8 +153,8 @@ def commit_rejected(
 def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) -> Appended | None:
     """Record rejected rows of claimed sources, all of which were read; `rows` has the columns of `COLUMNS`.
 
-    None when there are none and there never were any. Raises ClaimLost, so that a run that was paused does not put
-    rows of an older content in the place of newer ones, RevisionClosed, CommitUnknown (call it again).
+    Returns None when there are no such rows and never were. Raises ClaimLost, so that a run that was paused does not
+    replace newer rows by those of older content; RevisionClosed; CommitUnknown (call it again).
     """
     table, run = claims.run.table, claims.run.id
     if not rows.num_rows and f"{table.name}{SUFFIX}" not in table.lake.catalog().tables:
@@ -177,7 +177,7 @@ def reject(claims: Claims, rows: pa.Table, *, stores: FileStores | None = None) 
 
 
 def _as_columns_of(rejected: OpenTable, head: Head, rows: pa.Table) -> pa.Table:
-    """The rows as this table has them. Raises InvalidRequest for one that was made for something else."""
+    """The rows with this table's columns. Raises InvalidRequest for a table that was created for something else."""
     names = from_record(head.root.definition.schema).names
     if set(_ARROW.names) <= set(names):
         return rows
@@ -203,7 +203,7 @@ def _counts(rows: pa.Table, found: Sequence[Source]) -> dict[Source, int]:
 def _check_recorded(
     rejected: OpenTable, run: str, counts: Mapping[Source, int], records: Mapping[str, SourceRecord]
 ) -> None:
-    """Raise Repeated when there is nothing to do, CommitConflict when rows of some sources are there already."""
+    """Raise Repeated when there is nothing to do, CommitConflict when the rows of some sources are recorded already."""
     there = [found for found, count in counts.items() if _is_recorded(found, run, count, records)]
     needed = [found for found, count in counts.items() if count or found.uri in records]
     if not needed or len(there) == len(needed):

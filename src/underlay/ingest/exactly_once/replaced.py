@@ -1,4 +1,4 @@
-"""The old rows of changed sources, found by the column that holds the source of each row."""
+"""Deletes the old rows of changed sources, found by the column that holds each row's source."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ SOURCE_COLUMN = "_source"
 
 
 def source_column(schema: TableSchema) -> str | None:
-    """That column, if the table has it; a column of another type belongs to the user."""
+    """The name of that column, if the table has it; a column with this name but another type belongs to the user."""
     has_it = any(field.name == SOURCE_COLUMN and field.type == Scalar(TypeKind.STRING) for field in schema.fields)
     return SOURCE_COLUMN if has_it else None
 
 
 def check_replaceable(head: Head, uris: Collection[str]) -> None:
-    """Raise InvalidRequest when rows of these sources are to be replaced, and the table cannot tell which they are."""
+    """Raise InvalidRequest when rows of these sources must be replaced, but the table cannot tell which rows they
+    are.
+    """
     if uris and source_column(from_record(head.root.definition.schema)) is None:
         raise InvalidRequest(
             f"the rows of {min(uris)} cannot be replaced: the table does not record which source a row came from",
@@ -39,7 +41,8 @@ def check_replaceable(head: Head, uris: Collection[str]) -> None:
 
 
 def delete_rows_of(transaction: Transaction, column: str, uris: Collection[str], stores: FileStores) -> int:
-    """Delete the rows of the base whose `column` is one of these uris, and rely on there being no others; how many.
+    """Delete the base version's rows whose `column` is one of these uris. The commit then conflicts with others that
+    add such rows. Returns how many were deleted.
 
     Reads that column of the blocks that may hold one.
     """

@@ -1,8 +1,8 @@
-"""One run of an ingest: a name under which sources are claimed, and an intent that says that it is alive.
+"""One run of an ingest: a name under which sources are claimed, and an intent that shows that the run is alive.
 
-Many runs may work on one table. Each has an intent of its own, `_index/intents/<run>`, kept alive as those of
-jobs are; unlike a job it takes no fence, and its intent has epoch 0. Whether a run may commit is said by the claims in
-the head (see `commit_claimed`); the intent only says whether others wait for it. It is put before the first claim is
+Many runs may work on one table. Each has its own intent, `_index/intents/<run>`, renewed like a job's; unlike a job, a
+run takes no fence, and its intent has epoch 0. The claims in the head decide whether a run may commit (see
+`commit_claimed`); the intent only tells others whether to wait for it. The intent is put before the first claim is
 committed, so a claim without an intent, or with an expired one, may be taken over.
 """
 
@@ -18,8 +18,10 @@ _NAME = "ingest"
 
 
 class Run(Upload):
-    """A run that lives until it is released, which a `with` does: then its claims are free at once. Belongs to one
-    revision. `is_lost` says that it was not renewed in time, so that others may have taken claims over."""
+    """A run is alive until it is released, as at the end of a `with` block; then its claims are free at once. It
+    belongs to one revision. `is_lost` says that its intent was not renewed in time, so that others may have taken
+    claims over.
+    """
 
     def __init__(self, table: OpenTable, revision: Revision, intent: Intent, heartbeat: Heartbeat) -> None:
         self.table = table
@@ -37,7 +39,8 @@ class Run(Upload):
 def begin_run(
     table: OpenTable, *, ttl_seconds: float = TTL_SECONDS, note: str = "", heartbeat: Heartbeat = HEARTBEAT
 ) -> Run:
-    """A new run on the active revision. Three requests. Others wait for its claims until `ttl_seconds` after the
-    intent was last renewed."""
+    """Begin a run on the active revision. Three requests. Others wait for its claims until `ttl_seconds` after the last
+    renewal of its intent.
+    """
     revision = table.head().revision
     return Run(table, revision, begin(revision, _NAME, note, ttl_seconds), heartbeat)

@@ -1,15 +1,15 @@
-"""Epochs of a stream, each committed once: a stream is (query id, sink name), and its source record says how far it is.
+"""Commits each epoch of a stream once. A stream is (query id, sink name), and its source record says how far it is.
 
 The record's uri is `stream:<query id>/<sink>`, its row count that of the last epoch, and its identity the facts of the
-newest epochs that had rows: number, rows, and a digest of whatever else the writer says of them (its offsets, say),
-which is compared where it is known of both.
+newest epochs that had rows: number, rows, and a digest of whatever else the writer says about them (its offsets, for
+example), which is compared if both are known.
 
-- An epoch that is newer than the last is committed. Numbers may be left out: Spark runs no batch when nothing came,
+- An epoch that is newer than the last is committed. Numbers may be skipped: Spark runs no batch when no data arrived,
   and a sink may be new to a query that ran before.
 - An epoch without rows makes no version.
-- An epoch that was committed is done already when rows and digest are the same, else it raises ReplayDiffers. One that
-  lies before the last and is not among those that are remembered was empty, or is too old to tell: with rows it
-  raises. Spark repeats the last epoch only, unless an older copy of its checkpoint was brought back.
+- A committed epoch that is replayed with the same row count and digest is done already; with others it raises
+  ReplayDiffers. An older epoch that is not remembered was empty, or is too old to tell: with rows it raises. Spark
+  repeats only the last epoch, unless an older copy of its checkpoint was restored.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class StreamKey:
 
     @property
     def uri(self) -> str:
-        """What the source tree calls it."""
+        """The stream's name in the source tree."""
         return f"{STREAM}{quote(self.query_id, safe='')}/{quote(self.sink, safe='')}"
 
 
 class _Epoch(msgspec.Struct, frozen=True, array_like=True):
-    """What is remembered of an epoch."""
+    """What the record remembers about an epoch."""
 
     number: int
     row_count: int
@@ -59,7 +59,7 @@ class _Epoch(msgspec.Struct, frozen=True, array_like=True):
     """Empty when nothing is known."""
 
     def is_same(self, other: _Epoch) -> bool:
-        """Whether nothing that is known tells them apart."""
+        """Whether the two are the same, as far as is known."""
         is_told_apart = bool(self.digest and other.digest) and self.digest != other.digest
         return (self.number, self.row_count) == (other.number, other.row_count) and not is_told_apart
 
@@ -70,9 +70,10 @@ _DECODER = msgspec.json.Decoder(tuple[_Epoch, ...])
 def find_repeat(
     table: OpenTable, head: Head, key: StreamKey, epoch: int, count: Callable[[], int], *, facts: str = ""
 ) -> Appended | None:
-    """What became of an epoch that is not newer than the last, so that nothing need be written; None for a newer one.
+    """The earlier outcome of an epoch that is not newer than the last, so that nothing need be written; None for a
+    newer one.
 
-    `count` gives its rows, and is called for such an epoch only. Raises ReplayDiffers.
+    `count` returns the epoch's rows, and is called only for such an epoch. Raises ReplayDiffers.
     """
     remembered = _remembered(table, head, key)
     if not remembered or epoch > remembered[-1].number:
@@ -84,11 +85,11 @@ def find_repeat(
 def commit_epoch(
     table: OpenTable, head: Head, key: StreamKey, epoch: int, staged: Iterable[Staged], *, facts: str = ""
 ) -> Appended:
-    """Commit the rows of an epoch, written for `head`, unless they are in the table. `facts` is text that is the same
-    when the epoch is, such as its offsets.
+    """Commit the rows of an epoch, written for `head`, unless the table has them. `facts` is text that identifies the
+    epoch's content, such as its offsets.
 
-    Raises ReplayDiffers, CommitConflict when the table was changed so that the rows do not fit, RevisionClosed, and
-    CommitUnknown, after which the same call, or that of a restarted query, may be repeated.
+    Raises ReplayDiffers, CommitConflict when the table was changed so that the rows no longer fit, RevisionClosed, and
+    CommitUnknown, after which this process, or a restarted query, may repeat the call.
     """
     every = tuple(staged)
     mine = _epoch(key, epoch, rows_of(every), facts)
@@ -134,7 +135,7 @@ def _remembered(table: OpenTable, head: Head, key: StreamKey) -> tuple[_Epoch, .
 def _done_version(
     table: OpenTable, head: Head, key: StreamKey, remembered: tuple[_Epoch, ...], mine: _Epoch
 ) -> int | None:
-    """The version that has the epoch already, or needs none for it; None when it is to be committed."""
+    """The version that already contains the epoch, or the head if it has no rows; None when it must be committed."""
     before = next((one for one in remembered if one.number == mine.number), None)
     if (before is not None and before.is_same(mine)) or (before is None and not mine.row_count):
         return head.root.version

@@ -1,7 +1,7 @@
-"""JSON as rows: each record is an object, decoded and checked by the table's types.
+"""Reads JSON as rows: each record is an object, decoded and checked by the table's types.
 
-Arrow's own reader is not used: it ends the process for a line `null`, takes two objects in a line for two rows, and
-takes decimals with too many digits.
+Arrow's own reader is not used: a line `null` crashes the process, it reads two objects in a line as two rows, and it
+accepts decimals with too many digits.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Records:
 
     def _decode(self, batch: JsonBatch, places: list[int]) -> tuple[list[msgspec.Struct], dict[int, str]]:
         texts = batch.texts
-        if self.reading.new_columns != "ignore":  # else a key in another case would not be missed
+        if self.reading.new_columns != "ignore":  # with "ignore", a key in another case would silently be ignored
             for decoder in (self.decoder, *list(self.renamed.values())[-1:]):
                 with suppress(*_UNDECODED):
                     return [decoder.decode(texts[at]) for at in places], {}
@@ -82,7 +82,7 @@ class _Records:
         return found, reasons
 
     def _decode_one(self, text: bytes) -> msgspec.Struct:
-        """A record, whose keys may be written in another case than the columns."""
+        """Decode a record whose keys may differ in case from the columns."""
         if self.reading.new_columns == "ignore":
             return self._decoder(self._keys(text)).decode(text)
         try:
@@ -100,13 +100,13 @@ class _Records:
         return self.renamed[known] if known else self.decoder
 
     def _keys(self, text: bytes) -> dict[str, str]:
-        """The keys of a record that differ in case from the columns that they mean, by these."""
+        """The keys of a record that differ in case from the columns that they mean, by column."""
         given = list(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
         own = [field.name for field in json_fields(self.reading)]
         meant = table_names(given, own)
         missing = {name.casefold() for name in own} - {name.casefold() for name in meant if name in own}
         if unclear := next((key for key in meant if key not in own and key.casefold() in missing), None):
-            # ignoring it would fill a column with nulls that the record has under another case
+            # ignoring it would fill a column with nulls though the record has it in another case
             raise msgspec.ValidationError(f"Object contains unknown field `{unclear}`")
         return {name: key for key, name in zip(given, meant, strict=True) if key != name}
 
@@ -117,7 +117,7 @@ class _Records:
             raise new_column((*above, unknown[1]), self.reading.schema.names, f"{self.source}, line {line}")
 
     def _arrays(self, columns: list[Values]) -> tuple[list[AnyArray], dict[int, str]]:
-        """The columns; and why rows do not fit, by position, when their values do not convert."""
+        """The columns, and, by position, why the values of a row do not convert."""
         fields = json_fields(self.reading)
         arrays: list[AnyArray] = []
         reasons: dict[int, str] = {}
@@ -138,7 +138,7 @@ class _Records:
 
 
 def _reason(problem: str) -> str:
-    """What msgspec says of a line, with the column first."""
+    """What msgspec says about a line, with the column first."""
     found = _MISTYPED.fullmatch(problem)
     if found is None:
         return problem
@@ -148,7 +148,7 @@ def _reason(problem: str) -> str:
 
 
 def _column(values: Values, field: Field) -> AnyArray:
-    """The values of a column, and its default where the key was missing."""
+    """The values of a column, with its default where the key is missing."""
     default = default_scalar(field)
     if default is None:
         return to_array(values, field)

@@ -1,7 +1,7 @@
-"""Where the records of a JSON source are: lines, elements of one array, or objects over several lines.
+"""Finds the records of a JSON source: lines, elements of one array, or objects over several lines.
 
-An array and objects over several lines are cut by their brackets, outside of texts, with numpy; memory is bounded by a
-block and the longest record that is let through.
+An array, and objects over several lines, are cut by their brackets outside of strings, with numpy. Memory is bounded by
+a block and the longest record that is allowed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CUT_SHORT = "It may be cut short."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonBatch:
-    """Records, each complete; blank ones are none. `place` tells the line and the byte at which one begins."""
+    """Complete records, without blank ones. `place` returns the line and the byte at which a record begins."""
 
     texts: Sequence[bytes]
     place: Callable[[int], tuple[int, int]]
@@ -44,7 +44,8 @@ class JsonBatch:
 
 def json_batches(plain: PlainBytes, *, block_bytes: int, record_bytes: int) -> Iterator[JsonBatch]:
     """The records of a source, in order. Raises SourceUnreadable for an array or an object that does not end, and for
-    what follows an array."""
+    text after an array.
+    """
     blocks = Blocks(plain, block_bytes=block_bytes, record_bytes=record_bytes)
     head = blocks.begin()
     while len(head) < _HEAD_BYTES and len(longer := blocks.more()) > len(head):
@@ -82,7 +83,7 @@ def _too_long(raw: bytes, line: int, offset: int, record_bytes: int) -> Rejected
 
 
 class _JsonMarks:
-    """Finds brackets and commas outside of texts, piece by piece."""
+    """Finds brackets and commas outside of strings, piece by piece."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -91,7 +92,7 @@ class _JsonMarks:
         """Backslashes at the end of the last piece."""
 
     def find(self, piece: bytes) -> tuple[Integers, Integers, Integers]:
-        """Where they stand, by how much each changes the depth, and the depth after it."""
+        """Their positions, by how much each changes the depth, and the depth after it."""
         octets = np.frombuffer(piece, np.uint8)
         quotes = self._quotes(piece, octets)
         marks = np.flatnonzero(_IS_MARK[octets])
@@ -103,7 +104,7 @@ class _JsonMarks:
         return marks, steps, depths
 
     def _quotes(self, piece: bytes, octets: NDArray[np.uint8]) -> Integers:
-        """Quotes that begin or end a text: an even number of backslashes stands before them."""
+        """Quotes that begin or end a string: those after an even number of backslashes."""
         quotes = np.flatnonzero(octets == _QUOTE)
         slashes = self._slashes
         trailing = len(piece) - len(piece.rstrip(b"\\"))
@@ -117,7 +118,7 @@ class _JsonMarks:
 
 
 class _Cutter:
-    """Cuts pieces of a source where an element of its array ends, or an object."""
+    """Cuts pieces of a source after each element of its array, or after each object."""
 
     def __init__(self, name: str, record_bytes: int, *, is_array: bool) -> None:
         self._name = name

@@ -1,7 +1,7 @@
-"""The types of a table as msgspec decodes and checks JSON, and the decoded values as Arrow arrays.
+"""Maps a table's types to msgspec's, which decode and check JSON, and decoded values to Arrow arrays.
 
-Numbers are JSON numbers in the range of their type, decimals numbers or texts; bytes, UUIDs, dates and times are texts
-as everywhere; a struct and a map are objects. Of a key that occurs twice the last counts. A value that does not fit
+Numbers are JSON numbers in the range of their type, decimals numbers or strings; bytes, UUIDs, dates and times are
+strings, as in CSV; structs and maps are objects. If a key occurs twice, the last one counts. A value that does not fit
 raises one of `UNFIT`.
 """
 
@@ -42,9 +42,9 @@ def json_fields(reading: RowRules) -> tuple[Field, ...]:
 
 
 def line_decoder(reading: RowRules, keys: Mapping[str, str] | None = None) -> LineDecoder:
-    """A decoder of lines: structs with the columns in order, UNSET where a key is missing that has a default.
+    """A decoder of lines to structs with the columns in order, and UNSET for a missing key that has a default.
 
-    `keys` are the keys of columns, where they are others than the columns' names.
+    `keys` are the keys of columns where they differ from the columns' names.
     """
     is_closed = reading.new_columns != "ignore"
     members: list[tuple[str, Any, Any]] = []
@@ -92,7 +92,7 @@ def _scalar_form(kind: TypeKind) -> AnyForm:
 
 
 def to_array(values: Values, field: Field) -> AnyArray:
-    """The values of a column or of a part of one."""
+    """The values of a column, or of a part of one, as an Arrow array."""
     match field.type:
         case Scalar():
             return _scalars(values, field.type)
@@ -112,7 +112,7 @@ def to_array(values: Values, field: Field) -> AnyArray:
             items = to_array(list(chain.from_iterable(found.values() for found in values if found)), value)
             arrow_map = pa.map_(to_arrow_field(key), to_arrow_field(value))
             keys = keys if keys.type == to_arrow_type(key.type) else converter(to_arrow_type(key.type))(keys)
-            map_array: AnyType = pa.MapArray  # the stubs of from_arrays know no keys and values together with a type
+            map_array: AnyType = pa.MapArray  # the stubs of from_arrays do not allow keys and values together with a type
             return map_array.from_arrays(_offsets(values), keys, items, type=arrow_map, mask=_nulls(values))
 
 
@@ -137,7 +137,7 @@ def _scalars(values: Values, type_: Scalar) -> AnyArray:
 
 
 def _as_text(key: Field) -> Field:
-    """Keys of objects are texts, whatever the table's are."""
+    """Keys of objects are strings, whatever type the map's keys have."""
     return Field(id=key.id, name=key.name, type=Scalar(TypeKind.STRING))
 
 

@@ -1,9 +1,9 @@
-"""Parquet and Arrow IPC as rows of a table: columns by name, cast exactly by value, some rows at a time.
+"""Reads Parquet and Arrow IPC as rows of a table: columns by name, cast exactly by value, some rows at a time.
 
-A row is rejected for a null where the table requires a value, and for a value that the table's type does not have. A
-column of whose type no value is one of the table's fails the source. A name that differs only in case is the table's,
-where that is clear. Times of the deprecated Parquet type INT96 are read as microseconds, since nanoseconds would end in
-2262; a row with a finer one is rejected.
+A row is rejected for a null where the table requires a value, and for a value that the table's type cannot hold. The
+source fails if the table's type can hold no value of a column's type. A name that differs only in case means the
+table's column, if that is unambiguous. Times of the deprecated Parquet type INT96 are read as microseconds, since
+nanoseconds would end in 2262; a row with a finer one is rejected.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_parquet(file: BufferedIOBase, reading: RowRules, name: str) -> Iterator
 
 
 def open_parquet(file: BufferedIOBase) -> pq.ParquetFile:
-    """A Parquet source, with the types that its columns have here. Raises what Arrow raises."""
+    """Open a Parquet source with the types that its columns get here. Raises what Arrow raises."""
     return pq.ParquetFile(pa.PythonFile(file, "r"), coerce_int96_timestamp_unit=_UNIT)
 
 
@@ -61,7 +61,7 @@ def _read(
 
 
 def _fit(rows: pa.Table, reading: RowRules, finer: dict[int, str]) -> tuple[pa.Table, dict[int, str]]:
-    """The rows that fit, and why the others do not, by their place."""
+    """The rows that fit, and why the others do not, by position."""
     fitting, reasons = fit(drop_rows(rows, finer), reading, ignore_surplus=reading.new_columns == "ignore")
     return fitting, with_reasons(finer, reasons, rows.num_rows)
 
@@ -69,8 +69,9 @@ def _fit(rows: pa.Table, reading: RowRules, finer: dict[int, str]) -> tuple[pa.T
 def _batches(
     parquet: pq.ParquetFile, columns: dict[str, str], exact: pq.ParquetFile
 ) -> Iterator[tuple[pa.RecordBatch, dict[int, str]]]:
-    """The rows in their order, with those that have a time finer than it is read. Row groups are asked for one by one,
-    since Arrow fetches all that it is asked for."""
+    """The rows in order, and which of them have a time finer than microseconds. Row groups are requested one by one,
+    since Arrow fetches everything that it is asked for at once.
+    """
     described = (parquet.schema.column(at) for at in range(len(parquet.schema)))
     old = [one.path for one in described if one.physical_type == _OLD_TIME and one.path in columns]
     for group in range(parquet.num_row_groups):
@@ -99,7 +100,7 @@ def _numbers(column: AnyChunks) -> NDArray[np.int64]:
 
 
 def with_source(rows: pa.Table, reading: RowRules, name: str) -> pa.Table:
-    """The rows with the column that holds the name of their source, where the table has one."""
+    """The rows with the column that holds their source's name, if the table has one."""
     if reading.source_column is None:
         return rows
     return rows.append_column(reading.source_column, pa.repeat(name, rows.num_rows))
@@ -120,8 +121,9 @@ def _renamed(rows: pa.Table, columns: dict[str, str]) -> pa.Table:
 
 
 def check_types(found: pa.Schema, columns: list[str], reading: RowRules, name: str) -> None:
-    """Raise SchemaMismatch when one of these columns has a type without a value of the table's, and NewColumn when it
-    has fields inside that the table lacks, unless those are ignored."""
+    """Raise SchemaMismatch when the table's type can hold no value of a column's type, and NewColumn when a column has
+    fields inside that the table lacks, unless those are ignored.
+    """
     shared = pa.schema([found.field(column) for column in columns])
     new = lacking(shared, reading.schema)
     if len(new) and reading.new_columns != "ignore":
@@ -133,15 +135,18 @@ def check_types(found: pa.Schema, columns: list[str], reading: RowRules, name: s
 
 
 def reject_row(rows: pa.Table, at: int, first_row: int, reason: str) -> Rejected:
-    """A row that does not fit, as text: its bytes are spread over the source. `first_row` is the number of row 0."""
+    """A row that does not fit, as text, since its bytes are spread over the source. `first_row` is the number of row
+    0.
+    """
     row = rows.slice(at, 1)
     text = " ".join(f"{name}={row.column(name).to_string()}" for name in row.schema.names)
     return Rejected(line=first_row + at, offset=None, reason=reason, raw=text.encode()[:RAW_BYTES])
 
 
 def read_arrow(file: pa.NativeFile, reading: RowRules, name: str, read_bytes: Callable[[], int]) -> Iterator[TakenRows]:
-    """The rows of an Arrow IPC source. `read_bytes` tells how much of it is read. Raises SourceUnreadable,
-    SchemaMismatch."""
+    """The rows of an Arrow IPC source. `read_bytes` returns how much of it was read. Raises SourceUnreadable,
+    SchemaMismatch.
+    """
     try:
         schema, batches = _open(file)
         columns = check_columns(schema, reading, name)
@@ -167,7 +172,7 @@ def arrow_schema(file: pa.NativeFile, name: str) -> pa.Schema:
 
 
 def _open(file: pa.NativeFile) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """A file needs random access; what is decompressed or piped in can only be a stream."""
+    """Arrow's file format needs random access; a decompressed or piped source can only be a stream."""
     if file.seekable():
         is_file = file.read(len(FILE_MAGIC)) == FILE_MAGIC
         file.seek(0)

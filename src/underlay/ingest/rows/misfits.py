@@ -1,4 +1,4 @@
-"""Values and rows that do not fit the table: which they are, and why."""
+"""Finds values and rows that do not fit the table, and why."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ UNFIT = (pa.ArrowInvalid, ValueError, SchemaMismatch, OverflowError)
 
 
 def find_bad(count: int, convert: Callable[[slice], object]) -> NDArray[np.int64]:
-    """The places of the values, of `count`, that `convert` refuses, ascending: O(bad · log(count / bad)) calls."""
+    """The positions of those of `count` values that `convert` refuses, ascending: O(bad · log(count / bad)) calls."""
     return find_places(count, convert, UNFIT)
 
 
 def null_rows(rows: pa.Table, schema: TableSchema) -> dict[int, str]:
-    """Rows with a null in a required column, by position, and why."""
+    """The rows with a null in a required column, by position, with the reason."""
     reasons: dict[int, str] = {}
     given = set(rows.schema.names)
     for field in schema.fields:
@@ -40,7 +40,7 @@ def null_rows(rows: pa.Table, schema: TableSchema) -> dict[int, str]:
 
 
 def drop_rows(rows: pa.Table, places: dict[int, str]) -> pa.Table:
-    """The other rows."""
+    """The rows without these."""
     if not places:
         return rows
     keep = np.ones(rows.num_rows, np.bool_)
@@ -53,7 +53,7 @@ def drop_rows(rows: pa.Table, places: dict[int, str]) -> pa.Table:
 
 
 def fit(rows: pa.Table, reading: RowRules, *, ignore_surplus: bool = False) -> tuple[pa.Table, dict[int, str]]:
-    """The rows that conform to the schema and to the checks, and why the others do not, by their place.
+    """The rows that conform to the schema and to the checks, and why the others do not, by position.
 
     The types of the columns are known to be castable to the table's.
     """
@@ -67,7 +67,7 @@ def fit(rows: pa.Table, reading: RowRules, *, ignore_surplus: bool = False) -> t
 
 
 def with_reasons(reasons: dict[int, str], others: dict[int, str], count: int) -> dict[int, str]:
-    """Why rows do not fit, by their place; `others` are counted without those that have a reason already."""
+    """Why rows do not fit, by position. Positions in `others` count only rows that have no reason yet."""
     places = [at for at in range(count) if at not in reasons] if reasons else range(count)
     return dict(sorted((reasons | {places[at]: reason for at, reason in others.items()}).items()))
 

@@ -1,7 +1,7 @@
-"""Columns whose values stand in the folders of a source's path: `year=2024/zone=JFK/part-0.csv`.
+"""Columns whose values are in the folders of a source's path: `year=2024/zone=JFK/part-0.csv`.
 
-They are read as `path_values` says, typed by the table's columns, and are part of every row of the source. A source
-that has such a column itself must have the same value in it, or null; one that does not fails.
+They are read as `path_values` describes, typed by the table's columns, and become part of every row of the source. A
+source that has such a column itself must have the same value in it, or null; otherwise it fails.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _HINT = "Rename the folder, or leave folders alone: --no-hive (hive=False)."
 
 
 def source_values(uri: str) -> PathValues:
-    """What the folders of a source's path say. Raises InvalidRequest."""
+    """The values in the folders of a source's path. Raises InvalidRequest."""
     scheme, _, rest = uri.partition("://")
     return path_values(unquote(rest) if scheme == LOCAL else rest)
 
 
 def new_path_columns(uri: str, schema: TableSchema) -> pa.Schema:
-    """The columns in a source's path that the table does not have. Raises InvalidRequest."""
+    """The columns in a source's path that the table lacks. Raises InvalidRequest."""
     new = [(name, text) for name, text in source_values(uri) if find_field(schema.fields, name) is None]
     return pa.schema([(name, to_arrow_type(infer_type([text]))) for name, text in new])
 
 
 def infer_path_columns(uris: Iterable[str], found: pa.Schema) -> pa.Schema:
-    """The columns of a new table: those that sources have, and those that only their paths have.
+    """The columns of a new table: those in sources, and those only in their paths.
 
     Sources whose paths cannot be read are left out: they fail when they are read.
     """
@@ -76,8 +76,9 @@ class PathColumns:
 
     @staticmethod
     def of(uri: str, reading: RowRules) -> PathColumns:
-        """Raises NewColumn for a name that the table does not have, unless such are ignored, SchemaMismatch for text
-        that is no value of its column, InvalidRequest for a path that cannot be read."""
+        """Raises NewColumn for a name that the table lacks, unless new columns are ignored, SchemaMismatch for text
+        that is not a value of its column, InvalidRequest for a path that cannot be read.
+        """
         values: dict[str, AnyScalar | None] = {}
         for name, text in source_values(uri):
             field = find_field(reading.schema.fields, name)
@@ -88,8 +89,9 @@ class PathColumns:
         return PathColumns(schema=reading.schema, values=values, place=uri)
 
     def rules(self, reading: RowRules, *, is_positional: bool) -> RowRules:
-        """How to read what is in the source. `is_positional`: its columns are told by their order alone, and those of
-        the path are not among them."""
+        """How to read the source's own columns. `is_positional`: they are identified by their order alone, and the
+        path's columns are not among them.
+        """
         if not self.values:
             return reading
         if is_positional:
@@ -102,7 +104,7 @@ class PathColumns:
         return replace(reading, schema=TableSchema(fields=fields, last_id=self.schema.last_id))
 
     def fill(self, rows: pa.Table) -> pa.Table:
-        """The rows with the columns of the path. Raises SchemaMismatch when they have other values in them."""
+        """The rows with the path's columns. Raises SchemaMismatch when the source has other values in those columns."""
         if not self.values:
             return rows
         columns = []
@@ -145,7 +147,7 @@ def _value(field: Field, text: str | None, uri: str) -> AnyScalar | None:
 
 
 def _has_only(column: AnyChunks, value: AnyScalar | None) -> bool:
-    """Whether all values that are not null are this one."""
+    """Whether all values except nulls equal this one."""
     held = column.drop_null()
     if not len(held):
         return True

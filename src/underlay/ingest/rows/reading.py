@@ -1,7 +1,7 @@
-"""How a source is read for a table, and what comes of it: rows, and rows that do not fit with their reasons.
+"""How to read a source for a table, and the result: rows, and rejected rows with their reasons.
 
-A null in CSV is an empty unquoted field, or one of the null texts, unquoted. A key that a JSON object lacks is the
-column's default, or null. Loads no library that reads data: the command line declares its options by it.
+A null in CSV is an empty unquoted field, or one of the null texts, unquoted. A key that a JSON object lacks gets the
+column's default, or null. Loads no library that reads data, since the command line declares its options from it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ _SHOWN_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How CSV is written. The default delimiter is the one of `,` `;` `|` and tab that the header has most of.
+    """How CSV is written. The default delimiter is the one of `,` `;` `|` and tab that occurs most often in the header.
 
-    Raises InvalidRequest for a mark that is not one character, for marks that are the same, and for an encoding or a
-    format that is not known.
+    Raises InvalidRequest for a mark that is not one character, for equal marks, and for an unknown encoding or format.
     """
 
     delimiter: str | None = None
@@ -63,17 +62,17 @@ class Dialect:
 
     @property
     def is_positional(self) -> bool:
-        """Whether columns are told by their order alone: there is no header, and they are not named here."""
+        """Whether columns are identified by their order alone: there is no header, and they are not named here."""
         return not (self.is_headed or self.columns)
 
     @property
     def is_headed(self) -> bool:
-        """Whether the names of the columns are in the source."""
+        """Whether the source itself names its columns."""
         return self.has_header and not self.columns
 
     @property
     def has_own_forms(self) -> bool:
-        """Whether numbers, dates or times are written otherwise than by default."""
+        """Whether numbers, dates or times have a format other than the default."""
         is_default = (self.decimal, self.thousands, self.date_format, self.timestamp_format) == (".", None, None, None)
         return not is_default
 
@@ -119,10 +118,10 @@ def _check_encoding(encoding: str) -> None:
 
 
 def _check_format(format_: str) -> None:
-    """Raise InvalidRequest unless a day that is written so can be read again."""
+    """Raise InvalidRequest unless a date written in this format can be read back."""
     moment = datetime(2003, 11, 29, 22, 43, 51, tzinfo=UTC)
     try:
-        read = datetime.strptime(moment.strftime(format_), format_)  # the format says whether there is a zone
+        read = datetime.strptime(moment.strftime(format_), format_)  # the format decides whether there is a zone
     except (ValueError, re.error):
         read = None
     if read is None or read.date() != moment.date():
@@ -135,7 +134,7 @@ def _check_format(format_: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRules:
-    """The table that rows are read for, and what is let through."""
+    """The table that rows are read for, and what is accepted."""
 
     schema: TableSchema
     checks: RowChecks | None = None
@@ -152,7 +151,7 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that does not fit the table. `raw` is cut at RAW_BYTES.
+    """A record that does not fit the table. `raw` is cut to RAW_BYTES.
 
     `line` counts from 1, the header included; of Parquet it is the row's number. `offset` is a byte of the plain
     source, decompressed; None for Parquet.
@@ -166,7 +165,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenRows:
-    """Rows with the schema of the table in the order of the source, and the records between them that do not fit."""
+    """Rows in the source's order, with the table's schema, and the records between them that do not fit."""
 
     rows: pa.Table
     rejected: tuple[Rejected, ...]

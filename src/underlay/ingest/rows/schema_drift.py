@@ -1,4 +1,4 @@
-"""How the columns of a source differ from those of the table: new, missing, or of another type."""
+"""Compares the columns of a source with those of the table: new, missing, or of another type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from underlay.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """The columns of a source that a table does not take as they are."""
+    """The columns of a source that do not fit the table as they are."""
 
     new: tuple[AnyField, ...]
     """Columns, and known ones with nothing in them but fields that are new (see `lacking`)."""
@@ -29,7 +29,7 @@ class Drift:
 
 
 def drift(schema: TableSchema, found: pa.Schema) -> Drift:
-    """How the columns of a source differ from the table's. Types that were guessed from text may be refused."""
+    """How a source's columns differ from the table's. Types that were guessed from text may be refused."""
     known = {field.name: field for field in schema.fields}
     shared = [field for field in found if field.name in known]
     other = [field for field in shared if field.type != to_arrow_type(known[field.name].type)]
@@ -38,8 +38,9 @@ def drift(schema: TableSchema, found: pa.Schema) -> Drift:
 
 
 def table_names(found: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The columns of a source by the table's names: a name that differs only in case from one that the source lacks is
-    that one, unless two of them could be meant."""
+    """A source's columns by the table's names: a name that differs only in case from a column that the source lacks
+    means that column, unless it is ambiguous.
+    """
     known, own = set(names), set(found)
     if own <= known:
         return list(found)
@@ -74,7 +75,7 @@ def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
         raise new_column((new[0],), known, place)
     missing = {name.casefold(): name for name in known if name not in given}
     if other := next((name for name in new if name.casefold() in missing), None):
-        # ignoring it would fill a column with nulls that the source has under another case
+        # ignoring it would fill a column with nulls though the source has it in another case
         raise new_column((other,), known, place)
     if len(new) == len(found):
         raise SchemaMismatch("none of its columns is in the table", place=place, found=", ".join(found[:20]))
@@ -91,14 +92,14 @@ def check_names(reading: RowRules, found: Sequence[str], place: str) -> None:
 
 
 def new_column(path: tuple[str, ...], known: Sequence[str], place: str) -> NewColumn:
-    """The error for a column, or a field inside one, that the table does not have."""
+    """The error for a column, or a field inside one, that the table lacks."""
     alike = [other for other in known if len(path) == 1 and other.lower() == path[0].strip().lower()]
     hint = f"Did you mean {alike[0]}?" if alike else None  # what else can be done depends on the caller
     return NewColumn(f"the table has no column {format_column(path)}", place=place, hint=hint)
 
 
 def _is_taken(field: AnyField, schema: TableSchema) -> bool:
-    """Whether an empty column of this type is taken."""
+    """Whether an empty column of this type is accepted."""
     wanted = schema.column(field.name)
     alone = TableSchema(fields=(wanted,), last_id=schema.last_id)
     try:

@@ -1,6 +1,6 @@
-"""Texts as values of a column, strictly: what does not convert is an error, and nothing is guessed.
+"""Converts texts to a column's values strictly: a text that does not convert is an error, and nothing is guessed.
 
-CSV and JSON have no form of their own for bytes (hexadecimal digits here), UUIDs, dates and times.
+It covers what CSV and JSON have no own form for: bytes (hexadecimal digits here), UUIDs, dates and times.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_text_type(kind: pa.DataType) -> bool:
 
 
 def converter(kind: pa.DataType) -> Callable[[AnyArray], AnyArray]:
-    """What makes values of a column of texts. It raises ArrowInvalid or ValueError when one of them has none."""
+    """A function that converts a column of texts. It raises ArrowInvalid or ValueError when a text is not a value."""
     if isinstance(kind, pa.UuidType):
         return lambda column: _each(column, lambda text: UUID(text).bytes, kind.storage_type).cast(kind)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -43,7 +43,7 @@ def _each(column: AnyArray, convert: Callable[[str], bytes], kind: pa.DataType) 
 
 
 def _times(column: AnyArray, kind: Any) -> AnyArray:  # noqa: ANN401  # one of two types that only Arrow tells apart
-    """Arrow parses times of day as part of an instant only."""
+    """Arrow parses times of day only as part of a timestamp."""
     texts: AnyArray = pc.call_function("binary_join_element_wise", [pa.scalar(_DAY), column, pa.scalar("")])
     return texts.cast(pa.timestamp(kind.unit)).cast(kind)
 

@@ -1,4 +1,4 @@
-"""Texts of CSV whose dialect writes numbers, dates and times in its own way, as values: strictly, as `text_values`."""
+"""Converts texts of a CSV dialect with its own format of numbers, dates and times; as strictly as `text_values`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_NUMBER = "not a number"
 
 
 def reader_type(type_: pa.DataType, dialect: Dialect) -> pa.DataType:
-    """What Arrow's reader makes of a column: its type, a wider one, or text."""
+    """The type as which Arrow's reader reads a column: its own, a wider one, or text."""
     if format_of(type_, dialect) is not None or has_own_numbers(type_, dialect):
         return pa.string()
     if pa.types.is_float16(type_):
@@ -27,20 +27,20 @@ def reader_type(type_: pa.DataType, dialect: Dialect) -> pa.DataType:
 
 
 def has_own_numbers(type_: pa.DataType, dialect: Dialect) -> bool:
-    """Whether numbers of this type are written otherwise than Arrow reads them."""
+    """Whether the dialect writes numbers of this type in another way than Arrow reads."""
     is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
     return is_number and (dialect.decimal != "." or dialect.thousands is not None)
 
 
 def format_of(type_: pa.DataType, dialect: Dialect) -> str | None:
-    """The format in which a column's dates or times are written, if there is one."""
+    """The dialect's format for a column's dates or times, if it has one."""
     if pa.types.is_date(type_):
         return dialect.date_format
     return dialect.timestamp_format if pa.types.is_timestamp(type_) else None
 
 
 def written_converter(type_: pa.DataType, dialect: Dialect) -> Callable[[AnyArray], AnyArray]:
-    """What makes values of a column of texts. It raises ArrowInvalid or ValueError when one of them has none."""
+    """A function that converts a column of texts. It raises ArrowInvalid or ValueError when a text is not a value."""
     format_ = format_of(type_, dialect)
     if format_ is not None:
         return lambda texts: _dated(texts, type_, format_)
@@ -51,8 +51,9 @@ def written_converter(type_: pa.DataType, dialect: Dialect) -> Callable[[AnyArra
 
 
 def plain_numbers(texts: AnyArray, dialect: Dialect) -> AnyArray:
-    """Numbers as they are written elsewhere: a point, and no thousands separators. Texts that are not numbers of the
-    dialect are no numbers afterwards either."""
+    """The dialect's numbers with a decimal point and without thousands separators. A text that is not a number in the
+    dialect does not become one.
+    """
     trimmed: AnyArray = pc.ascii_trim(texts, characters=_SPACES)
     marks = f"{dialect.thousands or ''}{dialect.decimal}."
     has_marks: AnyArray = pc.match_substring_regex(trimmed, f"[{''.join(map(_escape, marks))}]")
@@ -81,10 +82,10 @@ def _float16(texts: AnyArray) -> AnyArray:
 
 
 def _dated(texts: AnyArray, type_: AnyType, format_: str) -> AnyArray:
-    """Each different text is parsed once."""
+    """Parses each distinct text once."""
     column: AnyArray = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     different: AnyArray = column.dictionary_encode()
-    # Naive or not: the column says whether there must be a zone.
+    # With or without a zone: the column decides whether there must be one.
     moments = [datetime.strptime(str(text).strip(_SPACES), format_) for text in different.dictionary.to_pylist()]
     if pa.types.is_date(type_):
         values: AnyArray = pa.array([_day(one) for one in moments], pa.date32()).cast(type_)

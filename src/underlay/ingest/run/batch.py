@@ -1,7 +1,7 @@
-"""A batch: sources that are claimed together, read by workers, and committed together.
+"""Ingests a batch: sources that are claimed together, read by workers, and committed together.
 
-When another writer interferes, only the work that it concerns is redone: works with sources whose claims were lost are
-redone without them; all works when the definition of the table changed so that their rows must be checked again.
+When another writer interferes, only the affected work is redone: units with sources whose claims were lost are redone
+without these; all units are redone when the table's definition changed so that rows must be checked again.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Batch:
         return False
 
     def _read(self) -> None:
-        """Have workers read all sources that are not read yet."""
+        """Have workers read the sources that are not read yet."""
         while todo := self._unread():
             lacking: list[SourceOutcome] = []
             with closing(self._workers.run(self._works(todo))) as done:
@@ -216,7 +216,7 @@ class Batch:
         outcomes = self._results.outcomes()
         seconds = self._surroundings.monotonic() - self._begun_at
         staged = [done.staged for done in self._results.done]
-        self._may_delete = False  # an interrupt from here on may come after the commit landed
+        self._may_delete = False  # from here on, the commit may have landed before an interrupt
         try:
             done = self._repeat(
                 lambda: commit_claimed(self._claims, staged, outcomes, stores=self._context.stores, seconds=seconds)

@@ -32,7 +32,7 @@ from underlay.table.open_table import OpenTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """What an ingest would do now. Columns and problems are those of some sources, which were looked into."""
+    """What an ingest would do now. Columns and problems are those of a sample of sources, which were opened."""
 
     table: str
     is_created: bool
@@ -50,12 +50,12 @@ class DryRun:
 
     @property
     def size_bytes(self) -> int:
-        """Of the sources that would be read."""
+        """The size of the sources that would be read."""
         return sum(entry.found.size_bytes for entry in self.wanted)
 
 
 def dry_run(lake: LakeCatalog, name: str, settings: Settings) -> DryRun:
-    """What `ingest` would do with these settings. Changes nothing; looks into the beginnings of at most 20 sources.
+    """What `ingest` would do with these settings. Changes nothing; reads the beginnings of at most 20 sources.
 
     Raises what `ingest` would raise before it reads: for patterns, rows that cannot be replaced, a new table's columns.
     """
@@ -121,7 +121,7 @@ def _look_into(
 
 
 def _with_path(columns: pa.Schema, uri: str, reading: RowRules) -> pa.Schema:
-    """The columns of a source and of its path. Raises what reading it would, for the path."""
+    """The columns of a source and of its path. Raises what reading the source would raise for the path."""
     given = PathColumns.of(uri, replace(reading, new_columns="ignore"))
     known = [to_arrow_field(reading.schema.column(name)) for name in given.values]
     more = [field for field in (*known, *new_path_columns(uri, reading.schema)) if field.name not in columns.names]
@@ -131,8 +131,8 @@ def _with_path(columns: pa.Schema, uri: str, reading: RowRules) -> pa.Schema:
 def _check(
     columns: pa.Schema, new: pa.Schema, kind: FileFormat, reading: RowRules, settings: Settings, uri: str
 ) -> None:
-    """Raise SchemaMismatch for a source that fails by its columns, once those are added that are to be added."""
-    if kind is FileFormat.JSON:  # what a line lacks is told line by line
+    """Raise SchemaMismatch for a source whose columns would not fit even after the new columns are added."""
+    if kind is FileFormat.JSON:  # what a line lacks is reported line by line
         if len(new) and settings.new_columns == "error":
             raise new_column(lacking_names(new, reading.schema)[0], reading.schema.names, uri)
         return

@@ -42,15 +42,15 @@ def ingest(
 ) -> Summary:
     """Bring each source into the table once, and create the table if it is missing.
 
-    When nothing is to be read, no run begins, and `workers` is not asked; the tree of known sources is looked at, and
-    nothing else. `stores` are for files of the table that lie elsewhere, `open_table` opens it as this process knows
-    it. `found` are the sources, where somebody has looked for them already. `keep` is told how it ended, before
-    the run is released; by default it leaves a record, also when there was nothing to do.
+    When nothing is to be read, no run begins, `workers` is not called, and only the tree of known sources is read.
+    `stores` reach the table's files outside the lake; `open_table` opens the table with what this process knows about
+    it. `found` are the sources, if the caller has found them already. `keep` is told how the ingest ended, before the
+    run is released; by default it leaves a record, also when there was nothing to do.
 
     Raises NotFound for a pattern without a match, InvalidRequest for a folder, SchemaMismatch when a new table's
-    columns cannot be told, TooManyRejected, what a worker raises, Unavailable, RevisionClosed and CommitUnknown; and
-    SourceChanged by the policy, once all other sources are ingested, unless `found` was given. Whatever it raises, it
-    may be called again: what was committed is known then, and what was not is free.
+    columns cannot be inferred, TooManyRejected, what a worker raises, Unavailable, RevisionClosed and CommitUnknown;
+    and SourceChanged by the policy, once all other sources are ingested, unless `found` was given. Whatever it raises,
+    it may be called again: committed sources are then known, and the others are free.
     """
     tally = IngestTally(name, asked_for(settings), lake.surroundings, settings.changed)
     is_once = found is None
@@ -77,8 +77,9 @@ def ingest(
 def _find(
     lake: LakeCatalog, name: str, settings: Settings, tally: IngestTally, keep: Keep
 ) -> tuple[list[Source], frozenset[str]]:
-    """The sources, and the uris of those to read once more. That they cannot be found is told, where there is a
-    table."""
+    """The sources, and the uris of those to read once more. If they cannot be found, that is recorded, if the table
+    exists.
+    """
     try:
         return find_wanted(settings)
     except UnderlayError as error:
@@ -89,7 +90,7 @@ def _find(
 
 
 def find_wanted(settings: Settings) -> tuple[list[Source], frozenset[str]]:
-    """All sources that are asked for, ascending by uri, and the uris of those to read once more."""
+    """All requested sources, ascending by uri, and the uris of those to read once more."""
     options, may_be_none = settings.store_options, settings.may_be_none
     found = {one.uri: one for one in find_sources(settings.sources, options, may_be_none=may_be_none)}
     again = {one.uri: one for one in find_sources(settings.again, options)}
@@ -98,7 +99,7 @@ def find_wanted(settings: Settings) -> tuple[list[Source], frozenset[str]]:
 
 
 def select(settings: Settings, head: Head, again: frozenset[str]) -> SourceChoice:
-    """Which sources are to be read besides new ones, for this version's columns."""
+    """Which sources to read besides new ones, given this version's columns."""
     return SourceChoice(
         policy=settings.changed,
         retry_failed=settings.retry_failed,
@@ -148,7 +149,7 @@ class _Ingest:
             wanted, claimed = self._wait(claimed)
 
     def _look(self, found: Sequence[Source], head: Head | None = None) -> tuple[list[Source], Ledger]:
-        """Those of the sources that are to be read and free, and what is known of all."""
+        """The sources that are free and to be read, and the ledger of all."""
         newest = head or self._table.head()
         ledger = sort_out(self._table, newest, found, self._contents)
         self._tally.see(ledger)
@@ -156,7 +157,9 @@ class _Ingest:
         return found_in(ledger.wanted(self._selection)), ledger
 
     def _wait(self, claimed: Sequence[Source]) -> tuple[list[Source], list[Source]]:
-        """Until some of the sources are free, or none is another's any more; those that are free, and the others."""
+        """Wait until some of the sources are free, or other runs claim none of them. Returns the free ones, and the
+        rest.
+        """
         polls = chain(_POLLS, repeat(_POLLS[-1]))
         while True:
             wanted, ledger = self._look(claimed)
@@ -168,7 +171,7 @@ class _Ingest:
             self._table.lake.surroundings.back_off(next(polls))
 
     def _ingest(self, held: ExitStack, wanted: Sequence[Source]) -> list[Source]:
-        """Read and commit what can be claimed; the sources that another run was first to claim."""
+        """Read and commit what can be claimed. Returns the sources that another run claimed first."""
         size = sum(one.size_bytes for one in wanted)
         if self._workers is None:
             self._workers = self._make_workers(size, len(wanted))
@@ -183,7 +186,7 @@ class _Ingest:
             claims = self._claim(self._run, part)
             claimed += found_in(claims.ledger.claimed)
             if claims.entries and (lost := Batch(claims, self._context, self._workers).ingest()):
-                self._look(lost)  # so that it is known what became of them, whether they are waited for or not
+                self._look(lost)  # so that their state is known, whether this run waits for them or not
                 claimed += lost
         return claimed
 
@@ -199,7 +202,9 @@ def found_in(entries: Iterable[LedgerEntry]) -> list[Source]:
 
 
 def cut(found: Sequence[Source], most: int, most_bytes: int) -> Iterator[list[Source]]:
-    """The sources in parts of at most `most` sources and `most_bytes` bytes; a larger source is a part by itself."""
+    """Split the sources into parts of at most `most` sources and `most_bytes` bytes; a larger source is a part by
+    itself.
+    """
     part: list[Source] = []
     size = 0
     for one in found:

@@ -1,4 +1,4 @@
-"""The table that an ingest creates when it is missing, with given columns or those of the first sources."""
+"""Creates the table of an ingest if it is missing, with given columns or those of the first sources."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ Looked = tuple[str, file_kind.FileFormat, pa.Schema]
 
 
 def exists(lake: LakeCatalog, name: str) -> bool:
-    """Whether the lake is there and has such a table. Raises InvalidRequest for a name that no table can have, and
-    TableExists for one that differs from a table's in upper and lower case only."""
+    """Whether the lake exists and has the table. Raises InvalidRequest for an invalid table name, and TableExists for a
+    name that differs from an existing table's only in case.
+    """
     split_name(name)
     try:
         catalog = lake.catalog()
@@ -46,7 +47,7 @@ def exists(lake: LakeCatalog, name: str) -> bool:
 
 
 def make_table(lake: LakeCatalog, name: str, found: Sequence[Source], settings: Settings) -> bool:
-    """Make the table; False when another process was first, whose columns then are the table's."""
+    """Create the table. False when another process was first; then its columns are the table's."""
     definition = define(columns_for(found, settings))
     lake.initialise()
     try:
@@ -59,10 +60,10 @@ def make_table(lake: LakeCatalog, name: str, found: Sequence[Source], settings: 
 
 
 def columns_for(found: Sequence[Source], settings: Settings) -> TableSchema:
-    """The columns of a table for these sources, as given or as seen in some of them.
+    """The columns of a table for these sources, as given or as found in some of them.
 
-    Sources that cannot be looked into are left out, unless that is so of all: then what is wrong with the first is
-    raised. Raises SchemaMismatch when two have a column that no type holds.
+    Sources that cannot be read are left out; if none can be read, the first one's error is raised. Raises
+    SchemaMismatch when no type can hold a column of two sources.
     """
     schema = read_schema(settings.columns if settings.columns is not None else _infer(found, settings))
     if SOURCE_COLUMN in schema.names or not (settings.has_source_column or settings.changed == "replace"):
@@ -82,7 +83,7 @@ def _infer(found: Sequence[Source], settings: Settings) -> pa.Schema:
 
 
 def look_into_some(found: Sequence[Source], settings: Settings) -> list[Looked | UnderlayError]:
-    """What some of the sources are, side by side, or what is wrong with them."""
+    """Look into some of the sources in parallel: their names, kinds and columns, or errors."""
 
     def look(one: Source) -> Looked | UnderlayError:
         try:

@@ -1,4 +1,4 @@
-"""The record that every run of an ingest leaves behind, however it ended."""
+"""Writes the record that every run of an ingest leaves, however it ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def keep_record(table: OpenTable, summary: Summary, error: BaseException | None 
 
 
 def put_record(table: OpenTable, record: RunRecord) -> None:
-    """Put a record into the active revision, in the place of an older one of the same run. Raises Unavailable."""
+    """Put a record into the active revision, replacing an older one of the same run. Raises Unavailable."""
     revision = table.active(inf)
     revision.store.put(revision.keys.record(record.job), encode_record(record))
     registry = revision.surroundings.registry
@@ -89,7 +89,7 @@ def show_failures(failures: tuple[SourceFailure, ...]) -> str:
 
 
 def asked_for(settings: Settings) -> str:
-    """The patterns of the sources, cut to a length that a record takes."""
+    """The patterns of the sources, cut to the length that a record allows."""
     text = " ".join((*settings.sources, *settings.again))
     return text if len(text) <= _ASKED_CHARACTERS else f"{text[: _ASKED_CHARACTERS - 1]}…"
 

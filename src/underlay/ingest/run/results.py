@@ -1,4 +1,4 @@
-"""What workers made of the sources of a batch so far."""
+"""Collects what workers have made of a batch's sources so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 3
 
 
 class BatchResults:
-    """Finished works. Each source is in one of them, unless columns have to be added for it first."""
+    """Finished work units. Each source is in one of them, unless columns must be added for it first."""
 
     def __init__(self) -> None:
         self.done: list[WorkDone] = []
@@ -25,19 +25,19 @@ class BatchResults:
         self._unrecorded: list[WorkDone] = []
 
     def add(self, done: WorkDone) -> None:
-        """Keep what a work made. Its rejected rows are not recorded yet."""
+        """Keep the result of a work unit. Its rejected rows are not recorded yet."""
         self.done.append(done)
         self._unrecorded.append(done)
         if not self.first_rejected:
             self.first_rejected = _describe(done)
 
     def fail(self, reasons: Iterable[tuple[str, str]], options: str) -> None:
-        """Sources that are not read again, and why. `options` is the fingerprint of how they were read."""
+        """Mark sources as failed, with the reason. `options` is the fingerprint of how they were read."""
         outcomes = tuple(SourceOutcome(uri=uri, error=why, options=options) for uri, why in reasons)
         self.done.append(WorkDone(staged=Staged(), outcomes=outcomes))
 
     def drop(self, uris: Collection[str] | None = None) -> list[WorkDone]:
-        """Remove the works that have one of these sources, or all, and return them."""
+        """Remove the work units with one of these sources, or all, and return them."""
         if uris is None:
             dropped = self.done
         else:
@@ -48,21 +48,21 @@ class BatchResults:
         return dropped
 
     def outcomes(self) -> list[SourceOutcome]:
-        """What became of the sources."""
+        """The outcomes of the sources."""
         return [outcome for done in self.done for outcome in done.outcomes]
 
     def unrecorded_bytes(self) -> int:
-        """Of rejected rows that are not recorded, compressed."""
+        """The compressed size of rejected rows that are not recorded yet."""
         return sum(len(done.rejected) for done in self._unrecorded)
 
     def unrecorded(self) -> tuple[set[str], pa.Table]:
-        """The sources that were read and whose rejected rows are not recorded, and these rows."""
+        """The sources that were read and whose rejected rows are not recorded yet, and these rows."""
         uris = {one.uri for done in self._unrecorded for one in done.outcomes if one.has_recorded_rejects}
         tables = [unpack_rows(done.rejected) for done in self._unrecorded]
         return uris, pa.concat_tables([no_rejected_rows(), *(table for table in tables if table is not None)])
 
     def recorded(self) -> None:
-        """All rejected rows are recorded now, and need not be kept."""
+        """Note that all rejected rows are recorded, and drop them."""
         self._unrecorded = []
         self.done = [replace(done, rejected=b"") for done in self.done]
 

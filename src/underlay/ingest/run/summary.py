@@ -1,4 +1,4 @@
-"""What an ingest did: the summary, how it is counted, and how the summaries of a watch add up."""
+"""The summary of an ingest: how it is counted, and how the summaries of a watch add up."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Summary:
 
 
 def check_unchanged(summary: Summary) -> None:
-    """Raise SourceChanged when sources changed since they were ingested, and that is an error."""
+    """Raise SourceChanged when sources changed since they were ingested, if the policy makes that an error."""
     changed = [one.uri for one in summary.failures if one.reason == CHANGED]
     if not changed:
         return
@@ -108,7 +108,7 @@ def check_unchanged(summary: Summary) -> None:
 
 
 class IngestTally:
-    """Counts what is committed, for the summary. The newest fate of a source counts."""
+    """Counts what is committed, for the summary. Only a source's newest outcome counts."""
 
     def __init__(self, table: str, asked: str, surroundings: Surroundings, changed: ChangedPolicy = "error") -> None:
         self._changed = changed
@@ -131,7 +131,7 @@ class IngestTally:
         self._added: list[str] = []
 
     def see(self, ledger: Ledger) -> None:
-        """Sources as the table knows them now."""
+        """Note the current state of sources."""
         for kind, fate in _FATES.items():
             entries: Iterable[LedgerEntry] = getattr(ledger, kind)
             for entry in entries:
@@ -142,13 +142,13 @@ class IngestTally:
                     self._reasons[entry.found.uri] = entry.record.error or "unknown reason"
 
     def add_columns(self, names: Iterable[str]) -> None:
-        """Columns that were added to the table."""
+        """Note columns that were added to the table."""
         self._added += names
 
     def commit(
         self, version: int, outcomes: Iterable[SourceOutcome], found: Mapping[str, Source], replaced: Iterable[str]
     ) -> None:
-        """What one version has: outcomes of sources, some of which had older rows."""
+        """Note what one version committed: outcomes of sources, some of which had older rows."""
         read = []
         rejected = 0
         for outcome in outcomes:
@@ -165,7 +165,7 @@ class IngestTally:
         self._versions.append(version)
 
     def summary(self, sources: int) -> Summary:
-        """What was done so far, of this number of sources."""
+        """What was done so far, out of this number of sources."""
         counts = Counter(self._fates.values())
         failures = [
             SourceFailure(uri=uri, reason=self._reasons[uri])
@@ -201,7 +201,7 @@ class IngestTally:
 
 
 def add(total: Summary, one: Summary) -> Summary:
-    """Both together. Claimed sources are counted as they are now."""
+    """Add two summaries. Claimed sources are counted as they are now."""
     sums: dict[str, Any] = {name: getattr(total, name) + getattr(one, name) for name in _ADDED}
     return replace(
         total,

@@ -1,8 +1,8 @@
-"""Watching: new sources are ingested as they arrive, until the watch is told to stop.
+"""Watches sources: ingests new ones as they arrive, until it is told to stop.
 
 Every look lists the sources again; those that an earlier look settled cost nothing more. Transient errors are retried,
-others end the watch. It holds nothing between two looks, so others may ingest the same sources, and a watch that died
-is simply started again.
+other errors end the watch. A watch holds no claims between two looks, so others may ingest the same sources, and a
+watch that died is simply started again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ OnTrouble = Callable[[UnderlayError, float], None]
 
 
 class Ready:
-    """Which sources to take: new, and no longer written to. Costs about a hundred bytes for each source that is found.
+    """Chooses the sources to take: new, and no longer being written. Takes about 100 bytes of memory for each source
+    found.
 
     A local file is complete when two looks found it the same, or when it was not written to for an interval. Object
     stores only show complete objects.
@@ -50,7 +51,7 @@ class Ready:
         self._seen: dict[str, str] = {}
 
     def take(self, found: Sequence[Source], now_us: int) -> list[Source]:
-        """Those that are complete and not settled, in order. Sources that are gone are forgotten."""
+        """The complete sources that are not settled, in order. Forgets sources that are gone."""
         marks = [_mark(one) for one in found]
         self._settled.intersection_update(marks)
         new = [one for one, mark in zip(found, marks, strict=True) if mark not in self._settled]
@@ -59,11 +60,11 @@ class Ready:
         return taken
 
     def settle(self, found: Iterable[Source]) -> None:
-        """These are not to be taken again, unless they change."""
+        """Do not take these again, unless they change."""
         self._settled.update(map(_mark, found))
 
     def forget(self) -> None:
-        """Nothing is settled."""
+        """Forget which sources are settled."""
         self._settled.clear()
 
     def _is_complete(self, found: Source, now_us: int) -> bool:
@@ -93,7 +94,7 @@ class Pace:
 class WatchRecord:
     """The one record of a watch: what all its looks did.
 
-    It is put when there is news, and once a minute otherwise. Failing to put it does not fail the watch.
+    It is put when there is news, and otherwise once a minute. If that fails, the watch goes on.
     """
 
     def __init__(self, table: OpenTable, settings: Settings) -> None:
@@ -127,7 +128,7 @@ class WatchRecord:
         self.renew()
 
     def renew(self) -> None:
-        """Put the record, if something is new or a minute has passed. Nothing without a table."""
+        """Put the record, if something is new or a minute has passed, and if the table exists."""
         now = self._surroundings.monotonic()
         if self._is_new or self._put_at is None or now - self._put_at >= RENEWED_SECONDS:
             self._put(None, is_over=False)
@@ -149,7 +150,7 @@ class WatchRecord:
 
 
 class Watch:
-    """A watch over sources. Iterating it does the work, and gives what each look that met something did."""
+    """A watch over sources. Iterating it does the work, and yields a summary for each look that found something."""
 
     def __init__(self, table: OpenTable, settings: Settings, look: Look, pace: Pace) -> None:
         if settings.again:
@@ -169,7 +170,7 @@ class Watch:
         return self._record.total
 
     def __iter__(self) -> Iterator[Summary]:
-        """Raises what does not pass. Whatever ends it, the record says so."""
+        """Raises errors that are not transient. The record says how the watch ended."""
         try:
             yield from self._looks()
         except BaseException as error:
@@ -193,13 +194,13 @@ class Watch:
                 return
 
     def _look_once(self) -> Summary | None:
-        """What was done; None when there is nothing to report."""
+        """Look once. Returns what was done; None when there is nothing to report."""
         found = self._find()
         self._follow()
         taken = self._ready.take(found, self._table.lake.surroundings.now_us())
         done = self._look(taken, self._settings, self._record.keep) if taken else None
         if self._revision is None:
-            self._follow()  # the look may have made the table
+            self._follow()  # the look may have created the table
         is_first, self._is_first = self._is_first, False
         self._record.renew()
         if done is None:
@@ -210,7 +211,7 @@ class Watch:
         return done if is_first or done.ingested or done.failed or done.skipped or done.changed else None
 
     def _find(self) -> list[Source]:
-        """The sources now. A missing folder is a mistake at first, and transient later."""
+        """Find the current sources. A missing folder is an error in the first look, and transient later."""
         try:
             return find_sources(self._settings.sources, self._settings.store_options, may_be_none=True)
         except NotFound as error:
@@ -219,7 +220,7 @@ class Watch:
             raise Unavailable(error.problem, place=error.place, hint=error.hint) from error
 
     def _follow(self) -> None:
-        """Forget what is settled when the table has a new revision, which knows other sources. One request."""
+        """Forget what is settled if the table has a new revision, as that knows other sources. One request."""
         try:
             revision = self._table.head().revision.id
         except NotFound:

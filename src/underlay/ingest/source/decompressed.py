@@ -1,4 +1,4 @@
-"""The bytes of a source, decompressed piece by piece. A truncated or damaged source is an error."""
+"""Reads the bytes of a source, decompressed piece by piece. A truncated or damaged source is an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from underlay.ingest.source.file_format import MAGIC_BYTES, codec_of
 
 
 class Plain:
-    """A source read from its beginning to its end. `file` is at its beginning, to which it can be rewound."""
+    """A source, read from beginning to end. `file` is at its beginning, to which it can be rewound."""
 
     def __init__(self, file: BufferedIOBase, name: str) -> None:
         self.name = name
@@ -25,14 +25,14 @@ class Plain:
             raise from_os_error(error, name) from None
         self.codec = codec_of(name, magic)
         self._stream: BufferedIOBase | pa.NativeFile = file
-        # Arrow takes a compressed source of no bytes for an empty one.
+        # Arrow would accept a compressed source of zero bytes as an empty one.
         if self.codec is not None:
             if not magic:
                 raise SourceUnreadable(f"is empty, so not a {self.codec} file", place=name)
             self._stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), self.codec)
 
     def read(self, size: int) -> bytes:
-        """The next bytes, `size` of them but at the end. Raises SourceUnreadable; what the opener raises passes."""
+        """The next `size` bytes, fewer only at the end. Raises SourceUnreadable, and what the opener raises."""
         pieces: list[bytes] = []
         missing = size
         while missing:
@@ -45,11 +45,11 @@ class Plain:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def arrow_file(self) -> pa.NativeFile:
-        """The plain bytes as Arrow reads them, in place of `read`."""
+        """The plain bytes as a file for Arrow, to use instead of `read`."""
         return self._stream if isinstance(self._stream, pa.NativeFile) else pa.PythonFile(self._stream, "r")
 
     def read_bytes(self) -> int:
-        """How many bytes of the source as it is stored were read."""
+        """How many bytes of the stored source were read."""
         return self._file.tell()
 
     def _read_some(self, size: int) -> bytes:
@@ -59,7 +59,7 @@ class Plain:
             raise self._unreadable(error) from None
 
     def _unreadable(self, error: OSError) -> UnderlayError:
-        # What decompression says has no number of the operating system.
+        # Errors of decompression have no errno.
         if self.codec is None or error.errno is not None:
             return from_os_error(error, self.name)
         return SourceUnreadable(

@@ -1,6 +1,6 @@
-"""What a source holds, by the ending of its name, and how it is compressed, by its name and its first bytes.
+"""Tells a source's format by its file extension, and its compression by its name and first bytes.
 
-Loads no library that reads data: the command line declares `--format` by it.
+Loads no library that reads data, since the command line declares `--format` from it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Codec = Literal["gzip", "zstd", "bz2", "lz4"]
 
 
 class FileFormat(StrEnum):
-    """What a source holds."""
+    """The format of a source."""
 
     CSV = "csv"
     TSV = "tsv"
@@ -45,7 +45,7 @@ _MAGIC: dict[Codec, re.Pattern[bytes]] = {
 
 
 def kind_of(name: str) -> FileFormat:
-    """The format that the ending of a name stands for. Raises InvalidRequest for an unknown ending."""
+    """The format for a name's extension. Raises InvalidRequest for an unknown extension."""
     suffixes = [suffix.lower() for suffix in Path(name).suffixes]
     if suffixes and suffixes[-1] in _CODECS:
         suffixes.pop()
@@ -62,7 +62,7 @@ def kind_of(name: str) -> FileFormat:
 
 
 def codec_of(name: str, magic: bytes) -> Codec | None:
-    """How a source is compressed: as its name says, else as its first bytes say."""
+    """How a source is compressed: by its name, else by its first bytes."""
     named = _CODECS.get(Path(name).suffix.lower())
     if named is not None:
         return named

@@ -1,12 +1,12 @@
-"""Finding sources: the objects that paths, URLs and patterns name, each with its uri and what identifies its content.
+"""Finds sources: the objects that paths, URLs and patterns name, each with its uri and what identifies its content.
 
 In a pattern `*` stands for any characters but `/`, `?` for one of them, `[ab]` for one of a set, and `**` for any
-folders; a path of this machine that exists is no pattern. A folder is meant only when its name ends in `/`: it stands
-for all objects below it. Objects whose name, or a folder's name, begins with `_` or `.` are hidden from `*` and from
-folders, unless the pattern itself has a part that begins so.
+folders; a path that exists on this machine is not a pattern. A name that ends in `/` means a folder, with all objects
+below it. Objects whose name, or folder's name, begins with `_` or `.` are hidden from `*` and from folders, unless the
+pattern itself has a part that begins like that.
 
-Symbolic links are followed and not resolved, so a file with two names is two sources; folders that are links are not
-walked into. `s3a://` is `s3://`.
+Symbolic links to files are followed but not resolved, so a file with two names is two sources; linked folders are not
+entered. `s3a://` is `s3://`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def find_sources(
 ) -> list[Source]:
     """The objects of all patterns, each once, ascending by uri. `options` are those of the stores of remote patterns.
 
-    With `whole_folders` a folder needs no `/` at its end. Raises NotFound for a pattern without a match unless
-    `may_be_none`, InvalidRequest for a folder. One listing for each remote pattern, of keys that begin as the pattern
-    does before its first special character; one request for a name without any.
+    With `whole_folders`, a folder needs no `/` at the end. Raises NotFound for a pattern without a match unless
+    `may_be_none`, InvalidRequest for a folder. One listing for each remote pattern, with the part before its first
+    special character as the prefix; one request for a plain name.
     """
     found: dict[str, Source] = {}
     for pattern in patterns:
@@ -55,14 +55,14 @@ def find_sources(
 def source_options(
     patterns: Iterable[str], given: Mapping[str, Option], lake_url: str, lake_options: Mapping[str, Option]
 ) -> Mapping[str, Option]:
-    """The options of the stores of sources: those given, else the lake's when all remote sources have its scheme."""
+    """The options for sources' stores: those given, else the lake's if all remote sources have its scheme."""
     own = lake_url.partition("://")[0]
     schemes = {scheme for pattern in patterns if (scheme := _scheme(pattern)) is not None}
     return lake_options if not given and schemes == {own} else given
 
 
 def _scheme(pattern: str) -> str | None:
-    """Of a remote source, None for a path."""
+    """The scheme of a remote source; None for a path."""
     scheme, separator, _ = pattern.partition("://")
     return _SAME_SCHEME.get(scheme, scheme) if separator and scheme != LOCAL else None
 
@@ -111,7 +111,7 @@ def _expand_local(pattern: str, *, whole_folders: bool) -> Iterator[Source]:
 
 
 def _walk(folder: str, depth: int | None) -> Iterator[str]:
-    """The files in a folder and in its subfolders, down to this depth."""
+    """The files in a folder and its subfolders, down to this depth."""
     for parent, folders, names in os.walk(folder, onerror=_refuse):
         below = 0 if parent == folder else os.path.relpath(parent, folder).count("/") + 1
         if depth is not None and below >= depth:
@@ -120,17 +120,17 @@ def _walk(folder: str, depth: int | None) -> Iterator[str]:
 
 
 def _refuse(error: OSError) -> None:
-    """A folder that cannot be read is no empty one; one that is not there is."""
+    """Raise for a folder that cannot be read; a missing folder counts as empty."""
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise from_os_error(error, str(error.filename)) from None
 
 
 def _described(paths: Iterable[str]) -> Iterator[Source]:
-    """Those of the files that are there and regular."""
+    """The files that exist and are regular."""
     for path in paths:
         try:
             status = os.stat(path)
-        except FileNotFoundError:  # gone since, or a link to nothing
+        except FileNotFoundError:  # it is gone, or a dangling link
             continue
         except OSError as error:
             raise from_os_error(error, path) from None
@@ -171,7 +171,7 @@ def _expand_remote(url: str, options: Mapping[str, Option] | None, *, whole_fold
 
 
 def _named(store: Store, root: str, key: str, *, whole_folders: bool) -> Iterator[Source]:
-    """An object by its name, or all below a folder of that name."""
+    """The object with this name, or all objects below a folder of that name."""
     described = store.head(key)
     if described is not None:
         yield _remote(root, described)
@@ -185,9 +185,10 @@ def _named(store: Store, root: str, key: str, *, whole_folders: bool) -> Iterato
 
 
 def list_beginning(store: Store, folder: str, begins: str) -> Iterator[StoredObject]:
-    """The objects below a folder, of which the rest of the key begins so. Others are not listed, but for a few."""
+    """The objects below a folder whose remaining key has this prefix. Lists only few others."""
     prefix = f"{folder}/" if folder else ""
-    # One character less: some stores sort a folder by its name alone, and would leave out one of just this name.
+    # One character less: some stores sort a folder by its name alone, and would leave out a folder with exactly this
+    # name.
     after = f"{prefix}{begins[:-1]}" if len(begins) > 1 else None
     for found in store.list_objects(folder, after=after):
         name = found.key[len(prefix) :]
@@ -212,7 +213,7 @@ def _split(pattern: str) -> tuple[str, str]:
 
 
 def _visible(names: Iterable[str], folder: str, pattern: str) -> Iterator[str]:
-    """Those of the names below `folder` that the rest of the pattern does not hide."""
+    """The names below `folder` that the rest of the pattern does not hide."""
     asked = tuple({part[0] for part in pattern.split("/") if part.startswith(_HIDDEN)})
     hidden = tuple(set(_HIDDEN).difference(asked))
     begin = len(folder.rstrip("/")) + 1 if folder.rstrip("/") or pattern.startswith("/") else 0

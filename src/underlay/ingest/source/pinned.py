@@ -1,4 +1,4 @@
-"""Reading a source that must not change: if it does, reading raises an error and returns no byte of the new content."""
+"""Reads a source that must not change: if it does, reading raises an error and returns no byte of the new content."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _HASH = "xxh3"
 
 
 def open_pinned(found: Source, options: Mapping[str, Option] | None = None) -> io.BufferedReader:
-    """The bytes of a source, to read and to seek in. Raises NotFound.
+    """Open a source as a seekable file. Raises NotFound.
 
-    Raises Replaced, here or from any read, when the object is another one than was found or changed since: a local
-    file is read through one descriptor and looked at after each read, and each request of a remote one is conditional.
+    Raises Replaced, here or from any read, when the object is not the one that was found, or has changed since: a local
+    file is read through one descriptor and checked after each read, and each request for a remote object is
+    conditional.
     """
     path = local_path(found.uri)
     if path is not None:
@@ -40,14 +41,15 @@ def open_pinned(found: Source, options: Mapping[str, Option] | None = None) -> i
 
 
 def content_of(file: io.BufferedReader) -> str | None:
-    """Size and hash of the bytes that `open_pinned` opened, which were read meanwhile. Of a local file the bytes that
-    were not read are read now; of a remote object that was not read to its end this is None."""
+    """Size and hash of a file from `open_pinned` that the caller has read. Bytes of a local file that were not read are
+    read now; for a remote object that was not read to its end, this is None.
+    """
     raw = file.raw
     return raw.content() if isinstance(raw, _Pinned) else None
 
 
 def hash_content(found: Source, options: Mapping[str, Option] | None = None) -> str | None:
-    """The same of a source that is read for this only; None when it is gone or changes meanwhile."""
+    """The same for a source that is read only for this; None when it is gone or changes meanwhile."""
     try:
         with open_pinned(found, options) as file:
             while file.read(LOCAL_BYTES):
@@ -58,12 +60,12 @@ def hash_content(found: Source, options: Mapping[str, Option] | None = None) -> 
 
 
 def may_be_content(content: str | None, found: Source) -> bool:
-    """Whether a source has the size of such a content; one that is not known is never the same."""
+    """Whether a source has the size of this content. Unknown content never matches."""
     return content is not None and content.startswith(f"{_HASH}:{found.size_bytes:x}-")
 
 
 class _Pinned(io.RawIOBase):
-    """A place in an object of known size. What is read is hashed, as far as it follows on what was hashed before."""
+    """A position in an object of known size. Bytes that are read in sequence are hashed."""
 
     may_read_again = False
     """Whether bytes cost little to read, so that all may be read for their hash."""
@@ -121,7 +123,7 @@ class _Pinned(io.RawIOBase):
 
     @abstractmethod
     def _fill(self, view: memoryview, wanted: ByteRange) -> int:
-        """Put these bytes into a view of their size; how many there were."""
+        """Copy these bytes into a view of their size. Returns how many there were."""
 
     def _replaced(self, identity: str | None) -> Replaced:
         return Replaced(

@@ -1,6 +1,6 @@
 """A source as it was found: its canonical uri, and what identifies its content.
 
-A uri is `file:///absolute/path`, percent-encoded, without `.` and `..`, or `s3://bucket/key` as the key is.
+A uri is `file:///absolute/path`, percent-encoded, without `.` and `..`, or `s3://bucket/key` with the unencoded key.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def local_path(uri: str) -> str | None:
 
 
 def store_of(uri: str, options: Mapping[str, Option] | None) -> tuple[Store, str]:
-    """The store of an object that is not local, opened once in a process, and its key or a pattern of keys."""
+    """The store of a remote object, opened once in a process, and its key or pattern of keys."""
     root, key = bucket_of(uri)
     return _open_once(root, tuple(sorted((options or {}).items()))), key
 
@@ -50,12 +50,12 @@ def bucket_of(uri: str) -> tuple[str, str]:
 
 
 def local_identity(status: os.stat_result) -> str:
-    """What tells a local file's content from others, as the local store's etag does."""
+    """Identifies a local file's content, as the local store's etag does."""
     return f'"{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ino:x}"'
 
 
 def local_modified_us(identity: str) -> int:
-    """When a local file was modified, by what tells its content from others."""
+    """When a local file was modified, taken from its identity."""
     return int(identity.split("-")[1], 16) // 1000
 
 

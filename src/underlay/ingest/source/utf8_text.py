@@ -1,7 +1,7 @@
-"""The text of a source as UTF-8, whatever it is encoded in.
+"""Reads the text of a source as UTF-8, whatever its encoding.
 
-A byte order mark of UTF-16 or UTF-32 wins over UTF-8, in which no text can begin so. What cannot be decoded becomes
-bytes that are not UTF-8, so that the record in which it stands is rejected, and no other one.
+A byte order mark of UTF-16 or UTF-32 wins over UTF-8, in which no text can begin with these bytes. Bytes that cannot be
+decoded become bytes that are not UTF-8, so that only the record that contains them is rejected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ codecs.register_error(_ERRORS, _mark_undecoded)
 
 
 class PlainBytes(Protocol):
-    """Bytes of a source, read from the beginning to the end."""
+    """The bytes of a source, read from beginning to end."""
 
     name: str
 
@@ -45,7 +45,7 @@ class PlainBytes(Protocol):
 
 
 class Utf8Text:
-    """The bytes of a text source, as UTF-8."""
+    """A text source, as UTF-8."""
 
     def __init__(self, plain: PlainBytes, encoding: str) -> None:
         self.name = plain.name

@@ -1,8 +1,8 @@
-"""What a worker does: read sources, write their rows to files that no version references yet, and say what became of
-each source.
+"""Does a work unit: reads sources, writes their rows to files that no version references yet, and reports the outcome
+of each source.
 
-No row of a source that fails is in a file that is handed back. A source is held in memory until it is read to its end;
-one that is too large for that is written to files of its own, which are deleted when it fails.
+Returned files hold no row of a failed source. A source is held in memory until it is read to its end; a source too
+large for that is written to files of its own, which are deleted if it fails.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ Advance = Callable[[int], None]
 
 
 def do_work(work: WorkUnit, store: Store, advance: Advance | None = None, *, held_bytes: int = HELD_BYTES) -> WorkDone:
-    """Read the sources, and put their rows as files into the lake's `store`. When it raises, it leaves none.
+    """Read the sources, and put their rows as files into the lake's `store`. If it raises, it leaves no files.
 
-    `advance` is told of the bytes of sources as they are read; an error that it raises passes. Raises Unavailable when
-    a store does not answer, which is no fault of a source.
+    `advance` is told how many bytes of sources were read; its errors pass through. Raises Unavailable when a store does
+    not answer, which is not the source's fault.
     """
     worker = _Worker(work, store, advance, held_bytes)
     try:
@@ -97,7 +97,7 @@ class _Worker:
             discard(self._work.staging, self._store, staged)
 
     def _take(self, found: Source) -> list[pa.Table]:
-        """The rows of a source for files that sources share; none of one that failed, or was large and has its own."""
+        """The rows of a source for shared files; none if the source failed, or was large and has its own files."""
         source = SourceRows(found, self._work, self._reading, self._advance)
         try:
             held = self._read(source)
@@ -146,7 +146,7 @@ class _Worker:
             except FAULTS as other:
                 reason = reason_of(other, found.uri, self._work.new_columns)
                 return SourceOutcome(uri=found.uri, error=reason, options=self._work.fingerprint)
-            if len(columns):  # none: it is inside a map of JSON, which does not tell keys from fields
+            if len(columns):  # none: it is inside a JSON map, which does not tell keys from fields
                 return SourceOutcome(uri=found.uri, new_columns=columns.serialize().to_pybytes())
         count = len(source.rejected) if source.has_too_many_rejected else 0
         return SourceOutcome(
@@ -157,7 +157,7 @@ class _Worker:
         )
 
     def _write(self, rows: Iterable[pa.Table]) -> None:
-        """Put these rows as files; when one of their sources fails meanwhile, none."""
+        """Put these rows as files; if one of their sources fails meanwhile, put none."""
         staging = self._work.staging
         keys = RevisionKeys(staging.folder)
         entries: list[FileEntry] = []
@@ -173,13 +173,13 @@ class _Worker:
         self.staged.append(Staged(entries=tuple(entries), layouts=tuple(layouts.values())))
 
     def _runs(self, rows: Iterable[pa.Table]) -> Iterable[pa.Table]:
-        """What is sorted and split by itself is made large."""
+        """Batches that are sorted and split separately are made large."""
         definition = self._work.staging.definition
         return gather(rows, RUN_BYTES) if definition.sort_by or definition.partition_by else rows
 
 
 def gather(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
-    """The same rows in tables of about this size."""
+    """Regroup the rows into tables of about this size."""
     held: list[pa.Table] = []
     size = 0
     for table in tables:
@@ -193,7 +193,7 @@ def gather(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
 
 
 def _all_rejected(rejected: Sequence[Rejected]) -> str:
-    """Why a source without a single row that fits failed."""
+    """The error of a source in which no row fits."""
     first = rejected[0]
     counted = "its only row was" if len(rejected) == 1 else f"all of its {len(rejected):,} rows were"
     text = f"{counted} rejected; line {first.line}: {first.reason}. Check the format, the delimiter, the header and the"
@@ -201,7 +201,7 @@ def _all_rejected(rejected: Sequence[Rejected]) -> str:
 
 
 def reason_of(error: UnderlayError, uri: str, new_columns: NewColumnsPolicy) -> str:
-    """Why a source failed, without its name, in one line; the policy says what can be done about a new column."""
+    """Why a source failed, in one line without its name. The policy determines the hint about a new column."""
     place = (error.place or "").removeprefix(uri).lstrip(":, ") or None
     hint = error.hint or (_NEW_COLUMN_HINTS.get(new_columns) if isinstance(error, NewColumn) else None)
     text = str(type(error)(error.problem, place=place, expected=error.expected, found=error.found, hint=hint))

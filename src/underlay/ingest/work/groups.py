@@ -1,7 +1,7 @@
-"""Which sources are read together: a large one alone, small neighbours in groups whose rows share files.
+"""Decides which sources are read together: a large one alone, small neighbours in groups whose rows share files.
 
-Groups are cut from the sources in their order, since neighbours by name are mostly neighbours by time, and blocks with
-a narrow range are left out by more queries.
+Groups are cut from the sources in order, since neighbours by name are mostly neighbours in time, and more queries can
+skip blocks with a narrow range.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SOURCE_BYTES = 64 << 10
 
 
 def group(found: Sequence[Source], parallelism: int) -> list[tuple[Source, ...]]:
-    """The groups, most work first: at least as many as are read at once, if there are enough sources."""
+    """The groups, most work first: at least as many as are read in parallel, if there are enough sources."""
     large = [(one,) for one in found if one.size_bytes > SMALL_BYTES]
     small = [one for one in found if one.size_bytes <= SMALL_BYTES]
     total = sum(map(_cost, small))
@@ -27,7 +27,7 @@ def group(found: Sequence[Source], parallelism: int) -> list[tuple[Source, ...]]
 
 
 def _cut(found: Sequence[Source], total: int, count: int) -> Iterator[tuple[Source, ...]]:
-    """So many parts of about the same cost, none of them empty, as far as there are sources."""
+    """`count` parts of about the same cost, none of them empty, if there are enough sources."""
     begin = spent = made = 0
     for at, one in enumerate(found):
         spent += _cost(one)

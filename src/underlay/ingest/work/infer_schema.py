@@ -1,7 +1,7 @@
 """Schema inference: the columns of a new table, from the beginnings of its first sources.
 
-Integers, floats, booleans, dates, times and instants are told by how they are written; a column without a value is
-text, since nothing is known of it. Parquet and Arrow declare their columns.
+Integers, floats, booleans, dates, times and timestamps are recognised by how they are written; a column without a value
+becomes text. Parquet and Arrow declare their columns.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Sample = tuple[str, FileFormat, BufferedIOBase]
 
 
 def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:
-    """The columns of any of the sources, each with the narrowest type that holds what was seen of it.
+    """The columns of all sources, each with the narrowest type that holds all values seen.
 
-    That is text for a column of CSV which is written in different ways. Raises SchemaMismatch, naming two sources, when
-    they have no such type.
+    For a CSV column whose values have different kinds, that is text. Raises SchemaMismatch, naming two sources, when
+    there is no such type.
     """
     if not found:
         raise SchemaMismatch(
@@ -60,8 +60,9 @@ def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:
 
 
 def _alike(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> list[tuple[str, FileFormat, pa.Schema]]:
-    """The sources with one name for columns that differ only in case, and one type of Arrow for those of Parquet and
-    Arrow that mean the same."""
+    """The sources with one name for columns that differ only in case, and one Arrow type for equivalent types of
+    Parquet and Arrow.
+    """
     names: dict[str, None] = {}
     every = []
     for name, kind, own in found:
@@ -79,7 +80,7 @@ def _plainest(type_: AnyType) -> AnyType:
 
 
 def _only_text(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> set[str]:
-    """The columns that only CSV has, in ways that have no type in common but text."""
+    """The columns that occur only in CSV, and whose values have no common type but text."""
     types: dict[str, list[AnyField]] = {}
     for _, _, own in found:
         for field in own:
@@ -101,12 +102,12 @@ def _as_text(schema: pa.Schema, names: set[str]) -> pa.Schema:
 
 
 def without_nulls(schema: pa.Schema) -> pa.Schema:
-    """The same columns, text where nothing is known of their type."""
+    """The same columns, with text where the type is unknown."""
     return pa.schema([field.with_type(_known(field.type)) for field in schema])
 
 
 def infer_one(name: str, kind: FileFormat, file: BufferedIOBase, dialect: Dialect) -> pa.Schema:
-    """The columns of one source; null is the type of those without a value. Raises SourceUnreadable."""
+    """The columns of one source; a column without a value has type null. Raises SourceUnreadable."""
     try:
         match kind:
             case FileFormat.PARQUET:
@@ -173,7 +174,7 @@ def _read_sample(
 
 
 def _own_type(texts: pa.Table, field: AnyField, dialect: Dialect) -> AnyType:
-    """The type of a column by how the dialect writes it, where it writes that type in its own way."""
+    """The type of a column for types that the dialect writes in its own format."""
     column: AnyArray = texts.column(field.name)
     if pa.types.is_null(field.type):
         return field.type
@@ -182,7 +183,7 @@ def _own_type(texts: pa.Table, field: AnyField, dialect: Dialect) -> AnyType:
     for type_ in own:
         if _is_written(column, type_, dialect):
             return type_
-    is_wrong = reader_type(field.type, dialect) != field.type  # it only looks like one
+    is_wrong = reader_type(field.type, dialect) != field.type  # Arrow guessed a type that this dialect writes differently
     return pa.string() if is_wrong else field.type
 
 
@@ -206,7 +207,7 @@ def _guess_json(plain: Plain) -> pa.Schema:
 
 
 def decode_line(line: bytes) -> object:
-    """What a line of JSON holds, None when it is invalid."""
+    """The value of a line of JSON; None when it is invalid."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -214,7 +215,7 @@ def decode_line(line: bytes) -> object:
 
 
 def written_type(values: list[object]) -> pa.DataType:
-    """The type of decoded values: texts that all are dates or instants are these."""
+    """The type of decoded values: strings that are all dates, or all timestamps, count as such."""
     column: AnyArray = pa.array(cast("list[str]", values))
     if not pa.types.is_string(column.type):
         found: pa.DataType = column.type
@@ -230,7 +231,7 @@ def _converts(column: AnyArray, type_: pa.DataType) -> bool:
 
 
 def common(one: pa.Schema, other: pa.Schema, first: str, name: str) -> pa.Schema:
-    """The columns of both, with types that hold both. Raises SchemaMismatch, naming the two."""
+    """The columns of both sources, with types that hold both. Raises SchemaMismatch, naming the two."""
     try:
         return pa.unify_schemas([one, other], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
@@ -243,7 +244,7 @@ def common(one: pa.Schema, other: pa.Schema, first: str, name: str) -> pa.Schema
 
 
 def _check_declared(schema: pa.Schema, own: pa.Schema, name: str) -> None:
-    """Raises SchemaMismatch for a type that Parquet says itself and of which no value is one of the common one."""
+    """Raises SchemaMismatch when the common type can hold no value of a type that Parquet declares."""
     refused = drift(from_arrow(schema), own).refused
     if refused:
         raise SchemaMismatch(
@@ -256,8 +257,9 @@ def _check_declared(schema: pa.Schema, own: pa.Schema, name: str) -> None:
 
 
 def _plain(guessed: AnyType) -> pa.DataType:
-    """A guessed type, for rows that were not looked at too: parts of seconds. Text is text even where a record is no
-    UTF-8, which Arrow takes for bytes: that record is rejected, and not all others."""
+    """A guessed type, widened for rows that were not looked at: times get fractions of seconds. Text stays text even if
+    a record is not UTF-8, which Arrow takes for bytes: then only that record is rejected, not all others.
+    """
     if isinstance(guessed, pa.TimestampType):
         return pa.timestamp("us", guessed.tz)
     if pa.types.is_binary(guessed):
@@ -266,7 +268,7 @@ def _plain(guessed: AnyType) -> pa.DataType:
 
 
 def _known(type_: AnyType) -> pa.DataType:
-    """The type with text wherever nothing is known."""
+    """The type, with text wherever it is unknown."""
     if pa.types.is_null(type_):
         return pa.string()
     if isinstance(type_, pa.StructType):

@@ -1,5 +1,6 @@
-"""New columns and new fields inside columns: what a source has and the table lacks, found by a worker and added before
-the source is read again."""
+"""Finds new columns, and new fields inside columns, that a source has and the table lacks. They are added before the
+source is read again.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ from underlay.schema.types import ListOf, StructOf, Type
 
 
 def find_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Schema:
-    """What a source has and the table lacks (see `lacking`), with types; null is the type of what has no value.
+    """What a source has and the table lacks (see `lacking`), with types; null is the type of a column without a value.
 
-    Of CSV the types are guessed from its beginning; of JSON from every line, since a key may come late.
+    For CSV the types are guessed from the beginning; for JSON from every line, since a key may first appear late.
     """
     own = _own_new_columns(found, work, reading)
     by_path = new_path_columns(found.uri, reading.schema) if work.hive else pa.schema([])
@@ -47,10 +48,10 @@ def _own_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
 
 
 def join_columns(found: Sequence[tuple[str, pa.Schema]], schema: TableSchema) -> tuple[pa.Schema, dict[str, str]]:
-    """The columns and fields that sources want to have added, which may be null, with types that hold what all have.
+    """The columns and fields to add for these sources, nullable, with types that hold all of their values.
 
-    Also why the table cannot have those of some sources, by uri: there is no such type or name, or the type is another
-    than that of sources before it.
+    Also, by uri, why the table cannot get those of some sources: no type or name fits, or the type differs from that of
+    earlier sources.
     """
     columns = pa.schema([])
     refused: dict[str, str] = {}
@@ -88,7 +89,9 @@ def _from_lines(plain: Plain, reading: RowRules) -> pa.Schema:
 
 
 def _only_new(value: object, known: Type) -> object:
-    """What a decoded value has and its type lacks, within the objects and lists around it; None for nothing."""
+    """The part of a decoded value that its type lacks, with the objects and lists around it; None if it lacks
+    nothing.
+    """
     match known, value:
         case StructOf(fields), dict():
             types = {field.name: field.type for field in fields}

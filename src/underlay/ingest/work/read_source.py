@@ -1,4 +1,4 @@
-"""From the bytes of a source to typed rows and rejected rows."""
+"""Reads the bytes of a source as typed rows and rejected rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ REJECTED_BYTES = 64 << 20
 
 
 def read_source(file: BufferedIOBase, kind: FileFormat, reading: RowRules, *, name: str) -> Iterator[TakenRows]:
-    """The rows of a source in its order, some at a time, and what is rejected. `file` is at its beginning; Parquet
-    needs it seekable, others can be rewound to the beginning once.
+    """The rows of a source in order, some at a time, and the rejected records. `file` is at its beginning; Parquet
+    needs a seekable file, other formats one that can be rewound once.
 
-    A source without rows gives one empty `TakenRows`, or none. Raises SourceUnreadable for one that is cut short,
-    damaged or not what `kind` says, SchemaMismatch for columns that are not let through, Unsupported for a column that
-    this kind of source cannot hold; what reading `file` raises passes, such as Replaced. Memory is bounded by
+    A source without rows yields one empty `TakenRows`, or none. Raises SourceUnreadable for a source that is truncated,
+    damaged or not of this `kind`, SchemaMismatch for columns that are not accepted, Unsupported for a column that this
+    kind of source cannot hold; errors of reading `file`, such as Replaced, pass through. Memory is bounded by
     `block_bytes` and `record_bytes`; of Parquet by the pages of a row group, of Arrow by a record batch.
     """
     match kind:
@@ -46,7 +46,7 @@ def read_source(file: BufferedIOBase, kind: FileFormat, reading: RowRules, *, na
 
 
 class SourceRows:
-    """Reads a source. `row_count` and `rejected` are of what was read until now."""
+    """Reads a source. `row_count` and `rejected` count what was read so far."""
 
     def __init__(self, found: Source, work: WorkUnit, reading: RowRules, advance: Callable[[int], None] | None) -> None:
         self.row_count = 0
@@ -62,7 +62,7 @@ class SourceRows:
         self._raw_bytes = 0
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows, some at a time. A source without a byte has none. Raises what `read_source` does."""
+        """The rows, some at a time. A source of zero bytes has none. Raises what `read_source` raises."""
         uri = self._found.uri
         kind = self._work.kind or kind_of(uri)
         given = PathColumns.of(uri, self._reading) if self._work.hive else None
@@ -80,7 +80,7 @@ class SourceRows:
             self.content = content_of(file)
 
     def tell_rest(self) -> None:
-        """Say of all bytes that were not read that they are done with."""
+        """Report the bytes that were not read as done."""
         self._tell(self._found.size_bytes)
 
     def _keep(self, taken: TakenRows) -> None:

@@ -1,4 +1,4 @@
-"""The settings of an ingest: one value, made of keywords at the edge and handed down unchanged."""
+"""The settings of an ingest: one value, made from keywords at the edge and passed down unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Threshold:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`1000` rows, or `5%` of them. Raises InvalidRequest."""
+        """Read `1000` (rows) or `5%` (of them). Raises InvalidRequest."""
         number = text.strip().removesuffix("%")
         try:
             found = cls(fraction=float(number) / 100) if text.strip().endswith("%") else cls(rows=int(number))
@@ -98,7 +98,7 @@ class Settings:
             raise InvalidRequest("a record has at least one byte", found=self.record_bytes)
 
     def fingerprint(self, schema: SchemaRecord) -> str:
-        """Tells whether a source would be read in another way: with other options, or for other columns."""
+        """Identifies how sources are read: it differs for other options and other columns."""
         facts = (self.kind, self.dialect, self.new_columns, self.hive, self.record_bytes, schema)
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(facts))
 
@@ -129,7 +129,7 @@ class Options(TypedDict, total=False):
 
 
 def make_settings(sources: Sources | Settings, **options: Unpack[Options]) -> Settings:
-    """The settings that these words mean; given settings with these options instead. Raises InvalidRequest."""
+    """Make settings from these keywords, or given settings with these options replaced. Raises InvalidRequest."""
     made: dict[str, Any] = {**options}
     if "kind" in made:
         made["kind"] = _kind(made["kind"])

@@ -1,4 +1,4 @@
-"""A unit of work: sources that one worker reads, and what it hands back. Both travel as bytes."""
+"""A unit of work, the sources that one worker reads, and its result. Both travel as bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from underlay.store.open import Option
 
 
 class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
-    """Sources to read, and how. `encode` and `decode` make bytes of it."""
+    """Sources to read, and how. `encode` and `decode_work` convert it to bytes and back."""
 
     run: str
     """The owner of the claims."""
@@ -42,12 +42,12 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size_bytes(self) -> int:
-        """Of the sources as they are stored."""
+        """The size of the sources as stored."""
         return sum(one.size_bytes for one in self.sources)
 
 
 class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
-    """Files with the rows of all sources that were read, and what became of each source."""
+    """Files with the rows of all sources that were read, and the outcome of each source."""
 
     staged: Staged
     outcomes: tuple[SourceOutcome, ...]
@@ -58,29 +58,29 @@ class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode(value: WorkUnit | WorkDone) -> bytes:
-    """The bytes of a work, or of what came of it."""
+    """A work unit, or its result, as bytes."""
     return msgspec.msgpack.encode(value, enc_hook=_plain_text)
 
 
 def _plain_text(value: object) -> str:
-    """Credentials among the options of a lake are texts of a class that `repr` does not show."""
+    """Encode a lake's options: credentials are strings of a class that `repr` hides."""
     if isinstance(value, str):
         return str(value)
     raise NotImplementedError(type(value).__name__)
 
 
 def decode_work(data: bytes) -> WorkUnit:
-    """The work in these bytes."""
+    """Decode a work unit."""
     return msgspec.msgpack.decode(data, type=WorkUnit)
 
 
 def decode_done(data: bytes) -> WorkDone:
-    """What came of a work, from these bytes."""
+    """Decode the result of a work unit."""
     return msgspec.msgpack.decode(data, type=WorkDone)
 
 
 def pack_rows(tables: Sequence[pa.Table]) -> bytes:
-    """Tables of one schema as a compressed stream; nothing when there are none."""
+    """Tables of one schema as a compressed stream; empty when there are none."""
     if not tables:
         return b""
     sink = pa.BufferOutputStream()
@@ -92,5 +92,5 @@ def pack_rows(tables: Sequence[pa.Table]) -> bytes:
 
 
 def unpack_rows(data: bytes) -> pa.Table | None:
-    """The rows of such a stream, None when there are none."""
+    """The rows of such a stream; None when it is empty."""
     return pa.ipc.open_stream(data).read_all() if data else None

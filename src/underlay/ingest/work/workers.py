@@ -1,4 +1,4 @@
-"""Workers: what reads the sources of a batch, in threads of this process or elsewhere."""
+"""Workers that read the sources of a batch, in threads of this process or elsewhere."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from underlay.store.store import Store
 
 
 class Workers(Protocol):
-    """Does works side by side."""
+    """Does work units in parallel."""
 
     @property
     def parallelism(self) -> int:
-        """How many works run at once."""
+        """How many work units run at once."""
 
     def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
-        """What comes of each work, each once, in any order, as they are done. An error of one ends all, and so does
-        closing it."""
+        """Yield the result of each work unit once, in any order, as they finish. An error in one ends all, and so does
+        closing the generator.
+        """
 
 
 MakeWorkers = Callable[[int, int], Workers]
@@ -38,7 +39,7 @@ class _Stopped(Exception):
 
 
 class LocalWorkers:
-    """Threads of this process. Reading CSV and writing Parquet let other threads run; reading JSON lines does not."""
+    """Threads of this process. Reading CSV and writing Parquet release the GIL; reading JSON lines does not."""
 
     def __init__(self, store: Store, *, progress: IngestProgress | None = None, parallelism: int | None = None) -> None:
         self._store = store
@@ -47,11 +48,11 @@ class LocalWorkers:
 
     @property
     def parallelism(self) -> int:
-        """As many as there are cores, unless told otherwise."""
+        """The number of cores, unless another was given."""
         return self._parallelism
 
     def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
-        """The works in threads; bytes are told while they are read."""
+        """Run the work units in threads; bytes are reported while they are read."""
         stopped = Event()
 
         def advance(read_bytes: int) -> None:
@@ -72,7 +73,7 @@ class LocalWorkers:
             self._discard(waiting)
 
     def _discard(self, unwanted: Mapping[Future[WorkDone], WorkUnit]) -> None:
-        """Delete the files of finished works whose results were not taken."""
+        """Delete the files of finished work units whose results were not taken."""
         for future, work in unwanted.items():
             if not future.cancelled() and future.exception() is None:
                 with suppress(UnderlayError):  # orphaned files are swept later
