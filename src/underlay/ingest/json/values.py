@@ -112,7 +112,7 @@ def to_array(values: Values, field: Field) -> AnyArray:
             items = to_array(list(chain.from_iterable(found.values() for found in values if found)), value)
             arrow_map = pa.map_(to_arrow_field(key), to_arrow_field(value))
             keys = keys if keys.type == to_arrow_type(key.type) else converter(to_arrow_type(key.type))(keys)
-            map_array: AnyType = pa.MapArray  # the stubs of from_arrays do not allow keys and values together with a type
+            map_array: AnyType = pa.MapArray  # the stubs do not allow keys and values together with a type
             return map_array.from_arrays(_offsets(values), keys, items, type=arrow_map, mask=_nulls(values))
 
 

@@ -183,7 +183,7 @@ def _own_type(texts: pa.Table, field: AnyField, dialect: Dialect) -> AnyType:
     for type_ in own:
         if _is_written(column, type_, dialect):
             return type_
-    is_wrong = reader_type(field.type, dialect) != field.type  # Arrow guessed a type that this dialect writes differently
+    is_wrong = reader_type(field.type, dialect) != field.type  # Arrow guessed a type that the dialect writes otherwise
     return pa.string() if is_wrong else field.type
 
 
