@@ -1,13 +1,13 @@
 """A bounded disk cache for bytes of remote objects, shared without locks by all processes of a user.
 
-An entry is one file, named by a digest of its key (see `disk_entry`). It is written under a temporary name and renamed,
-never changed, and checked whenever it is opened, so that whatever another process, a crash or a damaged disk does,
-the answer is the right bytes or none. Whose time of modification is oldest goes first: a read sets it.
+An entry is one file, named by a digest of its key. It is written under a temporary name and renamed, never changed, and
+checked whenever it is opened, so that whatever another process, a crash or a damaged disk does, the answer is the right
+bytes or none. The least recently used entry is evicted first: each read sets the modification time.
 
-A process looks at the folder when it has written a sixteenth of the bound, and when the bound is reached, and then
-deletes down to seven eighths. So one process alone keeps the bound, and each further one may exceed it by a sixteenth.
-When writing fails, as on a full disk, in a folder of somebody else or through a symbolic link inside the folder, the
-process writes no more and goes on reading.
+A process lists the folder when it has written a sixteenth of the bound, and when it reaches the bound; then it deletes
+down to seven eighths. So one process alone keeps the bound, and each further one may exceed it by a sixteenth. When a
+write fails, as on a full disk, in another user's folder or through a symbolic link inside the folder, the process stops
+writing and continues to read.
 """
 
 from __future__ import annotations
@@ -33,18 +33,15 @@ from underlay.runtime.maps import map_file
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
-# One file of the disk cache: some bytes of an object, and of which object they are.
+# One file of the disk cache: some bytes of an object, and the key that identifies them.
 #
-#     |  0 |  8 | bytes | magic        | `ULPIECE1`                                                |
-#     |  8 |  4 | u32   | crc          | CRC-32 of every byte from 12 to the end                   |
-#     | 12 |  4 | u32   | key_size     | bytes of the key                                          |
-#     | 16 |  8 | u64   | content_size | bytes of the content                                      |
-#     | 24 |    | bytes | key          | which bytes of which object these are, as JSON            |
-#     |    |    | zeros | padding      | so that the content begins at a multiple of 64, as Arrow likes it |
-#     |    |    | bytes | content      |                                                           |
-#
-# A file that is not exactly this, for the key it was opened by, is no entry: whatever damaged it, the bytes are fetched
-# again.
+# |  0 |  8 | bytes | magic        | `ULPIECE1`                                                | |  8 |  4 | u32   | crc
+# | CRC-32 of every byte from 12 to the end                   | | 12 |  4 | u32   | key_size     | bytes of the key
+# | | 16 |  8 | u64   | content_size | bytes of the content                                      | | 24 |    | bytes |
+# key          | which bytes of which object these are, as JSON            | |    |    | zeros | padding      | so that
+# the content begins at a multiple of 64, as Arrow likes it | |    |    | bytes | content      |
+# | A file that is not exactly this, for the key it was opened by, is not an entry: whatever damaged it, the bytes are
+# fetched again.
 
 _HEAD = struct.Struct("<8sIIQ")
 _MAGIC = b"ULPIECE1"
@@ -114,7 +111,7 @@ _LOOK_AFTER = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskStats:
-    """What this process did with a disk cache so far."""
+    """What this process has done with a disk cache so far."""
 
     hits: int
     misses: int
@@ -124,7 +121,7 @@ class DiskStats:
 
 
 class DiskCache:
-    """At most `bound_bytes` of files in `folder`, which the first write makes. For many threads and processes."""
+    """At most `bound_bytes` of files in `folder`, which the first write creates. For many threads and processes."""
 
     def __init__(self, folder: Path, bound_bytes: int, *, clock: Callable[[], int] = time.time_ns) -> None:
         self._folder = folder
@@ -152,9 +149,9 @@ class DiskCache:
         checksum: Callable[[memoryview], int] = crc32,
         fetch: Fetch | None = None,
     ) -> list[memoryview]:
-        """The bytes of each range of the object, whose state `version` names. What is not here is fetched in one call
-        of `fetch`, or of `store.get_ranges`, and kept. Where `crcs` are given, the bytes have them by `checksum`, or
-        ChecksumMismatch is raised."""
+        """The bytes of each range of the object, whose state `version` names. Missing ranges are fetched in one call of
+        `fetch`, or of `store.get_ranges`, and kept. If `crcs` are given, bytes whose `checksum` differs raise
+        ChecksumMismatch."""
         keys = [PieceKey.of(store.url, key, version, wanted) for wanted in ranges]
         found = [self.read(piece) for piece in keys]
         if crcs is not None:
@@ -172,7 +169,7 @@ class DiskCache:
         return [view for view in found if view is not None]
 
     def read(self, key: PieceKey) -> memoryview | None:
-        """The bytes, None when they are not here. A file of this name that is no sound entry is deleted."""
+        """The bytes, None when they are not here. A file of this name that is not a sound entry is deleted."""
         encoded = key.encode()
         path = self._path(encoded)
         content = None
@@ -209,7 +206,7 @@ class DiskCache:
             self._written_bytes += size
 
     def stats(self) -> DiskStats:
-        """What this process did."""
+        """What this process has done."""
         with self._lock:
             return DiskStats(
                 hits=self._hits,
@@ -240,7 +237,7 @@ class DiskCache:
             raise
 
     def _make_room(self, size: int) -> None:
-        """Count `size` bytes that are about to be written, after deleting what is in their way."""
+        """Make room for `size` bytes that are about to be written, and count them."""
         with self._lock:
             is_due = self._unseen_bytes + size > self._bound_bytes // _LOOK_AFTER
             if self._size_bytes is None or is_due or self._size_bytes + size > self._bound_bytes:
@@ -265,9 +262,9 @@ class DiskCache:
         return total
 
     def _files(self) -> Iterator[tuple[int, int, str]]:
-        """Time of last use, size and path of every file of ours, less those that vanish meanwhile.
+        """Time of last use, size and path of each of our files, except those that vanish meanwhile.
 
-        Only names that this cache gives are looked at: the folder may be one that holds other things as well.
+        Only names that this cache gives count: the folder may hold other things as well.
         """
         oldest = self._clock() - _TEMPORARY_AGE_NS
         for folder in _entries(str(self._folder), _FOLDER_NAME):

@@ -1,7 +1,7 @@
 """A memory cache bounded by bytes; evicts the least recently used entry first.
 
-Whoever asks for a key that another thread is loading waits for that load. Keys name immutable things (store, key,
-checksum or etag), so nothing is ever out of date.
+A thread that asks for a key that another thread is loading waits for that load. Keys name immutable things (store, key,
+checksum or etag), so nothing is ever stale.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Key = tuple[Hashable, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStats:
-    """What a cache did so far, and what it holds."""
+    """What a cache has done so far, and what it holds."""
 
     hits: int = 0
     misses: int = 0
@@ -42,11 +42,11 @@ class _Entry:
 
 
 class _Abandoned(BaseException):
-    """A load was interrupted by what concerns its own thread only, so that those who waited load for themselves."""
+    """A load was interrupted for a reason of its own thread only, so waiting threads load for themselves."""
 
 
 class MemoryCache:
-    """At most `bound_bytes` of values. For many threads; a forked child starts with an empty one."""
+    """At most `bound_bytes` of values. Safe for many threads; a forked child starts with an empty one."""
 
     def __init__(self, bound_bytes: int) -> None:
         self._bound_bytes = bound_bytes
@@ -54,7 +54,7 @@ class MemoryCache:
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:
-        """Hold nothing and count from zero, as after a fork. Not for use beside other threads."""
+        """Hold nothing and count from zero, as after a fork. No other thread may use the cache meanwhile."""
         self._lock = Lock()
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
         self._flights: dict[Key, Future[object]] = {}
@@ -64,8 +64,8 @@ class MemoryCache:
     def get(self, key: Key, load: Callable[[], T], weigh: Callable[[T], int]) -> T:
         """The value of `key`, from `load` unless it is here.
 
-        The error of a load is raised to all who wait for it, and the next asker loads again. A value that weighs more
-        than the bound is returned and not kept. A `load` may ask for other keys, not for its own.
+        The error of a load is raised in all threads that wait for it, and the next call loads again. A value that
+        weighs more than the bound is returned and not kept. A `load` may ask for other keys, not for its own.
         """
         while True:
             with self._lock:
@@ -88,7 +88,7 @@ class MemoryCache:
                 continue
 
     def reweigh(self, key: Key, weight: int) -> None:
-        """Count `key` with this weight from now on, when it is here: its value has grown since it was loaded."""
+        """Count `key`, if it is here, with this weight from now on: its value has grown since it was loaded."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry.weight != weight:
@@ -99,11 +99,11 @@ class MemoryCache:
     def forget(self, owner: object) -> None:
         """Drop every value whose key has `owner` in second place, at the next load or `drop_forgotten`.
 
-        Takes no lock: it is called when an object is collected, in whatever thread, at any time."""
+        Takes no lock: it is called when an object is garbage-collected, in any thread, at any time."""
         self._forgotten.append(owner)
 
     def drop_forgotten(self) -> None:
-        """Drop now what is to be dropped."""
+        """Drop forgotten values now."""
         with self._lock:
             self._drop_forgotten()
 
@@ -114,7 +114,7 @@ class MemoryCache:
             self._evict()
 
     def stats(self) -> CacheStats:
-        """What it did and holds now."""
+        """What it has done, and what it holds now."""
         with self._lock:
             return CacheStats(
                 hits=self._hits,
@@ -139,7 +139,7 @@ class MemoryCache:
         return value
 
     def _land(self, key: Key, flight: Future[object], entry: _Entry | None = None) -> None:
-        """End a flight, and keep what it brought unless the cache started afresh meanwhile."""
+        """End a flight, and keep its value unless the cache started afresh meanwhile."""
         with self._lock:
             if self._flights.get(key) is not flight:
                 return
@@ -158,7 +158,7 @@ class MemoryCache:
             self._drop(key)
 
     def _make_room(self, key: Key) -> None:
-        """Evict for the sake of `key`, or give up `key` itself when nothing else would be left."""
+        """Evict entries to make room for `key`, or drop `key` itself when nothing else would be left."""
         if self._entries[key].weight > self._bound_bytes:
             self._drop(key)
         self._evict()

@@ -1,8 +1,8 @@
 """Caches decoded objects of a lake: segments, sidecars, footers, roots.
 
-All of them are immutable and known by store, key and checksum. A segment fetches more of itself later on, and a root
-has no checksum that is known before it is read, so that these two belong to the store object they were asked of; the
-others are shared by all stores of one URL.
+All of them are immutable and identified by store, key and checksum. A segment fetches more of itself later, and a
+root's checksum is not known before it is read, so these two belong to the store object that they were read from; the
+others are shared by all stores with the same URL.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from underlay.pm.format.sidecar import decode as decode_sidecar
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
-# How bytes of an object are fetched best: mapped from a local disk, through the disk cache from a remote store.
+# The best way to fetch bytes of an object: mapped from a local disk, through the disk cache from a remote store.
 
 
 class SharedPieces(Protocol):
-    """Bytes that other machines fetched before. It gives the right ones or none, and never raises."""
+    """Bytes that other machines fetched before. It gives the right bytes or none, and never raises."""
 
     def read(self, place: str, version: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview | None]:
-        """The bytes of each range of the object at this URL, whose state `version` names, where they are known."""
+        """The bytes of each range of the object at this URL, whose state `version` names; None where unknown."""
 
     def keep(self, place: str, version: str, pieces: Sequence[tuple[ByteRange, memoryview]]) -> None:
-        """Others may want these too. Returns at once."""
+        """Offer these to other machines. Returns at once."""
 
 
 def piece_fetcher(
@@ -54,10 +54,10 @@ def piece_fetcher(
 ) -> Fetch:
     """Fetches ranges of the object, whose state `version` names; with `if_match`, only while it has that etag.
 
-    With `crcs`, of all ranges that are asked for, no damaged bytes enter or leave a cache: ChecksumMismatch is raised.
-    Bytes that come straight from the store are left to their reader to check.
+    With `crcs` of all ranges that will be fetched, no damaged bytes enter or leave a cache: ChecksumMismatch is raised.
+    Callers check bytes that come straight from the store.
     """
-    if not store.is_remote:  # a read costs less than one from the disk cache
+    if not store.is_remote:  # reading it directly is cheaper than from the disk cache
         if if_match is None:
             return lambda ranges: store.map_ranges(key, ranges)
         return lambda ranges: store.get_ranges(key, ranges, if_match=if_match)
@@ -82,7 +82,7 @@ def piece_fetcher(
 def _through(
     shared: SharedPieces, place: str, version: str, fetch: Fetch, is_sound: Callable[[ByteRange, memoryview], bool]
 ) -> Fetch:
-    """Asks the store for what nobody has fetched yet, and lets the others know."""
+    """Asks the store for what no machine has fetched yet, and shares it."""
 
     def fetch_missing(ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
         found = zip(ranges, shared.read(place, version, ranges), strict=True)
@@ -122,7 +122,7 @@ class DecodedCache:
     shared: SharedPieces | None = None
 
     def segment(self, store: Store, key: str, ref: SegmentRef) -> Segment:
-        """The opened segment; nothing of it is fetched before it is asked for. Weighed again at every call."""
+        """The opened segment; its pieces are fetched on demand. Weighed again at every call."""
         name: Key = ("segment", store, key, ref.crc)
 
         def load() -> Segment:
@@ -136,7 +136,7 @@ class DecodedCache:
 
     def sidecar(self, store: Store, key: str, *, size_bytes: int, crc: int, file_bytes: int) -> Sidecar:
         """The sidecar with this size and identity (`pm.format.checksum.identity`) of a file of `file_bytes`. One
-        request. Raises NotFound, or Damaged when the object is another one: then it is to be built again."""
+        request. Raises NotFound, or Damaged when the object is a different one: then it must be rebuilt."""
 
         def load() -> _Decoded[Sidecar]:
             version = f"{crc:08x}-{size_bytes}"
@@ -152,7 +152,7 @@ class DecodedCache:
         self, store: Store, key: str, *, file_bytes: int, footer_bytes: int, footer_crc: int, etag: str | None = None
     ) -> Footer:
         """The Parquet footer of a file of `file_bytes`. One request; with `etag` it must be the same file
-        (`same_file`). Raises NotFound, Replaced, or Damaged when the footer is another one."""
+        (`same_file`). Raises NotFound, Replaced, or Damaged when the footer is a different one."""
         wanted = ByteRange(file_bytes - TAIL_BYTES - footer_bytes, file_bytes - TAIL_BYTES)
         version = f"{footer_crc:08x}-{file_bytes}-{etag or ''}"
 
@@ -169,7 +169,7 @@ class DecodedCache:
         return self._get(("footer", store.url, key, version, footer_bytes), load, store.place_of(key))
 
     def root(self, store: Store, key: str, decode: Callable[[memoryview], Root] = decode_root) -> Root:
-        """The root at `key`. One request. Raises NotFound, and what `decode` raises. A root that was expired since it
+        """The root at `key`. One request. Raises NotFound, and what `decode` raises. A root that has expired since it
         was read is still returned."""
 
         def load() -> _Decoded[Root]:

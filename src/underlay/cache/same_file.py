@@ -1,8 +1,8 @@
-"""A registered file is the same file as long as its bytes are, whatever became of its modification time, inode or etag.
+"""A registered file stays the same file while its bytes do, whatever became of its modification time, inode or etag.
 
-The etag that a file had when it was registered is the fast way to tell. Where it differs, size and footer checksum
-decide: after a copy, a restore or a `touch` they are the same, and the file is read on with the etag that it has now. A
-file that changes while it is read is noticed by that etag (R12).
+The etag that a file had when it was registered is the fast check. Where it differs, size and footer checksum decide:
+after a copy, a restore or a `touch` they are equal, and the file is then read with its current etag. By that etag a
+change during the read is noticed (R12).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class KnownFile(NamedTuple):
 
 
 class _Seen:
-    """The etags of files that were found to be the same. Safe for many threads."""
+    """The current etags of files that were found unchanged. Safe for many threads."""
 
     def __init__(self) -> None:
         self._etags: OrderedDict[tuple[str, str, KnownFile], str | None] = OrderedDict()
@@ -55,10 +55,10 @@ _SEEN = _Seen()
 
 
 def read_same(store: Store, key: str, known: KnownFile, read: Callable[[str | None], T]) -> T:
-    """What `read` returns for the etag that the file has now. Raises Replaced when it has other bytes; what `read`
-    raises, and NotFound.
+    """What `read` returns for the file's current etag. Raises Replaced when it has other bytes; NotFound; what `read`
+    raises.
 
-    No request beside those of `read` while the file has the etag that it had before; one more when it has another.
+    No request besides those of `read` while the etag is unchanged; one more when it changed.
     """
     if known.etag is None:
         return read(None)
@@ -89,7 +89,7 @@ def get_same_ranges(
 
 
 def current_etag(store: Store, key: str, known: KnownFile) -> str | None:
-    """The etag of a file now. One request. Raises Replaced when size or footer are not what they were; NotFound."""
+    """The current etag of a file. One request. Raises Replaced when size or footer have changed; NotFound."""
     end, found = store.get_tail(key, known.footer_bytes + TAIL_BYTES)
     footer = end[: max(len(end) - TAIL_BYTES, 0)]
     is_same = found.size_bytes == known.size_bytes and len(footer) == known.footer_bytes

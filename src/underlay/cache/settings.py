@@ -25,7 +25,7 @@ _making = ProcessLock()
 
 
 def memory_bound(environment: Mapping[str, str], machine_bytes: int) -> int:
-    """The bound of the memory cache on a machine with this much memory."""
+    """The bound of the memory cache on a machine with `machine_bytes` of memory."""
     return _bytes(environment, "UNDERLAY_CACHE_BYTES", min(_MEMORY_BYTES, machine_bytes // _MEMORY_SHARE))
 
 

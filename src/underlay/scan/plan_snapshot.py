@@ -1,4 +1,4 @@
-"""A snapshot as the planner takes it: the segments that may matter, with what was taken out of them since."""
+"""Prepares a snapshot for the planner: the segments that may matter, with what was removed from them since."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[in
     """The plan of a query over a snapshot.
 
     Fetches the predicate's columns of the segments that survive the root's bounds: one batch of requests for each
-    segment, all segments side by side, and none when they are in the cache.
+    segment, all segments in parallel, and none when they are in the cache.
     """
     leaves = [leaf.id for leaf in resolve(snapshot.schema, columns_of(predicate)).values() if leaf is not None]
     is_kept = _surviving(snapshot, predicate, leaves)
@@ -36,12 +36,12 @@ def plan_snapshot(snapshot: Snapshot, predicate: Predicate, columns: Iterable[in
             skipped=tuple(ref for ref, is_needed in zip(snapshot.root.segments, is_kept, strict=True) if not is_needed),
         )
     except Damaged as error:
-        # A deletion vector does not know where it was stored. Segments name themselves.
+        # An error about a deletion vector cannot tell where it was stored. Segments name themselves.
         raise error if error.place is not None else error.at(snapshot.keys.root(snapshot.version)) from None
 
 
 def _surviving(snapshot: Snapshot, predicate: Predicate, leaves: Sequence[int]) -> list[bool]:
-    """Which segments to look at: by the root's bounds, unless the only one is loaded already."""
+    """Which segments to load, by the root's bounds, unless the only one is already loaded."""
     refs = snapshot.root.segments
     if not refs or (len(refs) == 1 and snapshot.segment(0).has_loaded(leaves)):
         return [True] * len(refs)

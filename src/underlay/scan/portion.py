@@ -1,8 +1,8 @@
-"""Parts of a query that other processes read: everything they need beside the data itself, as bytes.
+"""Parts of a query for other processes to read: everything they need except the data itself, as bytes.
 
-A portion names chunks by their places in files that never change, so its reader asks for no root and no segment,
-and reads the version that was planned or fails. Files of ours are known by random names and their sizes, registered
-ones by their etags.
+A portion names chunks by their places in files that never change, so its reader needs no root and no segment, and
+either reads the version that was planned or fails. Our own files are identified by random names and their sizes,
+registered ones by their etags.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BUDGET_BYTES = 256 << 20
 class Portion(msgspec.Struct, frozen=True, kw_only=True):
     """Some slabs of a query over the version with this commit id; `read_columns` are its own and the conditions'.
 
-    `has_rest` says that its rows must be filtered by more than the predicate.
+    `has_rest` says that its rows need another filter besides the predicate.
     """
 
     folder: str
@@ -48,9 +48,9 @@ class Portion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def portions(query: Query, chosen: Iterable[Slab] | None = None, *, target_bytes: int, least: int = 1) -> list[Portion]:
-    """The query's work in its order, or these slabs of it, cut into portions of about `target_bytes` to fetch, and
-    about `least` of them while they stay above a thirty-second of that. Plans the query. Its conditions go along apart
-    from it."""
+    """The query's work in its order, or these slabs of it, cut into portions of about `target_bytes` to fetch, or
+    smaller, down to a thirty-second of that, for about `least` portions. Plans the query. Its conditions are sent
+    separately."""
     slabs = list(query.slabs() if chosen is None else chosen)
     total = sum(slab.fetch_bytes for slab in slabs)
     most = min(target_bytes, max(total // least + 1, target_bytes // 32))
@@ -69,8 +69,8 @@ def portions(query: Query, chosen: Iterable[Slab] | None = None, *, target_bytes
 def read_portion(
     portion: Portion, stores: FileStores, predicate: Predicate, rest: RestFilter | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a portion that match. Raises Replaced and NotFound when a file is not what it was, and InvalidRequest
-    without the rest of the query's conditions."""
+    """The rows of a portion that match. Raises Replaced and NotFound when a file has changed or is missing, and
+    InvalidRequest without the rest of the query's conditions."""
     if portion.has_rest and rest is None:
         raise InvalidRequest("a portion of a query is read without all of the query's conditions")
     keys = RevisionKeys(portion.folder)

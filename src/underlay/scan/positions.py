@@ -1,4 +1,4 @@
-"""Where the rows of a query lie: their positions in the table's files, for deleting them, and columns of them."""
+"""Finds the positions of a query's rows in the table's files, for deleting them, with columns of those rows."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedRows:
-    """Rows of some blocks of a file that match and are not deleted, ascending, and the query's columns of them.
+    """The matching, undeleted rows of some blocks of a file, ascending, with the query's columns.
 
-    `block_count` and `fetch_bytes` say what was read to find them: nothing of blocks of which every row matches,
-    unless the query has columns.
+    `block_count` and `fetch_bytes` say what was read to find them: nothing of blocks whose rows all match, unless the
+    query has columns.
     """
 
     location: str
@@ -42,9 +42,10 @@ class MatchedRows:
 
 
 def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
-    """The location of a file, and the positions in it of rows that match and are not deleted; a file may come again.
+    """The location of a file, and the positions in it of rows that match and are not deleted; a file may come
+    repeatedly.
 
-    Reads the conditions' columns of the blocks that may match; nothing of blocks of which every row does.
+    Reads the conditions' columns of the blocks that may match; nothing of blocks whose rows all do.
     """
     for found in matched_rows(replace(query, columns=())):
         if len(found.positions):
@@ -52,14 +53,13 @@ def row_positions(query: Query) -> Iterator[tuple[str, Positions]]:
 
 
 def matched_rows(query: Query, slabs: Iterable[Slab] | None = None) -> Iterator[MatchedRows]:
-    """The rows that match, with their positions, some blocks at a time and in the table's order; a file may come again,
-    and blocks without such rows come too. Of these slabs of the query, if they are given."""
+    """The rows that match, with their positions, some blocks at a time and in the table's order; a file may come
+    repeatedly, and blocks without matches come too. Only of these slabs of the query, if given."""
     return run_slabs(query, partial(_matching, query, row_filter_of(query.predicate)), slabs)
 
 
 def run_slabs(query: Query, work: Callable[[Slab], _T], slabs: Iterable[Slab] | None = None) -> Iterator[_T]:
-    """What `work` makes of the query's slabs, or of these, in their order: as wide as scans are, and in as much
-    memory."""
+    """The results of `work` for the query's slabs, or for these, in order: with the threads and memory of a scan."""
     chosen = query.slabs() if slabs is None else slabs
     tasks = (Task(slab.fetch_bytes * SPREAD, partial(work, slab)) for slab in chosen)
     workers = query.workers or default_workers(query.snapshot.store)
@@ -76,7 +76,7 @@ def live_positions(slab: Slab) -> tuple[Positions, NDArray[np.bool_]]:
 
 
 def file_may_match(schema: TableSchema, predicate: Predicate) -> Callable[[FileEntry], bool]:
-    """Whether a new file may hold a row that matches, by what its entry says."""
+    """Whether a new file may hold a row that matches, judging by its entry."""
 
     def may_match(file: FileEntry) -> bool:
         part = Part(segment=Segment.of_entries([file], schema))

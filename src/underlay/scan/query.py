@@ -1,4 +1,4 @@
-"""A query over one snapshot: some columns, the rows that match or their number, read by exact byte ranges."""
+"""A query over one snapshot: selected columns of the rows that match, or their number, read by exact byte ranges."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ RestFilter = Callable[[pa.Table], pa.Table]
 
 @runtime_checkable
 class ExplainedFilter(Protocol):
-    """A filter of rows that says what of it prunes."""
+    """A row filter that can say which of its parts prune."""
 
     def explain(self) -> Iterator[tuple[str, Predicate]]:
-        """Each part of the condition, and what must hold where it is true: TRUE for one that only filters."""
+        """Each part of the condition, with a predicate that holds wherever it is true: TRUE for one that only
+        filters."""
 
 
 SPREAD = 6
@@ -48,9 +49,9 @@ SPREAD = 6
 class Query:
     """What to read of a snapshot.
 
-    `columns` are top-level columns in the order of the answer. `rest` is a condition beside `predicate` that only
-    Arrow or another engine can apply, and `rest_columns` are the columns that it names: all of them when it names one
-    by its number. Without a `cache` no bloom filter is asked.
+    `columns` are top-level columns in the order of the answer. `rest` is a condition beside `predicate` that only Arrow
+    or another engine can apply, and `rest_columns` are the columns that it names: all of them when it names one by its
+    number. Without a `cache` no bloom filter is used.
     """
 
     snapshot: Snapshot
@@ -84,7 +85,7 @@ class Query:
 
     @cached_property
     def plan(self) -> BlockPlan:
-        """What is read, and why the rest is not."""
+        """The plan: what is read, and why the rest is not."""
         leaves = [leaf.id for column in self.read_columns for leaf in leaves_in(column)]
         try:
             plan = plan_snapshot(self.snapshot, self.predicate, leaves)
@@ -112,12 +113,12 @@ class Query:
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def slabs(self, plan: BlockPlan | None = None) -> Iterator[Slab]:
-        """The plan, or one with fewer of its blocks, as pieces of work in its order."""
+        """The pieces of work of the plan, or of a given one with fewer of its blocks, in order."""
         return slabs_of(plan or self.plan, self.files, self.cache, is_remote=self.snapshot.store.is_remote)
 
     @property
     def files(self) -> SlabFiles:
-        """What the slabs of this query are read with."""
+        """What reading the slabs of this query takes."""
         return SlabFiles(self._shape, self._locate)
 
     def _tasks(self, slabs: Iterable[Slab]) -> Iterator[Task[pa.Table]]:
@@ -167,15 +168,15 @@ def answer(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def row_filter_of(predicate: Predicate) -> RowFilter | None:
-    """Which rows the predicate is true for; None when it is for all."""
+    """The function that tells for which rows the predicate is true; None when it is true for all."""
     if predicate == TRUE:
         return None
     return lambda table: matches(predicate, table).to_numpy(zero_copy_only=False)
 
 
 def keep_by_arrow(rows: pa.Table, condition: pc.Expression, columns: Sequence[str]) -> pa.Table:
-    """The rows that Arrow finds the condition on these columns true for. Raises BadPredicate."""
-    import pyarrow.dataset as ds  # loads pandas where there is one, which takes long; few conditions come here
+    """The rows for which Arrow finds the condition on these columns true. Raises BadPredicate."""
+    import pyarrow.dataset as ds  # slow: loads pandas if it is installed; few conditions come here
 
     try:
         found = ds.dataset(rows.select(columns)).to_table(columns={"is_match": condition}, use_threads=False)

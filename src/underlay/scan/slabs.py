@@ -1,4 +1,4 @@
-"""A plan's files as pieces of work: which chunks to read together, and which of their rows to keep."""
+"""Cuts a plan into pieces of work: which chunks to read together, and which of their rows to keep."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ RowFilter = Callable[[pa.Table], NDArray[np.bool_]]
 
 
 class SlabFiles(NamedTuple):
-    """What a slab needs beside itself to be read: a layout's shape by its id, and where a file lies."""
+    """What else reading a slab takes: a layout's shape by its id, and where a file lies."""
 
     shape_of: Callable[[str], FileShape]
     locate: Callable[[str], ObjectPlace]
 
 
 class Slab(msgspec.Struct, frozen=True, array_like=True):
-    """Some blocks of one file, and what is kept of their rows. Can be sent to another process.
+    """Some blocks of one file, and which of their rows to keep. Can be sent to another process.
 
-    `location` is how the index names the file, `size_bytes` the size of all of it, and `layout` the id of its layout.
+    `location` is the index's name for the file, `size_bytes` its whole size, and `layout` the id of its layout.
     """
 
     location: str
@@ -91,12 +91,12 @@ class Slab(msgspec.Struct, frozen=True, array_like=True):
         )
 
     def rows(self, files: SlabFiles, matches: RowFilter | None) -> pa.Table:
-        """The rows that are there and match. Blocks that must match are not filtered."""
+        """The undeleted rows that match. Blocks that must match are not filtered."""
         return rows_together((self,), files, matches)
 
     def small_kind(self, files: SlabFiles) -> tuple[str, frozenset[int]] | None:
-        """What it must have in common with other slabs to be read together with them; None when it is read alone: it
-        is large, or its store is remote, where requests side by side count for more."""
+        """What slabs must have in common to be read together. None for a slab to be read alone: it is large, or its
+        store is remote, where parallel requests matter more."""
         null_leaves = self.blocks[0].null_leaves
         if (
             self.fetch_bytes > SMALL_BYTES
@@ -120,7 +120,7 @@ class Slab(msgspec.Struct, frozen=True, array_like=True):
 
 
 def without_rows(table: pa.Table, deleted: NDArray[np.int64]) -> pa.Table:
-    """The table without these rows. While they are few, the rows between them are not copied."""
+    """The table without these rows. If they are few, the rows between them are not copied."""
     if not len(deleted):
         return table
     if len(deleted) * UNCOPIED_ROWS > table.num_rows:
@@ -134,7 +134,7 @@ def without_rows(table: pa.Table, deleted: NDArray[np.int64]) -> pa.Table:
 
 
 def rows_together(slabs: Sequence[Slab], files: SlabFiles, matches: RowFilter | None) -> pa.Table:
-    """The rows of these slabs that are there and match, in order. Blocks that must match are not filtered."""
+    """The undeleted rows of these slabs that match, in order. Blocks that must match are not filtered."""
     table = read_together([slab.open(files) for slab in slabs])
     deleted = _deleted_in(slabs)
     must = [is_sure for slab in slabs for is_sure in slab.must]
@@ -150,7 +150,7 @@ def rows_together(slabs: Sequence[Slab], files: SlabFiles, matches: RowFilter | 
 
 
 def _deleted_in(slabs: Sequence[Slab]) -> NDArray[np.int64]:
-    """The deleted rows of slabs, as numbers in all their rows."""
+    """The deleted rows of slabs, numbered through all their rows."""
     if len(slabs) == 1:
         return slabs[0].deleted_rows()
     found, begin = [], 0
@@ -162,7 +162,7 @@ def _deleted_in(slabs: Sequence[Slab]) -> NDArray[np.int64]:
 
 
 def small_together(slabs: Iterable[Slab], files: SlabFiles) -> Iterator[tuple[Slab, ...]]:
-    """The slabs in their order, neighbouring small ones of one kind together."""
+    """The slabs in order, with neighbouring small ones of one kind grouped."""
     held: list[Slab] = []
     held_kind: tuple[str, frozenset[int]] | None = None
     held_bytes = 0
@@ -190,8 +190,8 @@ def slabs_of(
 ) -> Iterator[Slab]:
     """The slabs of a plan, in its order.
 
-    Fetches where the plan's columns lie in its files: one batch of requests for each segment, or, with a cache and a
-    store that `is_remote`, the footers of few files of a large one; nothing that was fetched before.
+    Fetches the places of the plan's columns in its files: one batch of requests for each segment, or, with a cache and
+    a store that `is_remote`, the footers if a large segment has few of the files; nothing is fetched twice.
     """
     footers = _prefetch(plan, files.locate, cache, is_remote=is_remote)
     for file in plan.files():

@@ -1,4 +1,4 @@
-"""A plan with fewer blocks, by the bloom filters of its files."""
+"""Narrows a plan by the bloom filters of its files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from underlay.scan.blooms.stored import Bitsets, read_stored_blooms
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
 
-# The bloom filters of one leaf over the blocks of one segment, in one buffer, so that one look asks them all.
+# The bloom filters of one leaf over the blocks of one segment, in one buffer, so that one call probes them all.
 
 _UNKNOWN = -2
 _NONE = -1
@@ -31,7 +31,7 @@ _BLOCK_BYTES = 32
 
 
 class BloomTable:
-    """Filters as far as they were loaded, file by file. Safe for many threads."""
+    """The filters loaded so far, file by file. Safe for many threads."""
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
@@ -39,7 +39,7 @@ class BloomTable:
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:
-        """No file's filters are known."""
+        """Forget all filters."""
         segment = self._segment
         self._lock = Lock()
         self._begin_words = np.full(segment.block_count, _UNKNOWN, dtype=np.int64)
@@ -50,11 +50,11 @@ class BloomTable:
 
     @staticmethod
     def of(segment: Segment, field: int) -> BloomTable:
-        """The table of this leaf, which lives as long as the segment is kept."""
+        """The table of this leaf, which is kept with the segment."""
         return segment.remember(("blooms", field), lambda: BloomTable(segment))
 
     def missing(self, files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of these files whose filters were not loaded."""
+        """The files among these whose filters were not loaded."""
         is_unknown = self._begin_words[self._segment.block_begin[files]] == _UNKNOWN
         found: NDArray[np.int64] = files[is_unknown]
         return found
@@ -96,10 +96,10 @@ class BloomLoader:
     locate: Callable[[str], ObjectPlace]
 
     def refine(self, plan: BlockPlan) -> BlockPlan:
-        """The plan without blocks whose filters say that no row equals what is asked for.
+        """The plan without blocks whose filters rule out the values that an equality asks for.
 
-        Reads the filters of files that equality on a column has not ruled out, as far as they were not read before: one
-        request for a file of ours, which has a sidecar, and two for another. None when no equality is asked for.
+        Reads the filters of files that other statistics have not ruled out, unless they are loaded: one request for our
+        own file, which has a sidecar, and two for any other. No request without an equality.
         """
         candidates = bloom_candidates(plan)
         if not candidates.files:
@@ -141,7 +141,7 @@ class BloomLoader:
                 self._add(plan, file, bitsets, candidates.fields)
 
     def _missing(self, plan: BlockPlan, candidates: BloomCandidates) -> list[PlannedFile]:
-        """The files of which a filter was not loaded."""
+        """The files with a filter that was not loaded."""
         found = []
         for number in sorted({part for part, _ in candidates.files}):
             choice = plan.choices[number]

@@ -1,7 +1,7 @@
-"""The sidecars of a table's files: read and kept, and built again where they are missing or not what they should be.
+"""The sidecars of a table's files: read and cached, and rebuilt where they are missing or damaged.
 
 A sidecar is derived from its file, so a damaged one is no loss: it is rebuilt with a warning and put back. Registered
-files have none in the store; theirs is made in memory when it is needed.
+files have none in the store; theirs are made in memory on demand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPREAD = 4
 
 
 class SidecarRebuilt(UserWarning):
-    """A sidecar was missing or damaged, and was built again from its file."""
+    """A sidecar was missing or damaged, and was rebuilt from its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Sidecars:
             return self._rebuilt(file, place, key, problem)
 
     def _built(self, file: PlannedFile, place: ObjectPlace) -> Sidecar:
-        """Made in memory, and kept there."""
+        """A sidecar made in memory, and cached there."""
         name = ("built sidecar", place.store.url, place.key, file.etag or "", file.footer_crc)
         return self.cache.memory.get(
             name, lambda: decode(self._build(file, place), check=False), lambda found: _SPREAD * found.size
@@ -60,7 +60,7 @@ class Sidecars:
         if len(data) != file.sidecar_bytes or identity(data) != file.sidecar_crc:
             return self._built(file, place)
         warnings.warn(f"sidecar {key} was rebuilt from its file: {problem}", SidecarRebuilt, stacklevel=2)
-        with contextlib.suppress(Unavailable):  # a reader may have no right to write; the next one builds it again
+        with contextlib.suppress(Unavailable):  # a reader may lack the right to write; then the next one rebuilds it
             place.store.put(key, data)
         return decode(data, check=False)
 

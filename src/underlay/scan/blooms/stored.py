@@ -1,4 +1,4 @@
-"""The bloom filters of files that have no sidecar, read where they lie: footers say where, many at a time."""
+"""Reads the bloom filters of files without a sidecar from where their footers say, many files at a time."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _known(file: PlannedFile) -> KnownFile:
 
 
 def _bitset(stored: memoryview) -> memoryview | None:
-    """The bits of a stored filter, None for a kind that is not known. Most headers are the one we would write."""
+    """The bits of a stored filter, None for an unknown kind. Most headers are the one we would write."""
     header = _usual_header(len(stored))
     if header is not None and stored[: len(header)] == header:
         return stored[len(header) :]
@@ -98,7 +98,7 @@ def _bitset(stored: memoryview) -> memoryview | None:
 
 @lru_cache(maxsize=1024)
 def _usual_header(stored_length: int) -> bytes | None:
-    """The header before a filter, when both together take this many bytes."""
+    """The header before a filter, when both together take `stored_length` bytes."""
     for bitset_length in range(stored_length - stored_length % 32, max(stored_length - 64, 0), -32):
         header = encode_header(bitset_length)
         if len(header) + bitset_length == stored_length:

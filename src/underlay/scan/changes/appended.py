@@ -1,8 +1,8 @@
-"""What was added to a table between two places in its history: files, as the versions that brought them had them.
+"""What was added to a table between two positions in its history: files, as the versions that added them had them.
 
-A place says which version is to be read next, and how many of its files were read: those that it added, or, where a
-reader begins with the whole table, all that it has. A version's files are numbered by its root, which never changes, so
-the same two places always mean the same rows.
+A position names the next version to read, and how many of its files were read: of those that it added, or, for a reader
+that begins with the whole table, of all its files. The root of a version numbers its files and never changes, so the
+same two positions always mean the same rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from underlay.table.open_table import Head
 from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import SegmentLoader, Snapshot
 
-# The files that a version has, or those that it added, by number: those of segments first, then those of the tail.
+# The files of a version, or those that it added, by number: first those of segments, then those of the tail.
 #
 # A root never changes, so a number always means the same file. A file of a segment that was removed keeps its number.
 
@@ -33,7 +33,7 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedFiles:
-    """Of a version all files as they are in it, or those that it added, as it added them."""
+    """All files of a version as they are in it, or those that it added, as it added them."""
 
     snapshot: Snapshot
     is_whole: bool
@@ -52,11 +52,11 @@ class NumberedFiles:
 
     @property
     def count(self) -> int:
-        """How many numbers there are."""
+        """The number of files, removed ones included."""
         return sum(self.snapshot.root.segments[place].file_count for place in self._places) + len(self._tail)
 
     def entries(self, begin: int, end: int) -> list[FileEntry | None]:
-        """The files from one number to before another, None for one that was removed. Reads the segments in between."""
+        """The files numbered `begin` up to `end`, None for one that was removed. Reads the segments that have them."""
         found: list[FileEntry | None] = []
         first = 0
         for place in self._places:
@@ -104,41 +104,41 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How much is read at once: at most N files or N bytes of files, but at least one file."""
+    """How much to read at once: at most N files or N bytes of files, but at least one file."""
 
     files: int | None = None
     size_bytes: int | None = None
 
     @property
     def is_reached(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether it is used up."""
         return self.files == 0 or self.size_bytes == 0
 
 
 def whole_table(head: Head) -> Position:
-    """Where a reader begins that reads the whole table, then what is added."""
+    """The position of a reader that begins with the whole table, and goes on with what is added."""
     root = head.root
     return Position(revision=head.revision.id, version=root.version, whole=True, parent=root.parent_id)
 
 
 def after(revision: Revision, root: Root) -> Position:
-    """Where a reader begins that reads what is added after this version."""
+    """The position of a reader that begins with what is added after this version."""
     return Position(revision=revision.id, version=root.version + 1, parent=root.commit_id)
 
 
 def at_version(revision: Revision, version: int) -> Position:
-    """Where a reader begins that reads what this version, and those after it, added. Raises VersionNotFound."""
+    """The position of a reader that begins with what this version added. Raises VersionNotFound."""
     if version == 0:
         return Position(revision=revision.id, version=0, parent=None)
     return after(revision, revision.root(version - 1))
 
 
 class Appends:
-    """The history of one revision as a reader of what is added sees it.
+    """The history of one revision, for a reader of what is added.
 
     With `skips_changes`, versions that deleted or changed rows are skipped, except for rows that they added as an
-    append does; without it they raise Unsupported. So does, always, a version that touched rows by an operation that
-    only a newer Underlay knows.
+    append does; without it they raise Unsupported. A version that touched rows by an operation that only a newer
+    Underlay knows always does.
     """
 
     def __init__(self, revision: Revision, load_segment: SegmentLoader, *, skips_changes: bool = False) -> None:
@@ -148,11 +148,11 @@ class Appends:
         self._roots: dict[int, Root] = {}
 
     def newest(self) -> Root:
-        """The newest version. One request when nothing came."""
+        """The newest version. One request when there is no newer one."""
         return self._revision.head()
 
     def advance(self, begin: Position, until: Root, limit: Limit) -> Position:
-        """How far a reader comes from `begin` by this limit, and not past `until`. Raises as `between` does."""
+        """How far a reader gets from `begin` within this limit, but not past `until`. Raises as `between` does."""
         self._check(begin)
         if begin.version > until.version:
             if begin != after(self._revision, until):
@@ -171,10 +171,10 @@ class Appends:
         return place
 
     def between(self, begin: Position, end: Position, definition: Definition) -> Snapshot | None:
-        """The files from one place to another as a snapshot of a table that is defined so, None when there are none.
+        """The files between two positions as a snapshot with this definition, None when there are none.
 
         Raises Unsupported for a version that removed or changed rows, InvalidRequest when the table was dropped or
-        replaced, VersionNotFound when a version is gone, Inconsistent when it is not the one that was read before.
+        replaced, VersionNotFound when a version is missing, Inconsistent when it is not the one that was read before.
         """
         self._check(end)
         entries: list[FileEntry] = []
@@ -206,7 +206,7 @@ class Appends:
         return self._snapshot(only)
 
     def _roots_from(self, begin: Position, last: int) -> Iterator[Root]:
-        """The roots from a place up to the last one, read some at a time."""
+        """The roots from a position up to the last one, read some at a time."""
         self._check(begin)
         parent = begin.parent
         for first in range(begin.version, last + 1, _BATCH):
@@ -256,7 +256,7 @@ class Appends:
             return False
         is_change = bool(delta.removed or delta.deletes) or delta.restored is not None
         if not operation.is_known and (is_change or delta.added_in_tail or delta.added_segments):
-            # Its files may hold new rows, or old ones written anew: the delta alone does not tell which.
+            # Its files may hold new rows, or old ones rewritten: the delta alone does not tell which.
             raise Unsupported(
                 f"version {root.version} is a {operation!s}, an operation that this version of Underlay does not know",
                 place=self._revision.place,

@@ -1,7 +1,7 @@
-"""Which rows of which files went and came with a version: files as entries that show just these rows.
+"""The rows that a version deleted and added: entries of files, each with only these rows visible.
 
-Files that a version removed show the rows that they had; files that it deleted rows of show these; files that it added
-show theirs. Rows that were written again, unchanged, are among both: `row_changes` takes them out.
+A file that the version removed shows the rows it had; a file with newly deleted rows shows those; a file that it added
+shows its own. Rows that were rewritten unchanged are among both: `row_changes` drops them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_BOUNDS = 0xFF ^ (Flag.HAS_LOW | Flag.HAS_HIGH | Flag.IS_LOW_EXACT | Flag.IS_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFiles:
-    """The files with rows that went, and with rows that came."""
+    """The files with deleted rows, and those with added rows."""
 
     gone: tuple[FileEntry, ...] = ()
     come: tuple[FileEntry, ...] = ()
@@ -55,7 +55,8 @@ def row_count(files: Iterable[FileEntry]) -> int:
 
 
 class SomeFiles(Snapshot):
-    """These files alone, as a table that is defined so has them. Reading them asks for no bounds."""
+    """Only these files, as files of a table with this definition. They have no bounds, since reading them needs
+    none."""
 
     def __init__(self, given: Snapshot, definition: Definition, files: Iterable[FileEntry]) -> None:
         schema = from_record(definition.schema)
@@ -70,7 +71,7 @@ class SomeFiles(Snapshot):
 
 
 def without_bounds(file: FileEntry, schema: TableSchema) -> FileEntry:
-    """The entry for a table with these columns, whose types may be others than those of its bounds: without bounds."""
+    """The entry without bounds, for a table whose columns may have other types than these bounds."""
     known = schema.leaf_by_id
     columns = tuple(_without_bounds(one, known[one.field].type) for one in file.columns if one.field in known)
     return replace(file, columns=columns)
@@ -106,7 +107,7 @@ def _between(before: Iterable[FileEntry], after: Iterable[FileEntry]) -> Changed
 
 
 def _showing(file: FileEntry, bits: bytes) -> Iterator[FileEntry]:
-    """The file with these of its rows alone, if there are any."""
+    """The file with only these of its rows visible; nothing when there are none."""
     shown = bitmaps.unpack(bits)
     if len(shown):
         is_hidden = np.ones(count_rows(file), np.bool_)

@@ -1,8 +1,8 @@
-"""Rows that came and went between two versions, version by version, in bounded memory.
+"""Rows that were added and deleted between two versions, version by version, in bounded memory.
 
-A version that only adds or only deletes is read once. Of one that does both, rows that were merely written again are
-taken out: a row that went and one that came with equal values cancel each other, as in a multiset. For that the rows
-are read twice, and between the readings 17 bytes for each are kept.
+A version that only adds or only deletes is read once. For one that does both, rows that were merely rewritten are
+dropped: a deleted and an added row with equal values cancel each other, as in a multiset. That takes two reads of the
+rows, with 17 bytes for each row kept in between.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class RowChanges:
-    """The changes of the versions after `begin` up to `end`, with these columns of the table as `end` has it, or as
-    `shape` says."""
+    """The changes of the versions after `begin` up to `end`, with these columns of the table as defined at `end`, or by
+    `shape`."""
 
     revision: Revision
     load_segment: SegmentLoader
@@ -70,7 +70,7 @@ class RowChanges:
 
     @property
     def definition(self) -> Definition:
-        """What the table is at the end, or is taken for."""
+        """The definition at the end, or that of `shape`."""
         return self.shape or self.end.definition
 
     @cached_property
@@ -80,14 +80,14 @@ class RowChanges:
         return pa.schema([*chosen, *OWN_COLUMNS])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, version by version: of each those that went, then those that came."""
+        """The rows, version by version: first those deleted, then those added."""
         for snapshot, files in self._versions():
             keep = self._kept(snapshot, files)
             for word, entries, mask in ((DELETE, files.gone, keep[0]), (INSERT, files.come, keep[1])):
                 yield from self._rows(snapshot, word, entries, mask)
 
     def count(self) -> int:
-        """How many rows there are; from metadata for versions that only add or only delete."""
+        """The number of rows; from metadata for versions that only add or only delete."""
         total = 0
         for snapshot, files in self._versions():
             gone, come = self._kept(snapshot, files)
@@ -121,7 +121,7 @@ class RowChanges:
         return self._snapshot(replace(after.root, layouts=tuple(layouts.values())))
 
     def _kept(self, snapshot: Snapshot, files: ChangedFiles) -> tuple[Mask | None, Mask | None]:
-        """Which rows that went and that came have no like on the other side; None for all of them."""
+        """Which deleted and added rows have no counterpart on the other side; None for all of them."""
         if not files.gone or not files.come:
             return None, None
         gone, come = (self._hashes(snapshot, entries) for entries in (files.gone, files.come))
@@ -167,7 +167,7 @@ class RowChanges:
 
 
 def _beyond(numbers: NDArray[np.int64], common: NDArray[np.int64]) -> Mask:
-    """Of rows that are alike, those after the first so many, which cancel."""
+    """Which rows remain after cancelling the first `common` of each kind."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     starts = np.searchsorted(ordered, ordered)

@@ -1,6 +1,6 @@
-"""Hashes of rows: 128 bits that are equal for rows with equal values, and for no others that anybody will meet.
+"""Hashes of rows: 128 bits that are equal for rows with equal values, and for no others in practice.
 
-Values count as they are stored: minus zero is not zero, and NaNs with other bits are others.
+Values count as they are stored: minus zero is not zero, and NaNs with different bits differ.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _of_values(array: AnyArray) -> Hashes:
 
 
 def _of_fixed(array: AnyArray) -> Hashes:
-    """Of values that all take so many bytes."""
+    """The hashes of values of fixed width."""
     try:
         width = array.type.bit_width // 8
     except ValueError:
@@ -74,7 +74,7 @@ def _of_fixed(array: AnyArray) -> Hashes:
 
 
 def _of_bytes(array: AnyArray) -> Hashes:
-    """Of text and bytes: each distinct value is hashed once."""
+    """The hashes of text and bytes: each distinct value is hashed once."""
     encoded = array.dictionary_encode()
     values = encoded.dictionary.cast(pa.large_binary()).to_pylist()
     hashed = b"".join([xxhash.xxh3_128_digest(value) for value in values]) or bytes(16)
@@ -83,7 +83,7 @@ def _of_bytes(array: AnyArray) -> Hashes:
 
 
 def _of_lists(items: Hashes, lengths: NDArray[np.int64]) -> Hashes:
-    """Of lists with these items, one after another."""
+    """The hashes of lists with these items, one after another."""
     ends = np.cumsum(lengths)
     begins = ends - lengths
     at = np.arange(len(items)) - np.repeat(begins, lengths)

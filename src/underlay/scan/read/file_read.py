@@ -1,4 +1,4 @@
-"""Some blocks of one file: the bytes they need, fetched at once, and the table's columns out of them."""
+"""Reads some blocks of one file: fetches the bytes they need together, and decodes the table's columns from them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from underlay.values.ranges import ByteRange, coalesce
 
 # Which byte ranges bring the wanted chunks, and where each chunk then lies in one buffer.
 #
-# Requests cost a round trip and bytes cost their transfer, so neighbouring ranges are joined as long as what is fetched
-# in vain stays below a share of what is wanted.
+# Requests cost a round trip and bytes cost their transfer, so neighbouring ranges are joined as long as the wasted
+# bytes stay below a share of the wanted ones.
 
 WASTE_SHARE = 64
 """At most one byte in this many may be fetched needlessly."""
@@ -31,7 +31,7 @@ WASTE_SHARE = 64
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The ranges to ask for, ascending, apart from each other."""
+    """The ranges to request, ascending and disjoint."""
 
     ranges: tuple[ByteRange, ...]
 
@@ -41,7 +41,7 @@ class Fetch:
         return sum(wanted.end - wanted.begin for wanted in self.ranges)
 
     def positions(self, begins: Sequence[int]) -> list[int]:
-        """Where bytes that begin at `begins` in the file lie when the fetched ranges are put end to end.
+        """Where bytes that begin at `begins` in the file lie when the fetched ranges are concatenated.
 
         Takes time in proportion to the number of ranges and of `begins`, which may be in any order.
         """
@@ -126,7 +126,7 @@ class FileRead:
     def read(self) -> pa.Table:
         """All rows of the blocks, in order, with the wanted columns of the table.
 
-        Raises Replaced when the file is another one, Damaged when it does not decode.
+        Raises Replaced when the file was replaced, Damaged when it does not decode.
         """
         fetched = self.fetch()
         store, key = self.place
@@ -136,7 +136,7 @@ class FileRead:
             raise error.at(store.place_of(key)) from None
 
     def blocks_in_turn(self) -> Iterator[pa.Table]:
-        """The rows that `read` has, block by block: fetched all at once, and each decoded when it is its turn."""
+        """The rows of `read`, block by block: all fetched at once, each decoded in its turn."""
         fetch, buffer = self.fetch()
         store, key = self.place
         try:
@@ -146,9 +146,9 @@ class FileRead:
             raise error.at(store.place_of(key)) from None
 
     def read_between(self, spans: Sequence[tuple[int, int]]) -> tuple[pa.Table, list[tuple[int, int]]]:
-        """Of each block the rows from about the first of a span to its end, and from and to which of its rows they are.
+        """The rows of each block that cover its span, and which of the block's rows they are.
 
-        What lies before and after in a block is decoded only where pages do not end there.
+        Rows beyond a span are decoded only where no page ends there.
         """
         fetch, buffer = self.fetch()
         store, key = self.place
@@ -171,7 +171,7 @@ class FileRead:
         return self.decode_alike(whole, pa.py_buffer(cut.data), (some,)), (cut.first, cut.end)
 
     def fetch(self) -> tuple[Fetch, pa.Buffer]:
-        """The bytes of all chunks. Raises Replaced when the file is another one."""
+        """The bytes of all chunks. Raises Replaced when the file was replaced."""
         store, key = self.place
         try:
             return self._fetch()
@@ -233,12 +233,12 @@ def read_together(reads: Sequence[FileRead]) -> pa.Table:
     try:
         whole = reads[0].decode_alike(Fetch((ByteRange(0, begin),)), pa.py_buffer(b"".join(buffers)), blocks)
     except UnderlayError:
-        return pa.concat_tables([read.read() for read in reads])  # which says where
+        return pa.concat_tables([read.read() for read in reads])  # its errors name the file
     return whole.combine_chunks() if whole.num_columns else whole
 
 
 def _moved(block: BlockChunks, fetch: Fetch, begin: int) -> BlockChunks:
-    """The block with its chunks where they lie among what was fetched, which begins at `begin`."""
+    """The block with its chunks' positions in a buffer in which the fetched bytes begin at `begin`."""
     positions = fetch.positions([chunk.begin for chunk in block.chunks.values()])
     chunks = {
         leaf: Chunk(begin=begin + at, size=chunk.size, codec=chunk.codec, value_count=chunk.value_count)
@@ -273,7 +273,7 @@ def _decode_chunks(
 
 
 def _open(chunks: pa.Buffer, footer: bytes, int96_unit: Int96Unit) -> pq.ParquetFile:
-    """The chunks as a Parquet file with this footer: copied before it when they are few, which Arrow opens faster."""
+    """The chunks as a Parquet file with this footer: copied in front of it when small, which Arrow opens faster."""
     if chunks.size <= _SMALL_BYTES:
         whole = pa.BufferReader(b"".join((memoryview(chunks), footer)))
         return pq.ParquetFile(whole, page_checksum_verification=True, coerce_int96_timestamp_unit=int96_unit)
@@ -287,8 +287,8 @@ def _open(chunks: pa.Buffer, footer: bytes, int96_unit: Int96Unit) -> pq.Parquet
 
 
 def _read_blocks(file: pq.ParquetFile, row_counts: Sequence[int]) -> pa.Table:
-    """All blocks, each by itself: no checksum covers a page's header, and one that claims too many values would go on
-    in the next block of its column, whose rows would then stand beside those of others."""
+    """All blocks, each by itself: no checksum covers a page's header, and one that claims too many values would
+    continue into the next block of its column and misalign the rows."""
     parts = [file.read_row_group(number, use_threads=False) for number in range(len(row_counts))]
     for part, row_count in zip(parts, row_counts, strict=True):
         if part.num_rows != row_count:

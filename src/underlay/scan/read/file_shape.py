@@ -1,4 +1,4 @@
-"""How files of one layout give the table's columns: which leaves to decode, and what to make of them."""
+"""How to get the table's columns from files of one layout: which leaves to decode, and how to convert them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from underlay.schema.types import Field, Scalar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedColumn:
-    """One wanted column of the table. A file that does not have it has neither a name nor a source for it."""
+    """One wanted column of the table. Name and source are missing if the files lack it."""
 
     field: Field
     name_in_file: str | None
@@ -36,7 +36,7 @@ class ShapedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileShape:
-    """The wanted columns of a table as files of one layout have them."""
+    """The wanted columns of a table in files of one layout."""
 
     columns: tuple[ShapedColumn, ...]
     file: MinimalColumns
@@ -73,7 +73,7 @@ class FileShape:
         return FileShape(columns=tuple(columns), file=file, layout=layout)
 
     def select(self, leaves: tuple[int, ...]) -> LeanSchema:
-        """What decodes these leaves alone."""
+        """The schema to decode only these leaves."""
         if leaves not in self._selected:
             self._selected[leaves] = self.file.select(leaves, self.layout.created_by)
         return self._selected[leaves]
@@ -84,9 +84,10 @@ class FileShape:
         return frozenset(leaf for column in self.columns if column.is_int96 for leaf in column.leaves)
 
     def exact(self, decoded: pa.Table, in_ms: pa.Table) -> pa.Table:
-        """The decoded columns, those that lie as INT96 made exact by themselves in milliseconds.
+        """The decoded columns, with those stored as INT96 made exact by means of `in_ms`, the same decoded in
+        milliseconds.
 
-        Raises Unsupported when a value of theirs is not one of the table's type.
+        Raises Unsupported when one of their values does not fit the table's type.
         """
         given = set(in_ms.column_names)
         for column in self.columns:
@@ -103,7 +104,7 @@ class FileShape:
         null_columns: Collection[int],
         constants: Mapping[int, FileConstant] | None = None,
     ) -> pa.Table:
-        """The table's columns out of a file's; those in `null_columns` are nulls. All by field id."""
+        """The table's columns from a file's; those in `null_columns` are nulls. All by field id."""
         if not self.columns:  # a table that is made of no arrays would have no rows
             return pa.table({"": pa.nulls(row_count)}).select([])
         columns = []

@@ -1,4 +1,4 @@
-"""Which store holds a file, and under which key: the lake's own, or another that a registered file lies in."""
+"""Which store holds a file, and under which key: the lake's own, or for a registered file another one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ObjectPlace(NamedTuple):
 
 
 class FileStores:
-    """Opens each store once. Other stores get the lake's options when their scheme is the lake's."""
+    """Opens each store once. Other stores get the lake's options if they have the lake's scheme."""
 
     def __init__(self, lake: Store, options: Mapping[str, str] | None = None) -> None:
         self.lake = lake
@@ -48,7 +48,7 @@ class FileStores:
         return self.locate_path(scheme, unquote(rest) if scheme == LOCAL else rest)
 
     def locate_path(self, scheme: str, path: str) -> ObjectPlace:
-        """Where `scheme://path` lies; nothing in the path is quoted, and it may be a pattern."""
+        """Where `scheme://path` lies; the path is unquoted, and may be a pattern."""
         own_scheme, own_path = self._lake_path
         if scheme == own_scheme and path.startswith(f"{own_path}/"):
             return ObjectPlace(self.lake, path[len(own_path) + 1 :])
@@ -65,7 +65,7 @@ class FileStores:
             return ObjectPlace(self._opened[root], key)
 
     def location(self, place: ObjectPlace) -> str:
-        """How the index names a registered file: below the lake in a way that survives moving the lake."""
+        """The index's name for a registered file; a file below the lake keeps it when the lake is moved."""
         if place.store is self.lake:
             return in_lake(place.key)
         url = place.store.url

@@ -1,7 +1,7 @@
-"""Where chunks lie by a file's own footer: for a cold query of few files of a large segment, whose places are more.
+"""Finds chunks by a file's own footer, for a cold query of few files in a large segment.
 
-A segment holds the places of all its files' chunks. Once they are loaded nothing is cheaper; to read one file of ten
-thousand, its footer is.
+A segment holds the places of all its files' chunks. Nothing is cheaper once they are loaded, but to read one file out
+of ten thousand, its footer is less to fetch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REQUEST_BYTES = 64 << 10
 
 
 def is_cheaper_by_footers(choice: PartChoice, columns: Sequence[int]) -> bool:
-    """Whether the footers of a part's kept files are less to fetch than the places that its segment lacks."""
+    """Whether the footers of a part's kept files are less to fetch than the places not yet loaded from its segment."""
     segment = choice.part.segment
     by_places = segment.missing_bytes(statistics=columns, places=columns)
     if by_places <= REQUEST_BYTES:
@@ -36,7 +36,7 @@ def is_cheaper_by_footers(choice: PartChoice, columns: Sequence[int]) -> bool:
 
 
 class FooterPlaces:
-    """The footers of some files, fetched side by side; each is one request, and kept."""
+    """The footers of some files, fetched in parallel and cached; each takes one request."""
 
     def __init__(self, cache: DecodedCache, locate: Callable[[str], ObjectPlace]) -> None:
         self._cache = cache

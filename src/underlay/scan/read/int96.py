@@ -1,4 +1,4 @@
-"""INT96 timestamps, which Arrow decodes in one unit and lets wrap, exactly in the table's unit or not at all.
+"""Decodes INT96 timestamps exactly in the table's unit or not at all; Arrow has one unit and lets values wrap.
 
 A value is a day and the nanoseconds in it. In milliseconds no value wraps, and the nanoseconds, wrapped or not, are
 right modulo 2^64; the two together are the whole value.
@@ -23,7 +23,7 @@ _MAX_MS_IN_US = np.iinfo(np.int64).max // _US_PER_MS - 1
 
 
 def exact_timestamps(in_ns: AnyChunks, in_ms: AnyChunks, field: Field) -> AnyChunks:
-    """The field's column out of one INT96 column that was decoded in both units: its instants, in the field's zone.
+    """The field's column from one INT96 column decoded in both units: its instants, in the field's zone.
 
     Raises Unsupported when a value does not fit the field's type, or is finer than it.
     """

@@ -1,7 +1,7 @@
-"""Leaves out pages of a block that no wanted row lies in, so that they are neither decompressed nor decoded.
+"""Leaves out a block's pages without wanted rows, so that they are neither decompressed nor decoded.
 
-Rows begin at pages that begin at the same row in all columns, as those of this package's writer do, and of Arrow's. Of
-columns with lists only the end is cut: how many rows their pages have is not in every header.
+It cuts where pages of all columns begin at the same row, as those of our writer and of Arrow's do. With columns of
+lists it cuts only the end: not every header of theirs has the number of rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORTH_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageCut:
-    """Some rows of a block, and the chunks that have them, as they lie in `data`."""
+    """Some rows of a block, and the chunks that hold them, by their position in `data`."""
 
     first: int
     end: int
@@ -33,14 +33,14 @@ class PageCut:
 def cut_pages(
     buffer: pa.Buffer, chunks: Mapping[int, Chunk], row_count: int, rows: tuple[int, int], lists: frozenset[int]
 ) -> PageCut | None:
-    """The pages of a block that rows from a first to an end lie in; None when the block is to be decoded whole.
+    """The pages of a block that hold a range of its rows; None when the block must be decoded whole.
 
-    `lists` are the leaves that have another number of values than rows. Every header is read, and their values are
-    counted: with one that is damaged, the block is decoded whole, which tells.
+    `lists` are the leaves whose values and rows differ in number. Every header is read, and the values are counted: if
+    one is damaged, the block is decoded whole, which raises the error.
     """
     if sum(chunk.size for chunk in chunks.values()) < WORTH_BYTES:
         return None
-    view = memoryview(buffer).cast("B")  # Arrow calls its bytes signed
+    view = memoryview(buffer).cast("B")  # Arrow's buffers have signed bytes
     try:
         pages = {leaf: list(read_pages(view, one.begin, one.begin + one.size)) for leaf, one in chunks.items()}
     except Malformed:

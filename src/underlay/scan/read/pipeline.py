@@ -1,4 +1,4 @@
-"""Work done side by side whose results come in order, with a bound on what is under way or waiting to be taken."""
+"""Runs tasks in parallel and yields results in order, with a bound on the memory of running and waiting ones."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MAX_WORKERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """Something to do, and about how many bytes its result and its inputs take."""
+    """A piece of work, and about how many bytes its result and its inputs take."""
 
     weight_bytes: int
     run: Callable[[], T]
 
 
 def default_workers(store: Store) -> int:
-    """Threads that fetch and decode: one per core and one that waits for a local store; many that wait for a remote
+    """The number of threads that fetch and decode: one per core and one more for a local store, many for a remote
     one."""
     return MAX_WORKERS if store.is_remote else min((os.cpu_count() or 1) + 1, MAX_WORKERS)
 
@@ -35,9 +35,9 @@ def default_workers(store: Store) -> int:
 def run_in_order(tasks: Iterable[Task[T]], *, workers: int, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> Iterator[T]:
     """The results of `tasks` in their order.
 
-    At most `budget_bytes` are under way or finished and not taken; a task that is larger than that runs alone. One
-    task alone, or one worker, runs in the caller's thread. When the caller stops taking, what has not begun is dropped
-    and what has is waited for.
+    At most `budget_bytes` are in progress or finished and not taken; a larger task runs alone. A single task, or a
+    single worker, runs in the caller's thread. When the caller stops taking, tasks that have not begun are dropped, and
+    the others are awaited.
     """
     given = iter(tasks)
     first = list(islice(given, 2))
