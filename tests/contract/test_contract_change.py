@@ -16,7 +16,7 @@ from tests.contract.worlds import World, add_column, drop_column
 from tests.gate import SEED, sized, some
 from underlay import col
 from underlay.errors import InvalidRequest
-from underlay.table.commit import tidy
+from underlay.table.commit import flush_and_merge
 
 Row = dict[str, object]
 Test = Callable[[Row], bool]
@@ -246,8 +246,8 @@ def evolved(world: World, chance: random.Random) -> Iterator[tuple[underlay.Tabl
 def in_segments(world: World, chance: random.Random) -> Iterator[tuple[underlay.Table, list[Row]]]:
     """Files that are in segments soon, with an overlay that is folded soon."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tidy, "TAIL_BYTES", 3000)
-        patch.setattr(tidy, "OVERLAY_BYTES", 300)
+        patch.setattr(flush_and_merge, "TAIL_BYTES", 3000)
+        patch.setattr(flush_and_merge, "OVERLAY_BYTES", 300)
         table = world.create(COLUMNS, key=["id"], block_rows=20)
         rows = first_rows(chance, range(100))
         for first in range(0, 100, 10):

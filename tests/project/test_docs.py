@@ -85,6 +85,13 @@ def test_the_paths_of_a_query_and_of_a_commit_name_what_exists():
         assert pkgutil.resolve_name(f"underlay.{name}") is not None, name
 
 
+def test_the_modules_where_a_newcomer_is_told_to_look_exist():
+    _, questions = architecture.PAGE.read_text().split("## Where to look")
+    paths = re.findall(r"`([a-z_/]+\.py)`", questions)
+    assert len(paths) > 20
+    assert [path for path in paths if not (architecture.SOURCE / path).is_file()] == []
+
+
 def test_every_rule_and_trap_that_is_cited_is_defined():
     defined = {
         *re.findall(r"^\| (R\d+) ", (DOCS / "commit-rules.md").read_text(), re.MULTILINE),

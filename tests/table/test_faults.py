@@ -16,7 +16,7 @@ from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at_every_
 from underlay.table.catalog.changes import rename_table
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import activate, create, drop, open_active, prepare_successor
-from underlay.table.commit import tidy
+from underlay.table.commit import flush_and_merge
 from underlay.table.commit.commit import commit
 from underlay.table.time_travel import rollback
 from underlay.table.versions.revision import Revision
@@ -129,7 +129,7 @@ OPERATIONS: list[tuple[Work, IsDone]] = [
 @pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.name)
 @pytest.mark.parametrize(("work", "is_done"), OPERATIONS, ids=lambda given: getattr(given, "__name__", ""))
 def test_a_fault_at_any_request(work: Work, is_done: IsDone, fault: Fault, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 700)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 700)
     for store in at_every_request(prepared, [fault]):
         inner = store.inner
         checker = Checker(inner)

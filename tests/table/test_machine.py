@@ -24,7 +24,7 @@ from underlay.index.root import Root
 from underlay.store.local import LocalStore
 from underlay.store.store import Store
 from underlay.store.testing.faulty import Fault, FaultyStore, seeded
-from underlay.table.commit import tidy
+from underlay.table.commit import flush_and_merge
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.revision import Revision
@@ -193,12 +193,12 @@ def run(machine: type[RuleBasedStateMachine], parent: settings = costly) -> None
 
 @pytest.mark.parametrize("tail_bytes", [0, 1500])
 def test_two_clients_against_a_model(tail_bytes: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tidy, "TAIL_BYTES", tail_bytes)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", tail_bytes)
     run(TwoClients)
 
 
 def test_two_clients_on_a_disk_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 700)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 700)
 
     class OnDisk(TwoClients):
         make_store = staticmethod(lambda: LocalStore(tmp_path / os.urandom(4).hex()))

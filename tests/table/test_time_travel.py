@@ -10,7 +10,7 @@ from underlay.index.root import Definition
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.wrapper import StoreMethod
-from underlay.table.commit import tidy
+from underlay.table.commit import flush_and_merge
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.time_travel import at_tag, at_time, at_version, history, rollback, tag
@@ -76,7 +76,7 @@ def test_a_negative_limit_is_refused():
 
 
 def test_a_rollback_is_a_new_commit_with_the_old_content(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 1000)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 1000)
     revision = grown(5)
     commit(deleting(revision, "f0", [1]))
     commit(replacing(revision, ["f1", "f2"], "f12"))

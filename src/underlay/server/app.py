@@ -23,7 +23,7 @@ from underlay.server.common.settings import ServerSettings
 from underlay.server.formats.formats import NotAcceptable
 from underlay.server.routes import catalog, operations, plans, sql, statements
 from underlay.server.routes.answers import ProblemResponse
-from underlay.server.routes.keyed import StatementKeys
+from underlay.server.routes.idempotency import StatementKeys
 from underlay.server.statements.links import DownloadLinks
 from underlay.server.statements.service import StatementService
 

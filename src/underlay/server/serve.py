@@ -11,7 +11,7 @@ import uvicorn
 
 from underlay.errors import InvalidRequest, Unavailable
 from underlay.server.access.guard import HEADER_BYTES
-from underlay.server.access.patience import BoundedProtocol
+from underlay.server.access.slow_connections import BoundedProtocol
 from underlay.server.app import make_app
 from underlay.server.common.settings import ServerSettings
 

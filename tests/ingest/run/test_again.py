@@ -29,7 +29,7 @@ from tests.store.servers import S3Server
 from tests.table.coordination.owners import LaterStore
 from underlay.api.lake import Lake
 from underlay.change.define.define import define
-from underlay.change.define.evolve import add_columns
+from underlay.change.define.evolution import add_columns
 from underlay.errors import CommitUnknown, InvalidRequest, NotFound, SourceChanged, Unavailable
 from underlay.index.operation import Operation
 from underlay.index.root import SourceRecord

@@ -25,7 +25,7 @@ from tests.ingest.lakes import (
 )
 from tests.table.coordination.owners import LaterStore, no_thread
 from underlay.change.define.define import define
-from underlay.change.define.evolve import add_columns
+from underlay.change.define.evolution import add_columns
 from underlay.errors import NotFound, SourceChanged, Unavailable
 from underlay.index.operation import Operation
 from underlay.index.root import Definition, SourceRecord

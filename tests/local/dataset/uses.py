@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 from pyarrow import acero
 
 import underlay
-from underlay.change.define.evolve import add_columns
+from underlay.change.define.evolution import add_columns
 from underlay.index.operation import Operation
 from underlay.table.commit_change import commit_change
 

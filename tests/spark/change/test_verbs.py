@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 import underlay as ul
 from underlay.errors import InvalidRequest
-from underlay.spark.change.by_condition import delete_where, update_where
 from underlay.spark.change.merge import merge_frames
 from underlay.spark.change.merge_join import MergeClause
+from underlay.spark.change.update_and_delete import delete_where, update_where
 from underlay.spark.tasks import collect
 
 NAME = "changed.rows"

@@ -32,7 +32,7 @@ from underlay.store.local import LocalStore
 from underlay.store.testing.counting import CountingStore
 from underlay.store.testing.faulty import Fault, FaultyStore, on
 from underlay.store.testing.wrapper import StoreMethod
-from underlay.table.commit import tidy
+from underlay.table.commit import flush_and_merge
 from underlay.table.commit.commit import commit, put_all
 from underlay.table.versions.snapshot import Snapshot
 
@@ -219,7 +219,7 @@ def test_deleted_rows_of_a_file_in_the_tail():
 def test_deleted_rows_of_a_file_in_a_segment(monkeypatch: pytest.MonkeyPatch):
     _, revision = new_table()
     append(revision, "a")
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
     append(revision, "b")
     commit(deleting(revision, "a", [1, 2, 3]))
     root = commit(deleting(revision, "a", [3, 4]))
@@ -240,7 +240,7 @@ def test_deletes_of_the_same_rows_are_both_committed():
 def test_deletes_of_the_same_rows_of_a_file_in_a_segment_are_counted_once(monkeypatch: pytest.MonkeyPatch):
     _, revision = new_table()
     append(revision, "a")
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
     append(revision, "b")
     first, second = deleting(revision, "a", [1, 2]), deleting(other_client(revision), "a", [2, 3])
     commit(first)
@@ -270,7 +270,7 @@ def test_a_file_that_is_there_cannot_be_added():
 
 
 def test_a_registered_file_in_a_segment_cannot_be_added_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
     _, revision = new_table()
     append(revision, "./raw/x.parquet")
     append(revision, "a")

@@ -25,14 +25,14 @@ from underlay.index import deletion_vectors as bitmaps
 from underlay.index.operation import Operation
 from underlay.index.partition_specs import with_spec
 from underlay.index.root import PartitionFieldRecord
-from underlay.table.commit import tidy
+from underlay.table.commit import flush_and_merge
 from underlay.table.commit.commit import commit
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.snapshot import Snapshot
 
 
 def test_a_long_tail_is_flushed_and_small_segments_are_merged(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 1000)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 1000)
     _, revision = new_table()
     for number in range(60):
         append(revision, f"f{number:02}")
@@ -46,7 +46,7 @@ def test_a_long_tail_is_flushed_and_small_segments_are_merged(monkeypatch: pytes
 
 
 def test_removed_files_leave_with_a_merge(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
     _, revision = new_table()
     for number in range(5):
         append(revision, f"f{number}")
@@ -59,8 +59,8 @@ def test_removed_files_leave_with_a_merge(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_long_overlay_is_folded_into_its_segment(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
-    monkeypatch.setattr(tidy, "OVERLAY_BYTES", 20)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "OVERLAY_BYTES", 20)
     _, revision = new_table()
     append(revision, "a", "b")
     append(revision, "c")
@@ -76,7 +76,7 @@ def test_a_long_overlay_is_folded_into_its_segment(monkeypatch: pytest.MonkeyPat
 def test_parts_show_what_changed_since_a_segment_was_written(monkeypatch: pytest.MonkeyPatch):
     _, revision = new_table()
     append(revision, "a", "b", "c")
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
     append(revision, "d")
     commit(replacing(revision, ["b"], "b2"))
     commit(deleting(revision, "c", [7]))
@@ -112,7 +112,7 @@ def test_old_files_keep_their_spec_in_segments_of_their_own(monkeypatch: pytest.
     assert (root.format, root.definition.spec, [ref.spec for ref in root.segments], root.tail) == (3, 1, [0], ())
     with pytest.raises(InvalidRequest, match="another partition spec"):
         append(revision, "b")
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
     names = "cdefghijklmnopqrstuv"
     for one in names:
         add = Transaction(revision, revision.head(), Operation.APPEND)
@@ -143,7 +143,7 @@ def test_two_writers_flush_one_tail(monkeypatch: pytest.MonkeyPatch):
     _, revision = new_table()
     append(revision, "a")
     append(revision, "b")
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
     mine, theirs = appending(revision, "mine"), appending(other_client(revision), "theirs")
     commit(theirs)
     root = commit(mine)
@@ -158,7 +158,7 @@ def test_a_flush_of_files_that_changed_meanwhile_is_left_out(monkeypatch: pytest
     theirs = deleting(other_client(revision), "a", [1])
     mine = appending(revision, "b")
     commit(theirs)
-    monkeypatch.setattr(tidy, "TAIL_BYTES", 0)
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 0)
     root = commit(mine)
     assert (len(root.segments), len(root.tail)) == (0, 2)
     check(revision)

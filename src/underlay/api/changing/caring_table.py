@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from underlay.maintain.care.health import Health
     from underlay.maintain.care.vacuum import Vacuumed, VacuumProgress
     from underlay.maintain.compact.compact import Compacted, CompactProgress, CompactWorkers
-    from underlay.maintain.expire.bury import Progress
     from underlay.maintain.expire.expire import Expired
+    from underlay.maintain.expire.tombstones import Progress
 
 
 class CaringTable(ChangingTable):

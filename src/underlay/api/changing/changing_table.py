@@ -10,8 +10,7 @@ from underlay.api.opened.condition import Params, ReadWhere, Where, read_where
 from underlay.api.opened.info import Version, describe
 from underlay.api.opened.versioned_table import VersionedTable
 from underlay.change.define.check_data import DataCheck
-from underlay.change.define.evolution import Evolution
-from underlay.change.define.evolve import set_comment
+from underlay.change.define.evolution import Evolution, set_comment
 from underlay.change.register import register as registering
 from underlay.change.register import unregister as unregistering
 from underlay.change.rows import append as appending

@@ -114,10 +114,12 @@ def set_required(definition: Definition, name: str, *, is_required: bool) -> Def
     return _with_schema(definition, edit.change_field(schema, path, lambda one: replaced(one, is_required=is_required)))
 
 
-def set_column_comment(definition: Definition, name: str, text: str | None) -> Definition:
-    """With a comment of a column."""
+def set_comment(definition: Definition, text: str | None, column: str | None = None) -> Definition:
+    """With a comment of the table, or of a column."""
+    if column is None:
+        return replace(definition, comment=text)
     schema = from_record(definition.schema)
-    path = edit.read_path(schema, name)
+    path = edit.read_path(schema, column)
     return _with_schema(definition, edit.change_field(schema, path, lambda one: replaced(one, comment=text)))
 
 

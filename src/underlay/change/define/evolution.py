@@ -1,4 +1,4 @@
-"""Changes of what a table is, collected and committed at once: `with table.evolve() as change: …`."""
+"""Changes of what a table is: collected and committed at once (`with table.evolve() as change: …`), or one alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+import pyarrow as pa
 from msgspec.structs import replace
 
 from underlay.change.define import edit_definition as edits
@@ -14,11 +15,13 @@ from underlay.change.define.check_data import DataCheck, check_data
 from underlay.change.update.result import Changed
 from underlay.errors import InvalidRequest
 from underlay.index.operation import Operation
-from underlay.index.root import Definition
+from underlay.index.root import Definition, Root
+from underlay.schema.convert.new_fields import lacking, with_new_fields
+from underlay.schema.record import from_record, to_record
 from underlay.table.commit.conflicts import ReadSet
 from underlay.table.commit.transaction import Transaction
 from underlay.table.commit_change import commit_change
-from underlay.table.open_table import OpenTable
+from underlay.table.open_table import Head, OpenTable
 
 Step = Callable[[Definition], Definition]
 
@@ -110,10 +113,7 @@ class Evolution:
 
     def set_comment(self, text: str | None, column: str | None = None) -> None:
         """Set the comment of the table, or of a column; None removes it."""
-        if column is None:
-            self._do(lambda definition: replace(definition, comment=text))
-        else:
-            self._do(partial(edits.set_column_comment, name=column, text=text))
+        self._do(partial(edits.set_comment, text=text, column=column))
 
     def begin(self) -> Self:
         """Take changes from now on, also without a block: they are checked, and committed only by one that ends."""
@@ -152,3 +152,29 @@ class Evolution:
         if check_data(self._check, transaction.snapshot, definition):
             transaction.rely_on(ReadSet(is_whole=True))
         transaction.set_definition(definition)
+
+
+def add_columns(table: OpenTable, columns: pa.Schema) -> Head:
+    """A version with these columns after its others, and with the fields of known columns that these lack, null in the
+    rows that there are. Known columns and fields stay as they are.
+
+    Raises SchemaMismatch for invalid names, Unsupported for types that tables do not have, RevisionClosed.
+    """
+
+    def prepare(transaction: Transaction) -> None:
+        definition = transaction.base.definition
+        known = from_record(definition.schema)
+        if len(lacking(columns, known)):
+            schema = to_record(with_new_fields(known, columns))
+            transaction.set_definition(replace(definition, schema=schema))
+
+    return commit_change(table, Operation.ADD_COLUMNS, prepare, base=table.head()).head
+
+
+def set_comment(table: OpenTable, text: str | None, column: str | None = None) -> Root:
+    """A new version in which the table, or a column, has this comment. Raises UnknownColumn."""
+
+    def prepare(transaction: Transaction) -> None:
+        transaction.set_definition(edits.set_comment(transaction.base.definition, text, column))
+
+    return commit_change(table, Operation.COMMENT, prepare).head.root

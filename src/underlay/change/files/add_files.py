@@ -16,7 +16,7 @@ from underlay.index.segment.write import encode_segment
 from underlay.plan.leaf_bounds import file_bounds
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
-from underlay.table.commit.tidy import TAIL_BYTES, bounded_fields
+from underlay.table.commit.flush_and_merge import TAIL_BYTES, bounded_fields
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.environment import uuid7
 

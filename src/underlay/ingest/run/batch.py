@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 import pyarrow as pa
 
-from underlay.change.define.evolve import add_columns
+from underlay.change.define.evolution import add_columns
 from underlay.change.rows.staged import discard, staging_for
 from underlay.errors import Busy, ClaimLost, CommitConflict, CommitUnknown, TooManyRejected, UnderlayError
 from underlay.ingest.exactly_once.claim import Claims

@@ -1,4 +1,4 @@
-"""StatementQueries inside of statements: run as any other, over one snapshot of each table for the whole statement."""
+"""Queries inside of statements: run as any other, over one snapshot of each table for the whole statement."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from underlay.index.operation import Operation
 from underlay.index.root import Retention, Root
-from underlay.maintain.expire.bury import Buried, Progress, bury
 from underlay.maintain.expire.choose import choose
 from underlay.maintain.expire.holders import Holders, find_holders
+from underlay.maintain.expire.tombstones import Buried, Progress, bury
 from underlay.store.store import StoredObject
 from underlay.table.care_settings import (
     DEFAULT_KEEP_FOR,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from underlay.index.keys import ObjectKind
-from underlay.maintain.sweep.dangers import check_alone
 from underlay.maintain.sweep.delete_objects import Found, delete_chosen
 from underlay.maintain.sweep.gone_revisions import find_gone, sweep_gone
+from underlay.maintain.sweep.refusals import check_alone
 from underlay.maintain.sweep.sweep_table import check_table, sweep_table
 from underlay.maintain.sweep.swept import Progress, Swept, SweptFolder, summed
 from underlay.store.probe import FOLDER as PROBE

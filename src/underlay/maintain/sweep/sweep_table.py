@@ -19,11 +19,11 @@ from functools import partial
 
 from underlay.index.keys import ObjectKind
 from underlay.index.operation import Operation
-from underlay.maintain.expire.bury import bury
 from underlay.maintain.expire.holders import Holders, find_holders
-from underlay.maintain.sweep.dangers import check_clock, check_grace, check_history
+from underlay.maintain.expire.tombstones import bury
 from underlay.maintain.sweep.delete_objects import Choose, Found, delete_chosen
 from underlay.maintain.sweep.references import References, find_references
+from underlay.maintain.sweep.refusals import check_clock, check_grace, check_history
 from underlay.maintain.sweep.swept import Progress, SweptFolder
 from underlay.table.care_settings import read_settings
 from underlay.table.commit.transaction import Transaction

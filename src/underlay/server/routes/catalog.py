@@ -29,8 +29,8 @@ from underlay.server.routes.answers import RowsResponse, close_parts, first_of
 from underlay.server.routes.describe import PROBLEMS, ROWS
 from underlay.server.routes.requests import caller_of, headers_of, service_of, settings_of
 from underlay.server.statements.request import read_moment
-from underlay.server.worker.frames import Message
 from underlay.server.worker.job import LookJob, Output
+from underlay.server.worker.messages import Message
 
 router = APIRouter(tags=["tables"])
 _T = TypeVar("_T")

@@ -13,7 +13,7 @@ from underlay.server.common.problem import Problem
 from underlay.server.formats.formats import MEDIA_TYPES, ResultFormat
 from underlay.server.routes.answers import RowsResponse, close_parts, first_of
 from underlay.server.routes.describe import PROBLEMS, ROWS, STATEMENT_BODY
-from underlay.server.routes.keyed import run_once
+from underlay.server.routes.idempotency import run_once
 from underlay.server.routes.requests import (
     caller_of,
     headers_of,

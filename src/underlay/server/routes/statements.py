@@ -17,7 +17,7 @@ from underlay.server.formats.formats import MEDIA_TYPES, ResultFormat, choose_fo
 from underlay.server.routes.answers import RowsResponse, first_of, while_there
 from underlay.server.routes.catalog import answer_look, read_order
 from underlay.server.routes.describe import PROBLEMS, ROWS, STATEMENT_BODY
-from underlay.server.routes.keyed import start_once
+from underlay.server.routes.idempotency import start_once
 from underlay.server.routes.requests import (
     caller_of,
     headers_of,

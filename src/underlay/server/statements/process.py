@@ -16,7 +16,7 @@ from pathlib import Path
 
 from underlay.server.common.problem import Problem
 from underlay.server.common.settings import ServerSettings, audit_paths
-from underlay.server.worker.frames import HEAD, Frame, FrameKind, Message, frame_of, read_head
+from underlay.server.worker.messages import HEAD, Frame, FrameKind, Message, frame_of, read_head
 
 _INHERITED = (
     "PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR",

@@ -20,9 +20,9 @@ from underlay.server.statements.pool import WorkerPool
 from underlay.server.statements.process import WorkerGone
 from underlay.server.statements.spool import SpoolFolder
 from underlay.server.statements.statement import RunStatement, StatementState
-from underlay.server.statements.turns import Ticket, Turns
-from underlay.server.worker.frames import Frame, FrameKind, Message
+from underlay.server.statements.statement_queue import Ticket, Turns
 from underlay.server.worker.job import LookJob, Output, StatementJob, WindowJob, scans_path
+from underlay.server.worker.messages import Frame, FrameKind, Message
 
 _SWEEP_SECONDS = 5.0
 _CANCELLED = "cancelled"

@@ -15,8 +15,8 @@ from underlay.server.access.tokens import AccessToken
 from underlay.server.common.problem import Problem
 from underlay.server.statements.process import WorkerProcess
 from underlay.server.statements.request import StatementRequest
-from underlay.server.statements.turns import Ticket
-from underlay.server.worker.frames import Message
+from underlay.server.statements.statement_queue import Ticket
+from underlay.server.worker.messages import Message
 
 
 class StatementState(Enum):

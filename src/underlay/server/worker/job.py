@@ -10,7 +10,7 @@ from typing import Any
 
 from underlay.errors import InvalidRequest
 from underlay.server.access.rights import Rights
-from underlay.server.worker.frames import Message
+from underlay.server.worker.messages import Message
 
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_ ]{0,40}(\(\s*\d{1,3}\s*(,\s*\d{1,3}\s*)?\))?(\[\]){0,4}")
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from underlay.server.worker.frames import Frame, Message, frame_of, receive
+from underlay.server.worker.messages import Frame, Message, frame_of, receive
 
 _OWN_BYTES = 4 << 30
 """Address space for stacks and allocators beside the engine's memory. The server watches what is really used."""

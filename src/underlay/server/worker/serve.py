@@ -20,9 +20,8 @@ from underlay.server.common.problem import Problem, problem_of
 from underlay.server.formats.encode import Encoder, as_arrow_file, is_beyond_browsers, json_text, make_encoder
 from underlay.server.formats.formats import ResultFormat
 from underlay.server.formats.types import columns_of
-from underlay.server.worker.frames import Message, data_frame
 from underlay.server.worker.job import LookJob, Output, StatementJob, WindowJob, scans_path
-from underlay.server.worker.look import Looker
+from underlay.server.worker.messages import Message, data_frame
 from underlay.server.worker.scans import (
     describe_scans,
     keep_scans,
@@ -32,6 +31,7 @@ from underlay.server.worker.scans import (
 )
 from underlay.server.worker.spool import open_window, split_batch
 from underlay.server.worker.statement import Begun, StatementRunner, empty_batch, plain_batch
+from underlay.server.worker.table_metadata import Looker
 
 if TYPE_CHECKING:
     from underlay.server.worker.main import ServerConnection

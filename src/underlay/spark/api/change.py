@@ -10,10 +10,10 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.change.update.result import Changed
 from underlay.errors import InvalidRequest
-from underlay.spark.change.by_condition import delete_where, update_where
 from underlay.spark.change.expressions import Expression
 from underlay.spark.change.merge import merge_frames
 from underlay.spark.change.merge_join import ClauseAction, ClauseKind, MergeClause
+from underlay.spark.change.update_and_delete import delete_where, update_where
 from underlay.spark.change.upsert import upsert_frame
 from underlay.spark.change.write_frame import check_frame
 

@@ -18,10 +18,10 @@ from underlay.prune.predicates.operand import format_column
 from underlay.schema.partitioning import transform
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import TypeKind
-from underlay.spark.change.by_condition import ACT, matching_rows
 from underlay.spark.change.change_frame import ChangeFrame, RowAct, found_in
 from underlay.spark.change.expressions import Expression, as_column
 from underlay.spark.change.statement import Attempt, run_statement
+from underlay.spark.change.update_and_delete import ACT, matching_rows
 from underlay.spark.relation.adapted import missing_column
 from underlay.spark.relation.relation import NumberedRows
 from underlay.spark.tasks.collect import collect_small

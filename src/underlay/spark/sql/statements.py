@@ -11,10 +11,10 @@ from underlay.errors import Unsupported
 from underlay.spark.catalog.session_catalog import Names
 from underlay.spark.jvm.gateway import JavaObject, call, call_text
 from underlay.spark.sql.alter import ALTERS, alter, rename
+from underlay.spark.sql.change_rows import delete, merge, truncate, update
 from underlay.spark.sql.create import CREATES, create, drop
 from underlay.spark.sql.insert import insert
 from underlay.spark.sql.nodes import StatementScope, kind_of, named_relation
-from underlay.spark.sql.rows import delete, merge, truncate, update
 from underlay.spark.sql.targets import StatementTarget, find_target
 
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"

@@ -28,7 +28,7 @@ from underlay.runtime.threads import REQUESTS, side_by_side
 from underlay.schema.record import from_record
 from underlay.store.store import Data, Store
 from underlay.table.commit.conflicts import AlreadyCommitted, Mine, Redo, Refuse, Winner, conflicts, is_fenced_off
-from underlay.table.commit.tidy import tidy
+from underlay.table.commit.flush_and_merge import tidy
 from underlay.table.commit.transaction import Transaction
 from underlay.table.versions.environment import to_us, uuid7
 from underlay.table.versions.revision import Revision

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 
 from underlay.errors import InvalidRequest, Unsupported
-from underlay.spark.change.by_condition import delete_where, update_where
 from underlay.spark.change.merge import merge_frames
 from underlay.spark.change.merge_join import MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE, ClauseKind, MergeClause
+from underlay.spark.change.update_and_delete import delete_where, update_where
 from underlay.spark.jvm.gateway import JavaObject, call, call_text, frame_of_plan
 from underlay.spark.jvm.plan_nodes import items_of
 from underlay.spark.sql import answers
