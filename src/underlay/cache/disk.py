@@ -35,12 +35,15 @@ from underlay.values.ranges import ByteRange
 
 # One file of the disk cache: some bytes of an object, and the key that identifies them.
 #
-# |  0 |  8 | bytes | magic        | `ULPIECE1`                                                | |  8 |  4 | u32   | crc
-# | CRC-32 of every byte from 12 to the end                   | | 12 |  4 | u32   | key_size     | bytes of the key
-# | | 16 |  8 | u64   | content_size | bytes of the content                                      | | 24 |    | bytes |
-# key          | which bytes of which object these are, as JSON            | |    |    | zeros | padding      | so that
-# the content begins at a multiple of 64, as Arrow likes it | |    |    | bytes | content      |
-# | A file that is not exactly this, for the key it was opened by, is not an entry: whatever damaged it, the bytes are
+#     |  0 |  8 | bytes | magic        | `ULPIECE1`                                                |
+#     |  8 |  4 | u32   | crc          | CRC-32 of every byte from 12 to the end                   |
+#     | 12 |  4 | u32   | key_size     | bytes of the key                                          |
+#     | 16 |  8 | u64   | content_size | bytes of the content                                      |
+#     | 24 |    | bytes | key          | which bytes of which object these are, as JSON            |
+#     |    |    | zeros | padding      | so that the content begins at a multiple of 64, as Arrow likes it |
+#     |    |    | bytes | content      |                                                           |
+#
+# A file that is not exactly this, for the key it was opened by, is not an entry: whatever damaged it, the bytes are
 # fetched again.
 
 _HEAD = struct.Struct("<8sIIQ")
