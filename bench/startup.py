@@ -64,9 +64,15 @@ def measure(lake: Path, rounds: int) -> dict[str, float]:
 
 def _cpu_seconds(arguments: list[str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    nowhere = subprocess.DEVNULL
+    subprocess.run([sys.executable, *arguments], check=True, stdout=nowhere, stderr=nowhere, env=_environment())
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _environment() -> dict[str, str]:
+    """With bytecode, which an installed package has too: a checkout has it after the first round."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def module_counts(lake: Path) -> dict[str, int]:
@@ -75,7 +81,7 @@ def module_counts(lake: Path) -> dict[str, int]:
     for name, arguments in commands(lake).items():
         if arguments[:2] == ["-m", "underlay"]:
             run = [sys.executable, "-c", _COUNT_MODULES, *arguments[2:]]
-            ended = subprocess.run(run, check=True, capture_output=True, env=dict(os.environ))
+            ended = subprocess.run(run, check=True, capture_output=True, env=_environment())
             counts[name] = int(ended.stderr.splitlines()[-1])
     return counts
 

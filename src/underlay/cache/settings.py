@@ -11,11 +11,14 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from underlay.cache.disk import DiskCache
 from underlay.cache.memory import MemoryCache
 from underlay.errors import InvalidRequest
 from underlay.runtime.locks import ProcessLock
+
+if TYPE_CHECKING:
+    from underlay.cache.disk import DiskCache
 
 _MEMORY_BYTES = 512 << 20
 _MEMORY_SHARE = 4
@@ -62,6 +65,8 @@ def _make_memory_cache() -> MemoryCache:
 
 @cache
 def _make_disk_cache() -> DiskCache | None:
+    from underlay.cache.disk import DiskCache  # loads what a listing does without
+
     bound = disk_bound(os.environ)
     return DiskCache(disk_folder(os.environ, Path.home()), bound) if bound else None
 

@@ -38,25 +38,27 @@ def run() -> None:
     run_command()
 
 
-class _NoPandas:
-    """Finds no pandas, which no command uses. Arrow imports it with the first value that it converts, and that takes
-    longer than all else that a query takes."""
+class Without:
+    """Finds no such module: goes into `sys.meta_path` while others are imported that can do without it."""
 
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Nothing, for any module; an error for pandas."""
-        if name == "pandas":
-            raise ModuleNotFoundError("underlay's commands do without pandas", name=name)
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Nothing, for any module; an error for this one."""
+        if name == self._name:
+            raise ModuleNotFoundError(f"underlay's commands do without {name}", name=name)
 
 
 def _be_brief() -> None:
-    """Only in a process of our own: one that uses Arrow already may need pandas later. Garbage is collected seldom, as
-    imports leave none: they would be interrupted by it a hundred times."""
+    """Only in a process of our own: one that uses Arrow already may need pandas later. No command does, and Arrow
+    imports it with the first value that it converts, which takes longer than all else that a query takes. Garbage is
+    collected seldom, as imports leave none: they would be interrupted by it a hundred times."""
     if "pandas" not in sys.modules and "pyarrow" not in sys.modules:
         import gc
 
         gc.set_threshold(_GARBAGE_OBJECTS, 20, 20)
-        sys.meta_path.insert(0, _NoPandas)
+        sys.meta_path.insert(0, Without("pandas"))
 
 
 def help_heading(command: str) -> str:

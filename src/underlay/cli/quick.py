@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from underlay.cli.common.formats import RowsAs
+from underlay.cli.main import Without
+from underlay.errors import InvalidRequest
 
 _REGISTRY_SECONDS = 5.0
 _INTERRUPTED = 130
@@ -103,6 +105,36 @@ def parse(command: str, arguments: Sequence[str]) -> dict[str, object] | None:
     return values
 
 
+_READING = frozenset(("DESC", "DESCRIBE", "FROM", "PIVOT", "SHOW", "SUMMARIZE", "TABLE", "UNPIVOT"))
+"""Words of which each query that reads a table has one."""
+
+
+def is_of_values(text: str) -> bool:
+    """Whether this is certainly a SELECT that reads no table, such as `select 1`."""
+    from underlay.local.text.words import WordType, words_of
+
+    try:
+        words = words_of(text)
+    except InvalidRequest:
+        return False
+    are_known = _READING.isdisjoint(word.text.upper() for word in words)
+    is_one = all(word.token_type is not WordType.SEMICOLON for word in words[:-1])
+    return bool(words) and words[0].text.upper() == "SELECT" and are_known and is_one
+
+
+def _load_arrow_alone() -> None:
+    """Arrow without numpy, which takes as long to import. Arrow needs it for numpy's arrays only, and a query that
+    reads no table has none."""
+    if "numpy" in sys.modules:
+        return
+    without = Without("numpy")
+    sys.meta_path.insert(0, without)
+    try:
+        import pyarrow  # noqa: F401
+    finally:
+        sys.meta_path.remove(without)
+
+
 def _act(command: str, values: Mapping[str, object]) -> None:
     from underlay.cli.main import drop_output
 
@@ -112,6 +144,9 @@ def _act(command: str, values: Mapping[str, object]) -> None:
 
             list_tables(**values)  # type: ignore[arg-type]  # `parse` read them by their types
         else:
+            text = values["text"]
+            if isinstance(text, str) and is_of_values(text):
+                _load_arrow_alone()
             from underlay.cli.rows.query import sql_command
 
             sql_command(**values)  # type: ignore[arg-type]

@@ -14,7 +14,6 @@ the environment would be sent there.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -159,6 +158,8 @@ def read_config(path: Path) -> LakeChoice:
 
 
 def _parsed(path: Path, data: bytes) -> LakeChoice:
+    import tomllib  # what a command that names its lake does without
+
     try:
         content = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -96,4 +95,6 @@ def _name(path: Path) -> str:
 
 
 def _digest(data: bytes) -> str:
+    from hashlib import sha256  # OpenSSL, which few commands need
+
     return sha256(data).hexdigest()

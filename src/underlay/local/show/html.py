@@ -33,6 +33,11 @@ def as_html(rows: pa.Table, *, caption: str = "", has_more: bool = False) -> str
     return f"<table>{title}{''.join(lines)}</table>"
 
 
+def as_text(text: str) -> str:
+    """Text as it is."""
+    return f"<pre>{escape(text)}</pre>"
+
+
 def _head(field: pa.Field[pa.DataType]) -> str:
     return f"<th>{escape(field.name)}<br><small>{escape(str(field.type))}</small></th>"
 

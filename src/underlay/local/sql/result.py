@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +12,6 @@ import pyarrow as pa
 
 from underlay.errors import InvalidRequest
 from underlay.local.show.frames import as_pandas, as_polars, check_installed
-from underlay.local.show.html import MOST_ROWS, as_html
 from underlay.local.show.text import draw
 from underlay.local.sql.interruptible import Worker
 
@@ -136,10 +134,10 @@ class SqlResult:
         return True
 
     def _repr_html_(self) -> str:
-        if self._is_read:
-            return f"<pre>{escape(repr(self))}</pre>"
-        if self.is_explanation:
-            return f"<pre>{escape(repr(self))}</pre>"
+        from underlay.local.show.html import MOST_ROWS, as_html, as_text  # what notebooks need
+
+        if self._is_read or self.is_explanation:
+            return as_text(repr(self))
         return as_html(self._peek(MOST_ROWS + 1))
 
     @property
