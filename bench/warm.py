@@ -4,8 +4,9 @@ One process and one table of many files, the seeded ones of `bench.common.trips`
 question `time`, half a block of one file, turn by turn; answers are compared first. CPU is that of the whole process,
 the least of all rounds, since other work on the machine can only add to it; calls of Python functions are counted once,
 without noise. Then another table takes as many files in one commit, and scans go on while the registry's thread applies
-it: their wall time against that of scans right after it. Registering is measured too, ours and delta-rs's, in CPU
-seconds.
+it, against as many before the commit and after it: by wall time, which has the waits for the interpreter but also those
+for a busy machine, and by the CPU time of the scanning thread. Registering is measured too, ours and delta-rs's turn by
+turn, in CPU seconds and by wall time.
 
     python -m bench.warm [--files 10000] [--rounds 100] [--commits 3] [--only queries commits imports]
 
@@ -25,7 +26,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.common.questions import is_same, make_questions
 from bench.common.timing import save
@@ -38,6 +39,14 @@ IMPORTERS = ("underlay", "deltalake")
 _CALLS_A_ROUND = 4
 _QUIET_SCANS = 300
 _LEAST_SCANS = 10
+
+
+class Seconds(NamedTuple):
+    """How long something took."""
+
+    wall: float
+    cpu: float
+
 
 Ways = dict[str, Callable[[], object]]
 
@@ -59,14 +68,15 @@ def measure_queries(ours: Underlay, file_count: int, rounds: int) -> dict[str, A
 
 
 def measure_commits(ours: Underlay, file_count: int, commits: int) -> dict[str, Any]:
-    """Wall seconds of scans while a commit of many files is applied to the registry, and of as many right after."""
+    """Seconds of scans while a commit of many files is applied to the registry, and of those before and after it."""
     question = make_questions(file_count)["time"]
-    during: list[float] = []
-    quiet: list[float] = []
+    during: list[Seconds] = []
+    quiet: list[Seconds] = []
     applied = []
     for number in range(commits):
         table = ours.lake.create_table(f"taxi.more_{number}", SCHEMA, key=["id"], sort_by=["ts"])
         _settle(ours)
+        quiet += [_timed(lambda: ours.scan(question)) for _ in range(_QUIET_SCANS)]
         table.register(f"{ours.files}/*.parquet")
         done = threading.Event()
         follower = threading.Thread(target=_watch, args=(ours, done))
@@ -74,24 +84,27 @@ def measure_commits(ours: Underlay, file_count: int, commits: int) -> dict[str, 
         follower.start()
         scans = len(during) + _LEAST_SCANS
         while not done.is_set() or len(during) < scans:
-            during.append(_wall(lambda: ours.scan(question)))
+            during.append(_timed(lambda: ours.scan(question)))
         applied.append(time.perf_counter() - begin)
         follower.join()
-        quiet += [_wall(lambda: ours.scan(question)) for _ in range(_QUIET_SCANS)]
-    return {"during": _spread(during), "quiet": _spread(quiet), "applied_seconds": applied}
+        quiet += [_timed(lambda: ours.scan(question)) for _ in range(_QUIET_SCANS)]
+    found: dict[str, Any] = {"applied_seconds": applied}
+    for at, clock in enumerate(Seconds._fields):
+        found[clock] = {"during": _spread([one[at] for one in during]), "quiet": _spread([one[at] for one in quiet])}
+    return found
 
 
-def measure_imports(folder: Path, files: list[Path], rounds: int) -> dict[str, list[float]]:
-    """CPU seconds of registering all files in a new table, turn by turn."""
-    seconds: dict[str, list[float]] = {name: [] for name in IMPORTERS}
-    for _ in range(rounds):
-        for name in IMPORTERS:
+def measure_imports(folder: Path, files: list[Path], rounds: int) -> dict[str, list[Seconds]]:
+    """Seconds of registering all files in a new table, turn by turn, each first in every second round."""
+    seconds: dict[str, list[Seconds]] = {name: [] for name in IMPORTERS}
+    for number in range(rounds):
+        for name in IMPORTERS if number % 2 else reversed(IMPORTERS):
             shutil.rmtree(folder / name, ignore_errors=True)
             system = load_system(name)(folder / name)
             system.place(files)
-            before = _cpu()
+            before, begin = _cpu(), time.perf_counter()
             system.import_files()
-            seconds[name].append(_cpu() - before)
+            seconds[name].append(Seconds(wall=time.perf_counter() - begin, cpu=_cpu() - before))
     return seconds
 
 
@@ -141,10 +154,11 @@ def _calls(way: Callable[[], object]) -> int:
     return count
 
 
-def _wall(way: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+def _timed(way: Callable[[], object]) -> Seconds:
+    """Seconds of one call, CPU those of this thread."""
+    before, begin = time.thread_time(), time.perf_counter()
     way()
-    return time.perf_counter() - begin
+    return Seconds(wall=time.perf_counter() - begin, cpu=time.thread_time() - before)
 
 
 def _spread(seconds: list[float]) -> dict[str, float]:
@@ -174,16 +188,22 @@ def run(
             print(f"sql / scan: {found['cpu_seconds']['sql'] / found['cpu_seconds']['scan']:.2f} (target 1.6)")
         if "commits" in only:
             result["commits"] = found = measure_commits(ours, file_count, commits)
-            for name in ("during", "quiet"):
-                print(
-                    f"scan, {name:8}" + "".join(f"{key:>12} {value * 1000:6.2f}" for key, value in found[name].items())
-                )
-            print(f"during / quiet: {found['during']['median'] / found['quiet']['median']:.2f} (target 1.2)")
+            for clock in Seconds._fields:
+                for name, spread in found[clock].items():
+                    shown = "".join(f"{key:>12} {value * 1000:6.2f}" for key, value in spread.items() if key != "count")
+                    print(f"scan, {name:8}{clock:6}{spread['count']:6} times{shown} ms")
+                ratio = found[clock]["during"]["median"] / found[clock]["quiet"]["median"]
+                print(f"during / quiet, {clock}: {ratio:.2f} (target 1.2)")
         ours.lake.close()
     if "imports" in only:
         result["imports"] = seconds = measure_imports(folder, files, commits)
         for name, values in seconds.items():
-            print(f"import, {name:12}{min(values):8.2f} s CPU at least, of {len(values)}")
+            least = [min(clock) for clock in zip(*values, strict=True)]
+            middle = [statistics.median(clock) for clock in zip(*values, strict=True)]
+            print(
+                f"import, {name:12}wall {least[0]:6.2f} s at least, {middle[0]:6.2f} median;"
+                f" CPU {least[1]:6.2f}, {middle[1]:6.2f}; of {len(values)}"
+            )
     return result
 
 
