@@ -1,1 +1,1 @@
-"""The registry: a metadata database that follows the store, answers in one statement, and may be lost."""
+"""The registry: a metadata database that follows the store, answers with one statement, and may be lost."""

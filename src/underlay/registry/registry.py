@@ -1,7 +1,7 @@
-"""A lake's registry, as the rest of Underlay uses it: asked for a place to begin, told what was seen.
+"""A lake's registry, as the rest of Underlay uses it: it says where to begin looking, and is told what was seen.
 
-SQLAlchemy takes a third of a second to load, so that it is loaded when the registry is first asked, or in the thread
-that follows: a process that only reads a local lake never loads it.
+SQLAlchemy takes a third of a second to load, so it is loaded only when the registry is first asked, or in the
+follower's thread: a process that only reads a local lake never loads it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STOP_SERVER_SECONDS = 0.25
 
 
 def open_registry(url: str | None, store: Store) -> Registry | None:
-    """The registry of the lake in `store`; None when it shall have none. Connects to nothing."""
+    """The registry of the lake in `store`; None for no registry. Does not connect yet."""
     chosen = choose_url(url, store.url, os.environ, Path.home())
     if chosen is None:
         return None
@@ -50,7 +50,7 @@ def open_registry(url: str | None, store: Store) -> Registry | None:
         raise Unsupported(
             "the driver for PostgreSQL, psycopg, is not installed", hint="Run pip install 'underlay[postgres]'."
         )
-    if not is_server(chosen) and find_spec("fcntl") is None:  # Windows: no lock for the file
+    if not is_server(chosen) and find_spec("fcntl") is None:  # Windows lacks the lock that the file needs
         if url is None:
             return None
         need_posix("registries in SQLite")
@@ -64,10 +64,10 @@ def _open_database(url: str) -> Database:
 
 
 class Registry:
-    """One lake's metadata database. Whatever happens to it, tables can be read and written. Safe for many threads."""
+    """One lake's metadata database. Whatever happens to it, tables can be read and written. Thread-safe."""
 
     def __init__(self, url: str, store: Store) -> None:
-        # No attribute is the URL, which may hold a password.
+        # No attribute holds the URL, which may contain a password.
         self._open_database: Callable[[], Database] = lambda: _open_database(url)
         self._store = store
         self._lake_folder = lake_folder(store.url)
@@ -97,11 +97,11 @@ class Registry:
 
     @property
     def transaction_count(self) -> int:
-        """Transactions of this process so far, reading ones too."""
+        """Transactions of this process so far, read-only ones included."""
         return self._database.transaction_count
 
     def opening(self, name: str | None) -> Opening | None:
-        """What is known of the catalog, and of the table of this name. One statement."""
+        """What is known about the catalog, and about the table of this name. One statement."""
         from underlay.registry.mirror.opening import find_opening
 
         found = self._asking.ask(lambda connection: find_opening(connection, name))
@@ -109,25 +109,25 @@ class Registry:
         return found
 
     def saw_catalog(self, catalog: Catalog, *, is_own: bool) -> None:
-        """Apply it in the background."""
+        """Apply a catalog entry in the background."""
         self._make_folder(is_own)
         self._follower.saw_catalog(catalog, is_own=is_own)
 
     def saw_root(self, folder: str, revision: str, root: Root, *, is_own: bool) -> None:
-        """Apply it in the background."""
+        """Apply a root in the background."""
         self._make_folder(is_own)
         self._follower.saw_root(folder, revision, root, is_own=is_own)
 
     def saw_job(self, keys: RevisionKeys, revision: str, job: str) -> None:
-        """Mirror its intent in the background."""
+        """Mirror a job's intent in the background."""
         self._follow_one("JOB_MIRROR", keys, revision, job)
 
     def saw_reader(self, keys: RevisionKeys, revision: str, reader: str) -> None:
-        """Mirror its lease in the background."""
+        """Mirror a reader's lease in the background."""
         self._follow_one("LEASE_MIRROR", keys, revision, reader)
 
     def saw_run(self, keys: RevisionKeys, revision: str, job: str) -> None:
-        """Mirror its record in the background."""
+        """Mirror a run's record in the background."""
         self._follow_one("RUN_MIRROR", keys, revision, job)
 
     def _follow_one(
@@ -142,25 +142,24 @@ class Registry:
         self._follower.add(read)
 
     def refuse(self, error: RegistryRefused) -> None:
-        """It does not tell of this store."""
+        """Do not use the registry: it belongs to another store or history."""
         self._asking.refuse(error)
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until all that this process saw is applied. False when it was not, and when the registry is refused."""
+        """Wait until all that this process saw is applied. False if that failed, or the registry is refused."""
         return self._follower.wait(timeout_seconds)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is to be done, now or later."""
+        """Whether there is no work, due now or later."""
         return self._follower.is_idle
 
     def finish(self, timeout_seconds: float) -> bool:
-        """Wait until what this process wrote is applied, as long as the registry answers; whether it was."""
+        """Wait until what this process wrote is applied, as long as the registry answers. Returns whether it was."""
         return self._follower.wait(timeout_seconds, also_seen=False, also_resting=False)
 
     def follow(self, progress: OnRevision | None = None) -> int:
-        """Apply everything that the store has and the registry lacks; how many versions that were. Raises what is wrong
-        with the registry."""
+        """Apply everything that the registry lacks. Returns how many versions. Raises the registry's problem."""
         from underlay.registry.mirror.catch_up import follow
 
         self._make_folder(True)
@@ -168,7 +167,7 @@ class Registry:
             return follow(database, self._store, progress)
 
     def restore(self, progress: OnProgress | None = None) -> Restored:
-        """Rebuild the registry from the store. It is as it was until that is done."""
+        """Rebuild the registry from the store. It stays unchanged until that is done."""
         from underlay.registry.rebuild.restore import restore
 
         self._make_folder(True)
@@ -185,7 +184,7 @@ class Registry:
             return compare(database, self._store, progress=progress)
 
     def migrate(self) -> tuple[str | None, str]:
-        """Bring the tables to what this release expects: the schema's version before and after."""
+        """Migrate the tables to this release's schema. Returns the schema's version before and after."""
         from underlay.registry.database.migration import migrate
 
         self._make_folder(True)
@@ -200,14 +199,16 @@ class Registry:
             return find_status(database, self._store)
 
     def close(self) -> None:
-        """Wait a little until what this process wrote is applied, end the thread and close connections, for good."""
+        """Wait a little until what this process wrote is applied, then end the thread and close connections for
+        good.
+        """
         self._follower.wait(_CLOSE_SECONDS, also_seen=False, also_resting=False)
         self._is_closed = True
         self._asking.close()
         self._follower.close()
 
     def _disconnect(self) -> None:
-        """Close connections that nobody uses."""
+        """Close unused connections."""
         if "_database" in vars(self):
             self._database.close()
 
@@ -222,14 +223,14 @@ class Registry:
         return Application(self._database, self._store)
 
     def _make_folder(self, is_own: bool) -> None:
-        """Make the folder of a SQLite file, in the caller's thread, which has just used the lake.
+        """Create the folder of a SQLite file, in the caller's thread, which has just used the lake.
 
-        The follower makes none: it would make again what was deleted meanwhile. The folder in a local lake is made by
-        those who write.
+        The follower creates none: it might recreate a folder that was deleted meanwhile. Only writers create the folder
+        in a local lake.
         """
         if self._folder is None or self._is_closed:
             return
-        with suppress(OSError):  # who connects says what is wrong
+        with suppress(OSError):  # connecting will report what is wrong
             if self._folder.parent == self._lake_folder:
                 if is_own:
                     self._folder.mkdir(exist_ok=True)
@@ -246,7 +247,7 @@ class Registry:
 
     @contextmanager
     def _patient(self) -> Iterator[Database]:
-        """The same database, for work that is about the registry and may wait for others."""
+        """The same database, for work on the registry itself, which may wait for others."""
         if self._is_closed:
             raise InvalidRequest("the lake is closed", hint="Open it again with underlay.connect.")
         database = self._database.patient()

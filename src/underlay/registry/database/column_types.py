@@ -1,7 +1,7 @@
-"""The types of the registry's columns: what both kinds of database hold, and hold alike.
+"""The types of the registry's columns: values that SQLite and PostgreSQL can both store, in the same way.
 
-PostgreSQL takes no NUL in a text and no long text in an index; a column of SQLite takes any value, whatever its type.
-Who reads a value that is not of the column's type, since somebody wrote into the file, gets a WrongValue.
+PostgreSQL accepts no NUL in a text and no long text in an index; a SQLite column accepts any value, whatever its type.
+If somebody wrote a value of another type into the file, reading it raises WrongValue.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def plain_text(text: str) -> str:
 
 
 def key_text(text: str) -> str:
-    """The text as it is stored where it is a key: one that cannot be is cut, and ends with a hash of all of it.
+    """The text as stored in a key column. A text that cannot be stored is cut, and ends with a hash of the whole text.
 
-    Idempotent. Texts that differ are stored as ones that differ.
+    Idempotent. Different texts stay different.
     """
     if "\0" not in text and (len(text) <= _SURELY_SHORT or len(text.encode()) <= MOST_KEY_BYTES):
         return text
@@ -39,7 +39,7 @@ def key_text(text: str) -> str:
 
 
 class PlainText(TypeDecorator[str]):
-    """Any text, but for NUL, which is stored as U+FFFD."""
+    """Any text. NUL is stored as U+FFFD."""
 
     impl = Text
     cache_ok = True
@@ -61,7 +61,7 @@ class PlainText(TypeDecorator[str]):
 
 
 class KeyText(PlainText):
-    """A text that is part of a key; see `key_text`."""
+    """A text in a key; see `key_text`."""
 
     cache_ok = True
 
@@ -71,7 +71,7 @@ class KeyText(PlainText):
 
 
 class WholeNumber(TypeDecorator[int]):
-    """A signed number of 64 bits."""
+    """A signed 64-bit integer."""
 
     impl = BigInteger
     cache_ok = True

@@ -1,4 +1,4 @@
-"""The registry's database: transactions on SQLite or PostgreSQL that fail soon, and as errors of the tree.
+"""The registry's database: transactions on SQLite or PostgreSQL that fail fast, and only with UnderlayErrors.
 
 sqlite:///registry.sqlite, sqlite:////srv/registry.sqlite       a file; the path is taken as it is
 postgresql://user:password@host:port/database?sslmode=require   a server; parameters are libpq's
@@ -34,10 +34,10 @@ _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 class Database:
     """A registry's database. Many threads may use it at once, and so may forked children.
 
-    It connects when it is first used. Every error of a driver leaves as an UnderlayError with the URL, without its
-    password, as its place: Unavailable when the database is down, locked, slow, full or read-only; Malformed when a
-    SQLite file is damaged; Inconsistent when a table is missing, or holds what nobody wrote so; see also
-    `database_errors.is_retryable`. So does what comes of reading what a driver gave.
+    It connects when it is first used. Every error of a driver, or of decoding what it returned, becomes an
+    UnderlayError whose place is the URL without its password: Unavailable when the database is down, locked, slow, full
+    or read-only; Malformed when a SQLite file is damaged; Inconsistent when a table is missing, or holds values that
+    Underlay never writes; see also `database_errors.is_retryable`.
     """
 
     def __init__(self, source: DatabaseLocation, timeouts: Timeouts = QUICK) -> None:
@@ -64,30 +64,32 @@ class Database:
         self._closing = finalize(self, self._engine.dispose)
 
     def close_before_fork(self) -> None:
-        """Close the connections to a file: no connection of SQLite may be carried over to a child."""
+        """Close the connections to a file: a child must not inherit a SQLite connection."""
         self.close()
 
     @property
     def statement_count(self) -> int:
-        """How many statements were sent, but for those that begin and end transactions."""
+        """How many statements were sent, except those that begin and end transactions."""
         return self._counts.statements
 
     @property
     def transaction_count(self) -> int:
-        """How many transactions were begun, reading ones too."""
+        """How many transactions were begun, read-only ones included."""
         return self._counts.transactions
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """One transaction: committed at the end, rolled back after an exception. READ COMMITTED on PostgreSQL; the
-        only writer on SQLite."""
+        """A transaction: committed at the end, rolled back after an exception. READ COMMITTED on PostgreSQL; the only
+        writer on SQLite.
+        """
         with self._transaction(self._source.begin_write) as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One state of the database, for any number of statements that read. Makes no file: without one, Inconsistent
-        is raised, as without tables."""
+        """A read-only transaction: all statements see one state of the database. Creates no file: if it is missing,
+        Inconsistent is raised, as for missing tables.
+        """
         with self._errors():
             if self._source.is_absent():
                 raise Inconsistent("there is no registry here yet", place=self.shown)
@@ -95,7 +97,7 @@ class Database:
             yield connection
 
     def patient(self) -> Database:
-        """The same database for work that may wait long for others. The caller closes it."""
+        """The same database for work that may wait long for locks of others. The caller closes it."""
         return self.waiting(PATIENT)
 
     def waiting(self, timeouts: Timeouts) -> Database:
@@ -103,7 +105,7 @@ class Database:
         return Database(self._source, timeouts)
 
     def delete_file(self) -> None:
-        """Delete the file of a SQLite registry, whatever is in it. InvalidRequest on PostgreSQL."""
+        """Delete the file of a SQLite registry, whatever it contains. InvalidRequest on PostgreSQL."""
         if not isinstance(self._source, SqliteSource):
             raise InvalidRequest("only the file of a SQLite registry can be deleted", place=self.shown)
         self.close()
@@ -111,10 +113,12 @@ class Database:
             self._source.file(self._timeouts.lock_ms).delete()
 
     def close(self) -> None:
-        """Close connections, those in use when they are done. The database may still be used, and connects again."""
+        """Close connections; those in use close when they are done. The database may still be used, and connects
+        again.
+        """
         pool = self._engine.pool
         self._engine.dispose()
-        pool.dispose()  # what came back while the engine got another pool
+        pool.dispose()  # connections that were returned while the engine switched pools
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
@@ -129,10 +133,10 @@ class Database:
                 raise self._understood(error) from error
             finally:
                 if pool is not self._engine.pool:
-                    pool.dispose()  # `close` was called meanwhile, and the connection went back to what nobody uses
+                    pool.dispose()  # `close` was called meanwhile: the connection went back to a pool that nobody uses
 
     def _begun(self, begin: str) -> Connection:
-        """A connection in a new transaction. When the one that the pool had is dead, a new one is made, once."""
+        """A connection in a new transaction. If the pool's connection is dead, tries once with a new one."""
         with self._errors():
             try:
                 return self._begin(begin)
@@ -162,20 +166,21 @@ class Database:
 
     @property
     def _failures(self) -> tuple[type[Exception], ...]:
-        """What depends on the database and on what is in it, not on how a statement is written: what the driver says,
-        more or fewer rows than there can be, values of another type, texts that are none."""
+        """Exceptions that depend on the database and its content, not on how a statement is written: the driver's
+        errors, an impossible number of rows, values of another type, text that is not UTF-8.
+        """
         driver = self._engine.dialect.loaded_dbapi.Error
         return DBAPIError, InvalidRequestError, DisconnectionError, PoolTimeout, driver, UnicodeError, OverflowError
 
     def _understood(self, error: Exception) -> UnderlayError:
         meaning = understood(error, self.shown)
         if isinstance(meaning, Malformed):
-            self._engine.dispose()  # what SQLite remembers of a damaged file must not be met again
+            self._engine.dispose()  # drop what SQLite has cached of the damaged file
         return meaning
 
 
 class _Counts:
-    """What was sent through an engine."""
+    """Counts what was sent through an engine."""
 
     def __init__(self) -> None:
         self.statements = 0
@@ -207,7 +212,7 @@ class _Counts:
 def _make_engine(source: DatabaseLocation, timeouts: Timeouts, counts: _Counts) -> Engine:
     engine = source.engine(timeouts)
     event.listen(engine, "begin", _send_begin)
-    counts.listen(engine)  # after it: what failed to begin is not counted
+    counts.listen(engine)  # after it: a transaction that failed to begin is not counted
     return engine
 
 
@@ -216,7 +221,7 @@ def _send_begin(connection: Connection) -> None:
 
 
 def open_database(url: str, *, makes_folder: bool = True) -> Database:
-    """The database at `url`. Connects to nothing and makes no file; when it does, the folder too with `makes_folder`.
+    """The database at `url`. It connects, and creates the file, only when used; `makes_folder` creates the folder too.
 
     InvalidRequest when the URL is not understood; Unsupported when the driver for PostgreSQL is not installed.
     """
@@ -225,7 +230,7 @@ def open_database(url: str, *, makes_folder: bool = True) -> Database:
         return Database(SqliteSource(path=_sqlite_path(rest[1:]), makes_folder=makes_folder))
     if separator and scheme in _POSTGRESQL:
         return Database(PostgresqlSource(url=_postgresql_url(rest)))
-    # Not repeated: what was not understood may hold a password.
+    # Not repeated in the message: a URL that was not understood may hold a password.
     raise InvalidRequest("this is not the URL of a registry", expected=ACCEPTED)
 
 
@@ -237,7 +242,7 @@ def _sqlite_path(path: str) -> Path:
 
 def _postgresql_url(rest: str) -> URL:
     try:
-        from psycopg import ProgrammingError  # optional, and only this kind of registry needs it
+        from psycopg import ProgrammingError  # an optional dependency that only PostgreSQL needs
         from psycopg.conninfo import make_conninfo
     except ImportError:
         hint = "Run pip install 'underlay[postgres]'."
@@ -246,9 +251,9 @@ def _postgresql_url(rest: str) -> URL:
         url = make_url(f"postgresql+psycopg://{rest}")
         make_conninfo(**{name: str(value) for name, value in url.query.items()})
     except (ArgumentError, ValueError, ProgrammingError):
-        is_clear = False  # what they say may quote a part of the password
+        is_clear = False  # their messages may quote a part of the password
     else:
-        is_clear = rest.count("@") <= 1  # after a second one a part of the password is taken for the host
+        is_clear = rest.count("@") <= 1  # a second @ would make a part of the password the host
     if is_clear:
         return url
     hint = "Write @, /, :, ? and % in a password as %40, %2F, %3A, %3F and %25. Parameters have libpq's names."

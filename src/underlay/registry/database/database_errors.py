@@ -1,4 +1,4 @@
-"""What a database's errors mean, as errors of the tree. No text of ours or of the drivers holds a password."""
+"""Translates a database's errors to UnderlayErrors. No text, ours or a driver's, contains a password."""
 
 from __future__ import annotations
 
@@ -53,31 +53,32 @@ T = TypeVar("T")
 
 
 def is_retryable(error: UnderlayError) -> bool:
-    """Whether the same transaction may succeed when it is done again at once: it met a lock, a deadlock, another
-    transaction or a dropped connection. Whether it was committed may be unknown."""
+    """Whether the same transaction may succeed if it is retried at once: it met a lock, a deadlock, another transaction
+    or a dropped connection. It may be unknown whether it was committed.
+    """
     return bool(vars(error).get(_RETRYABLE, False))
 
 
 def retryable(error: UnderlayError) -> UnderlayError:
-    """The same error, saying that trying again may succeed."""
+    """The same error, marked as retryable."""
     vars(error)[_RETRYABLE] = True
     return error
 
 
 def patiently(work: Callable[[], T]) -> T:
-    """What `work`, a transaction or several, returns; it is done again a few times when it may then succeed."""
+    """What `work`, one transaction or several, returns. Retries a few times after retryable errors."""
     for attempt in range(1, _ATTEMPTS):
         try:
             return work()
         except UnderlayError as error:
             if not is_retryable(error):
                 raise
-        time.sleep(_PAUSE_SECONDS * attempt * random())  # those who met must not meet again
+        time.sleep(_PAUSE_SECONDS * attempt * random())  # so that those who collided do not collide again
     return work()
 
 
 def understood(error: Exception, place: str) -> UnderlayError:
-    """What a database at `place` said, or what came of reading what it said, as an error of the tree."""
+    """The UnderlayError for an exception of the database at `place`, or of decoding its answer."""
     said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     if isinstance(said, sqlite3.Error):
         return _from_sqlite(said, place)
@@ -139,5 +140,5 @@ def _from_postgresql(error: DBAPIError, place: str) -> UnderlayError:
 
 
 def _is_starting(said: str) -> bool:
-    """Whether the server refuses connections for a moment only. libpq gives no code for what fails while connecting."""
+    """Whether the server refuses connections only for a moment. libpq gives no code for errors while connecting."""
     return "the database system is" in said and "read-only" not in said

@@ -1,7 +1,7 @@
-"""How each kind of database is connected to: SQLAlchemy engines that give up soon when something is in the way.
+"""Makes the SQLAlchemy engine for each kind of database; it gives up soon when something blocks it.
 
-Transactions are begun by a statement of ours at the moment when they are asked for, never by the driver, so that a dead
-connection shows before anything was done, and costs no round trip more than the driver's own BEGIN.
+We begin transactions ourselves with a statement at once, and the driver never does, so that a dead connection shows
+before anything was done. This costs no more round trips than the driver's own BEGIN.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from underlay.registry.database.sqlite_file import FileConnection, SqliteFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long what is in the way is waited for. 0 is for ever, but for locks and the pool."""
+    """How long to wait for what is in the way. 0 means for ever, except for locks and the pool."""
 
     connect_s: int
     lock_ms: int
@@ -36,7 +36,7 @@ PATIENT = Timeouts(connect_s=10, lock_ms=60_000, statement_ms=0, pool_s=60.0)
 
 
 class DatabaseLocation(Protocol):
-    """A kind of database, and where it is."""
+    """Where a database is, by its kind."""
 
     is_shared: ClassVar[bool]
     begin_write: ClassVar[str]
@@ -44,18 +44,18 @@ class DatabaseLocation(Protocol):
 
     @property
     def shown(self) -> str:
-        """The URL without anything secret."""
+        """The URL without secrets."""
 
     def is_absent(self) -> bool:
-        """Whether there is surely no database: reading makes none."""
+        """Whether there is certainly no database. Reading must not create one."""
 
     def engine(self, timeouts: Timeouts) -> Engine:
-        """A new engine. Connects to nothing yet."""
+        """A new engine, not connected yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteSource:
-    """A file on this machine. `makes_folder`: whether its folder is made too, whatever was there before."""
+    """A file on this machine. `makes_folder`: whether its folder is created too."""
 
     path: Path
     makes_folder: bool = True
@@ -70,15 +70,15 @@ class SqliteSource:
         return f"sqlite:///{self.path}"
 
     def is_absent(self) -> bool:
-        """Whether there is no file."""
+        """Whether the file is missing."""
         return self.file(0).identity() is None
 
     def file(self, lock_ms: int) -> SqliteFile:
-        """The file; locks of others are waited for up to `lock_ms`."""
+        """The file. Waits up to `lock_ms` for locks of others."""
         return SqliteFile(path=self.path, lock_ms=lock_ms, makes_folder=self.makes_folder)
 
     def engine(self, timeouts: Timeouts) -> Engine:
-        """A new engine, whose connections are dropped when their file is no longer at the path."""
+        """A new engine. It drops connections whose file is no longer at the path."""
         file = self.file(timeouts.lock_ms)
         engine = create_engine(
             "sqlite+pysqlite://",
@@ -122,14 +122,14 @@ class PostgresqlSource:
         return f"PostgresqlSource({self.shown!r})"
 
     def is_absent(self) -> bool:
-        """Only the server knows."""
+        """False: only the server knows."""
         return False
 
     def engine(self, timeouts: Timeouts) -> Engine:
-        """A new engine. What the URL says of the connection goes before what is said here."""
+        """A new engine. Connection parameters in the URL take precedence over those here."""
         query: dict[str, str | Sequence[str]] = {**_connection(timeouts), **self.url.query}
         query["options"] = self._options(timeouts)
-        query["client_encoding"] = "utf8"  # whatever the database's is: texts are any that the store holds
+        query["client_encoding"] = "utf8"  # whatever the database's encoding is: the store holds any text
         return create_engine(
             self.url.set(query=query),
             connect_args={"autocommit": True},
@@ -142,7 +142,7 @@ class PostgresqlSource:
         )
 
     def _options(self, timeouts: Timeouts) -> str:
-        """Settings of the session. The server takes the last of those that contradict each other."""
+        """Settings of the session. Of contradicting ones, the server takes the last."""
         ours = f"-c lock_timeout={timeouts.lock_ms} -c statement_timeout={timeouts.statement_ms}"
         theirs = self.url.query.get("options", "")
         return " ".join([ours, theirs] if isinstance(theirs, str) else [ours, *theirs]).strip()

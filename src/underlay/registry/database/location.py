@@ -1,10 +1,10 @@
-"""Where a lake's registry is, when nobody says so.
+"""Chooses where a lake's registry is, if nobody names a place.
 
     file:///srv/lake                      /srv/lake/_registry/registry.sqlite
     s3://bucket/lake, gs://…, az://…      ~/.local/state/underlay/s3-bucket-lake-0123456789abcdef.sqlite
     memory://name                         nowhere
 
-A SQLite URL is `sqlite:///` and a path as it is, without escapes: any folder can be named.
+A SQLite URL is `sqlite:///` and a literal path without escapes, so that it can name any folder.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _READABLE_LENGTH = 48
 
 
 def choose_url(chosen: str | None, store_url: str, environment: Mapping[str, str], home: Path) -> str | None:
-    """`chosen`, else what the environment names, else the default; None when there shall be no registry.
+    """`chosen`, else the URL in the environment, else the default; None for no registry.
 
-    InvalidRequest when what was chosen is no URL.
+    InvalidRequest when the chosen text is not a URL.
     """
     wanted = chosen or environment.get(VARIABLE)
     if not wanted:
@@ -44,7 +44,7 @@ def choose_url(chosen: str | None, store_url: str, environment: Mapping[str, str
     if wanted.lower() == "none":
         return None
     if "://" not in wanted:
-        # Not repeated: what lacks a scheme may be a libpq string, with a password in it.
+        # Not repeated in the message: a text without a scheme may be a libpq string with a password.
         raise InvalidRequest(
             "the registry must be given as a URL",
             place=None if chosen else VARIABLE,
@@ -58,17 +58,17 @@ def choose_url(chosen: str | None, store_url: str, environment: Mapping[str, str
 
 
 def is_server(url: str) -> bool:
-    """Whether the URL names a database that other machines use too."""
+    """Whether the URL names a database that other machines can use too."""
     return url.startswith(_SERVER_SCHEMES)
 
 
 def sqlite_folder(url: str) -> Path | None:
-    """The folder of a SQLite registry's file, None for a server."""
+    """The folder of a SQLite registry's file; None for a server."""
     return None if is_server(url) else Path(url.removeprefix(_SQLITE)).absolute().parent
 
 
 def lake_folder(store_url: str) -> Path | None:
-    """The folder of a local lake, None for any other."""
+    """The folder of a local lake; None for any other."""
     parts = urlsplit(store_url)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
@@ -84,13 +84,13 @@ def default_url(store_url: str, environment: Mapping[str, str], home: Path) -> s
 
 
 def _state_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """The user's state folder. A relative one is to be ignored, says the XDG specification."""
+    """The user's state folder. The XDG specification says to ignore a relative path."""
     named = Path(environment.get("XDG_STATE_HOME", ""))
     return named if named.is_absolute() else home / ".local" / "state"
 
 
 def _name_of(store_url: str) -> str:
-    """A file name that people recognise and that no other lake of this user has. `s3a://` is `s3://`."""
+    """A recognisable file name, unique to this lake. `s3a://` counts as `s3://`."""
     scheme, separator, rest = store_url.rstrip("/").partition("://")
     url = f"{_SAME_SCHEME.get(scheme, scheme)}{separator}{rest}"
     readable = re.sub(r"[^A-Za-z0-9]+", "-", url).strip("-")[:_READABLE_LENGTH]

@@ -1,8 +1,8 @@
-"""From an empty or older database to this release's schema.
+"""Creates this release's schema in an empty database, or migrates an older one.
 
-An empty database gets the newest tables in one transaction; Alembic, which takes long to import, is there only for
-those that hold something. Whoever prepares or migrates is alone at it: on SQLite by the transaction, on PostgreSQL by
-an advisory lock that ends with it.
+An empty database gets the newest tables in one transaction; Alembic, which takes long to import, is used only for
+databases that have tables. Only one process at a time prepares or migrates: on SQLite the transaction ensures this, on
+PostgreSQL an advisory lock that ends with it.
 """
 
 from __future__ import annotations
@@ -58,27 +58,27 @@ _alembic = ProcessLock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaState:
-    """The schema that a database has, None if it has none, and the one that this release needs."""
+    """The schema of a database (None if it has none), and the schema that this release needs."""
 
     current: str | None
     newest: str
 
     @property
     def is_newer(self) -> bool:
-        """Whether a newer release made it."""
+        """Whether a newer release created it."""
         return self.current is not None and self.current not in REVISIONS
 
 
 def prepare(database: Database) -> None:
-    """Make sure that the database has this release's tables: one statement when it has them.
+    """Ensure that the database has this release's tables: one statement when it does.
 
-    An empty database gets them, on PostgreSQL also beside tables of others; an older SQLite file is migrated.
-    Unsupported for an older PostgreSQL database, which other machines may be using, and for a newer one;
-    RegistryRefused for a SQLite file of another program, and when a table of somebody else has a name that is needed.
+    An empty database gets them, on PostgreSQL also beside other programs' tables; an older SQLite file is migrated.
+    Raises Unsupported for an older PostgreSQL database, which other machines may be using, and for a newer one;
+    RegistryRefused for another program's SQLite file, and when another program's table has one of the names.
     """
     if _recorded(database) == NEWEST:
         return
-    database.close()  # in a file that somebody has emptied, no tables can be made while a connection has it open
+    database.close()  # if somebody emptied the file, no tables can be created while a connection has it open
     with closing(database.waiting(_PREPARING)) as preparing, preparing.write() as connection:
         current = _current(connection, database)
         if current is None:
@@ -91,7 +91,7 @@ def prepare(database: Database) -> None:
 
 
 def migrate(database: Database) -> tuple[str | None, str]:
-    """Bring the schema to this release's: what it was, None for an empty database, and what it is."""
+    """Migrate to this release's schema. Returns the schema before (None for an empty database) and after."""
     with closing(database.patient()) as patient:
         return patiently(lambda: _migrate(patient)), NEWEST
 
@@ -107,10 +107,10 @@ def _migrate(database: Database) -> str | None:
 
 
 def recreate(database: Database) -> None:
-    """Drop the registry's tables, as many as are left, and make them anew and empty, in one transaction.
+    """Drop what is left of the registry's tables, and create them again, empty, in one transaction.
 
-    They are dropped where a schema is recorded, or a table is there for each of them: others may be somebody else's.
-    Otherwise as `prepare`.
+    Drops them only if a schema is recorded, or all of them exist: else they may belong to another program. Otherwise as
+    `prepare`.
     """
     with closing(database.patient()) as patient:
         patiently(lambda: _recreate(patient))
@@ -128,7 +128,7 @@ def _recreate(database: Database) -> None:
 
 
 def check_shape(database: Database) -> None:
-    """Raise Inconsistent unless each table is there, with the columns and the key that it should have."""
+    """Raise Inconsistent unless each table exists with its columns and key."""
     with database.read() as connection:
         inspector = inspect(connection)
         names = set(inspector.get_table_names())
@@ -149,12 +149,12 @@ def check_shape(database: Database) -> None:
 
 
 def schema_state(database: Database) -> SchemaState:
-    """What schema the database has, and what it should have. Changes nothing."""
+    """The schema that the database has, and the one that it should have. Changes nothing."""
     return SchemaState(current=_recorded(database), newest=NEWEST)
 
 
 def _recorded(database: Database) -> str | None:
-    """The revision in the database, None without one: a single statement, that may find no table."""
+    """The schema revision in the database, None without one. A single statement, which tolerates a missing table."""
     try:
         with database.read() as connection:
             return connection.scalar(select(SCHEMA_VERSION.c.version_num))
@@ -163,7 +163,9 @@ def _recorded(database: Database) -> str | None:
 
 
 def _current(connection: Connection, database: Database) -> str | None:
-    """The revision in the database, once no other process is changing it. Unsupported if this release is too old."""
+    """The schema revision in the database, once no other process is changing it. Unsupported if this release is too
+    old.
+    """
     _wait_for_others(connection)
     if not inspect(connection).has_table(SCHEMA_VERSION.name):
         return None
@@ -181,7 +183,7 @@ def _wait_for_others(connection: Connection) -> None:
 
 
 def _create(connection: Connection, database: Database, *, is_own: bool = False) -> None:
-    """Make the tables. `is_own`: the database is known to be a registry's, whatever else is in it."""
+    """Create the tables. `is_own`: the database is known to be a registry's, whatever else it contains."""
     inspector = inspect(connection)
     names = {*inspector.get_table_names(), *inspector.get_view_names()}
     taken = sorted(names.intersection(METADATA.tables))
@@ -211,7 +213,7 @@ def _taken(names: list[str], database: Database) -> UnderlayError:
 
 def _upgrade(connection: Connection, current: str) -> None:
     """Run the steps after `current`. Not by `alembic.command`, which needs an env.py and configures logging."""
-    from alembic.migration import MigrationContext  # imports 0.4 s of libraries, for what happens once in a release
+    from alembic.migration import MigrationContext  # importing it takes 0.4 s, and it is needed once per release
     from alembic.operations import Operations
     from alembic.script import ScriptDirectory
 

@@ -1,7 +1,7 @@
 """The tables of the registry. All but `footer_cache` mirror the store and are rebuilt from it exactly.
 
-A row that is true for some versions says from which on (`added`) and from which on no more (`removed`, null while it
-is true), so that the state of any version is one statement.
+A row that is true for a range of versions has the first of them (`added`) and the first version after them (`removed`,
+null while the row is true), so that one statement reads the state of any version.
 """
 
 from __future__ import annotations
@@ -256,6 +256,7 @@ they were seen."""
 
 
 def are_foreign(names: AbstractSet[str]) -> bool:
-    """Whether a database with tables of these names is another program's. A registry that lost the record of its schema
-    is known by having all of its tables."""
+    """Whether a database with tables of these names belongs to another program. A registry that lost the record of its
+    schema is recognised by having all of its tables.
+    """
     return bool(names) and SCHEMA_TABLE not in names and not names >= METADATA.tables.keys()

@@ -1,11 +1,11 @@
-"""The file of a SQLite registry: opened by many processes at once, and perhaps deleted or replaced under them.
+"""The file of a SQLite registry, which many processes open at once, and which may be deleted or replaced meanwhile.
 
-A connection knows which file it opened, so that one whose file is no longer at the path can be told by a stat. The log
-and its index (`-wal`, `-shm`) belong to the file they were made for: those left by a file that is gone are deleted
-before another takes its name. The folder is locked (flock) meanwhile, since two processes may be at it.
+A connection knows which file it opened, so a stat shows when that file is no longer at the path. The log and its index
+(`-wal`, `-shm`) belong to the file they were made for: those of a deleted file are deleted before another file takes
+its name. The folder is locked (flock) meanwhile, since two processes may be doing this.
 
-A registry lies in a lake, which others may be able to write to. So a symbolic link in place of the file, its log or its
-folder in a lake is not followed, and nothing is written to another program's database.
+A registry may lie in a lake that others can write to. So symbolic links in place of the file, its log, or its folder in
+a lake are not followed, and another program's database is never written to.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _TABLES = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND su
 
 
 class FileConnection(sqlite3.Connection):
-    """A connection that knows which file it opened, and which log and index with it."""
+    """A connection that knows which file, log and index it opened."""
 
     identity: Identity | None = None
     logs: frozenset[Identity] = frozenset()
 
     def __init__(self, path: Path, lock_ms: int) -> None:
         self.path = path
-        _forks.unclosed.add(self)  # before it is open: a fork may come
+        _forks.unclosed.add(self)  # before it opens, as the process may fork
         super().__init__(path, timeout=lock_ms / 1000, isolation_level=None, check_same_thread=False)
 
     def close(self) -> None:
-        """Close it: its log and index may now be anybody's."""
+        """Close it. Its log and index may belong to others from now on."""
         _open.discard(self)
         with undivided():
             super().close()
@@ -57,11 +57,11 @@ _open: WeakSet[FileConnection] = WeakSet()
 
 
 class _Forks:
-    """What a forked child has of its parent's connections.
+    """What a forked child inherits of its parent's connections.
 
-    SQLite counts the locks of a process in its memory, which the child inherits, while the locks are the parent's. So
-    the child must not open a file that its parent had open: it would take the parent's locks for its own. Connections
-    are closed before a fork; what is left are those whose transaction took too long.
+    SQLite tracks a process's locks in memory, which the child inherits, while the locks stay the parent's. So the child
+    must not open a file that its parent had open: it would take the parent's locks for its own. Connections are closed
+    before a fork, except those whose transaction took too long.
     """
 
     def __init__(self) -> None:
@@ -83,15 +83,16 @@ _forks = _Forks()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteFile:
-    """The file at `path`. Locks of others are waited for up to `lock_ms`."""
+    """The file at `path`. Connections wait up to `lock_ms` for locks of others."""
 
     path: Path
     lock_ms: int
     makes_folder: bool = True
 
     def connect(self) -> FileConnection:
-        """A connection in WAL mode that starts no transaction by itself. Makes the file if absent, and its folder if
-        that is wanted. Changes nothing in another program's database. Raises RegistryRefused for a link."""
+        """A connection in WAL mode that starts no transaction by itself. Creates the file if absent, and its folder
+        with `makes_folder`. Changes nothing in another program's database. Raises RegistryRefused for a link.
+        """
         if self.path in _forks.left:
             raise InvalidRequest(
                 "this process was forked while its parent was in a transaction of the registry",
@@ -107,13 +108,13 @@ class SqliteFile:
             self._delete_logs_of_replaced(identity)
             connection = FileConnection(self.path, self.lock_ms)
             try:
-                connection.execute("PRAGMA synchronous=OFF")  # no sync of a new file while others wait for the folder
+                connection.execute("PRAGMA synchronous=OFF")  # do not sync a new file while others wait for the folder
                 names = {str(name) for (name,) in connection.execute(_TABLES)}
-                if not are_foreign(names):  # else the file stays as it is: the mode is stored in it
+                if not are_foreign(names):  # the mode is stored in the file, so leave a foreign one alone
                     connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # opens the log and its index
-            except (sqlite3.Error, UnicodeError):  # the latter when the text of an error is not UTF-8
+            except (sqlite3.Error, UnicodeError):  # UnicodeError when the text of an error is not UTF-8
                 connection.close()
                 raise
             connection.identity = identity
@@ -122,11 +123,13 @@ class SqliteFile:
         return connection
 
     def identity(self) -> Identity | None:
-        """The file that is at the path now. It is never opened here: closing it would drop SQLite's locks on it."""
+        """Identifies the file that is at the path now, without opening it: closing it would drop SQLite's locks on
+        it.
+        """
         return _identity(self.path)
 
     def delete(self) -> None:
-        """Delete the file with its log. Connections that have it open go on with a file that nobody else sees."""
+        """Delete the file and its log. Connections that have it open go on with a file that nobody else sees."""
         self._check_links()
         if self.path.parent.is_dir():
             with self._locked_folder():
@@ -134,7 +137,7 @@ class SqliteFile:
                 self._delete_log()
 
     def _check_links(self) -> None:
-        """Raise RegistryRefused when what would be written is somewhere else."""
+        """Raise RegistryRefused when a link would lead writes elsewhere."""
         folders = [self.path.parent] if self.path.parent.name == LAKE_FOLDER else []
         link = next((path for path in (*folders, self.path, *self._logs()) if path.is_symlink()), None)
         if link is not None:
@@ -156,10 +159,10 @@ class SqliteFile:
         return made.st_dev, made.st_ino
 
     def _delete_logs_of_replaced(self, identity: Identity) -> None:
-        """Delete a log or index that this process has open for another file than `identity`.
+        """Delete a log or index that this process has open for a file other than `identity`.
 
-        SQLite, which does not see its own process's locks, would cut the mapped index short for the new file: a bus
-        error. A log that came with the new file stays.
+        SQLite does not see its own process's locks, and would truncate the mapped index for the new file: a bus error.
+        A log that came with the new file stays.
         """
         replaced = {log for one in list(_open) if one.identity != identity for log in one.logs}
         for log in self._logs():
@@ -175,7 +178,7 @@ class SqliteFile:
 
     @contextmanager
     def _locked_folder(self) -> Iterator[None]:
-        import fcntl  # which Windows lacks, where PostgreSQL is the registry
+        import fcntl  # Windows lacks it; there the registry is PostgreSQL
 
         descriptor = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -183,7 +186,7 @@ class SqliteFile:
             try:
                 yield
             finally:
-                fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough when a fork has copied the descriptor
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough once a fork has copied the descriptor
         finally:
             os.close(descriptor)
 

@@ -1,4 +1,4 @@
-"""What was seen in the store, applied to the registry: one transaction, unless the registry lacks older versions."""
+"""Applies to the registry what was seen in the store, in one transaction unless the registry lacks older versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from underlay.table.catalog.lake import LakeCatalog
 
 
 class Application:
-    """Applies to one database what one store says. For one thread."""
+    """Applies one store's state to one database. For one thread."""
 
     def __init__(self, database: Database, store: Store) -> None:
         self._database = database
@@ -30,9 +30,10 @@ class Application:
         self._proven: set[str] = set()
 
     def apply(self, pending: Pending) -> dict[str, SeenRoots]:
-        """Apply it, but for what the registry or the catalog lacks something before the first time: that is returned.
+        """Apply what was seen. Returns the part that cannot be applied yet, as the registry or the catalog lacks
+        something before it.
 
-        Raises RegistryRefused when the registry tells of another history.
+        Raises RegistryRefused when the registry holds another history.
         """
         was_ready = self._is_ready
         try:
@@ -42,7 +43,7 @@ class Application:
         except Inconsistent:
             if not was_ready:
                 raise
-        self._is_ready = False  # somebody deleted the file, or dropped the tables: they are made again
+        self._is_ready = False  # somebody deleted the file, or dropped the tables: create them again
         return self._apply(pending)
 
     def _apply(self, pending: Pending) -> dict[str, SeenRoots]:
@@ -54,7 +55,7 @@ class Application:
         steps = {one.revision: self._steps(one) for one in seen}
         writes = [read() for read in pending.extras]
         with self._database.write() as connection:
-            # Also when the entry is known: the file may be another lake's since it was looked at last.
+            # Also when the entry is known: meanwhile the file may have become another lake's.
             apply_catalog(connection, catalog, self._store.url)
             heads = {
                 one.revision: apply_steps(connection, one.folder, one.revision, steps[one.revision]) for one in seen
@@ -66,9 +67,9 @@ class Application:
         return {one.revision: one for one in (*behind, *unnamed)}
 
     def _sort(self, pending: Pending) -> tuple[list[SeenRoots], list[SeenRoots], Catalog]:
-        """What can be applied, what may be named by an entry of the catalog that comes, and the newest entry.
+        """What can be applied; what a coming catalog entry may name; and the newest entry.
 
-        A revision that the newest entry does not name the second time was never made part of a table.
+        A revision that the newest entry still does not name the second time never became part of a table.
         """
         catalog = pending.catalog or self._catalog
         late = [one for one in pending.seen.values() if one.is_late]
@@ -79,7 +80,7 @@ class Application:
         for one in unnamed:
             one.is_late = True
         named_ones = (one for one in pending.seen.values() if one.revision in named)
-        # In one order everywhere, so that two followers do not lock rows against each other.
+        # Always in the same order, so that two followers do not deadlock.
         return sorted(named_ones, key=lambda one: one.revision), unnamed, catalog
 
     def _steps(self, seen: SeenRoots) -> list[VersionStep]:
@@ -87,7 +88,9 @@ class Application:
         return [complete(self._store, keys, outline_of(root)) for root in seen.roots]
 
     def _catch_up(self, seen: SeenRoots, head: int) -> bool:
-        """Whether the registry, which has this head, has what was seen; the second time it is brought there."""
+        """Whether the registry, whose head is `head`, has what was seen. If it lacks versions for the second time,
+        applies them.
+        """
         newest = seen.roots[-1].version
         if head < newest:
             if not seen.is_late:

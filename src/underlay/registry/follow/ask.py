@@ -1,4 +1,4 @@
-"""Questions to a registry that may be down, locked or slow: an answer soon, or none, and then not asked for a while."""
+"""Asks a registry that may be down, locked or slow: it answers soon, or is left alone for a while."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IDLE_SECONDS = 5.0
 
 
 class _Question(Generic[T]):
-    """A question, and what came of it."""
+    """A question, and its answer or error."""
 
     def __init__(self, database: Database, question: Callable[[Connection], T]) -> None:
         self._database = database
@@ -48,10 +48,10 @@ class _Question(Generic[T]):
 
 
 class _AskThreads:
-    """Threads that are kept from question to question, and end when there was none for a while.
+    """Threads that are kept from question to question, and end after some idle time.
 
-    A question gets a new thread when all others are busy: one that hangs in the driver must not be in the way of the
-    next question, nor, as those of ThreadPoolExecutor would, keep the process from ending.
+    A question gets a new thread when all others are busy: a thread that hangs in the driver must not block the next
+    question, nor keep the process from ending, as one of ThreadPoolExecutor would.
     """
 
     def __init__(self) -> None:
@@ -59,14 +59,14 @@ class _AskThreads:
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:
-        """Start with no thread: none outlives a fork."""
+        """Start without threads: none survives a fork."""
         self._lock = Lock()
         self._idle = 0
         """Threads that wait and that no work in the queue is meant for."""
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def start(self, work: Callable[[], None]) -> bool:
-        """Have a thread do it; False while the interpreter ends, when no thread can be started."""
+        """Have a thread do the work. False while the interpreter exits, when no thread can be started."""
         with self._lock:
             is_idle = self._idle > 0
             self._idle -= is_idle
@@ -79,7 +79,7 @@ class _AskThreads:
         return True
 
     def end_idle(self) -> None:
-        """End the threads that have nothing to do."""
+        """End the idle threads."""
         with self._lock:
             count, self._idle = self._idle, 0
         for _ in range(count):
@@ -94,7 +94,7 @@ class _AskThreads:
                     if self._idle:
                         self._idle -= 1
                         return
-                continue  # work for this thread is about to come
+                continue  # work for this thread is about to arrive
             if work is None:
                 return
             work()
@@ -103,7 +103,7 @@ class _AskThreads:
 
 
 class Asking:
-    """Asks one database. Safe for many threads. What goes wrong is logged once."""
+    """Asks one database. Thread-safe. Logs problems only once."""
 
     def __init__(self, database: Callable[[], Database], clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
@@ -122,20 +122,20 @@ class Asking:
 
     @property
     def is_refused(self) -> bool:
-        """Whether nothing of the registry is believed any more."""
+        """Whether the registry is no longer trusted."""
         return self._is_refused
 
     @property
     def is_resting(self) -> bool:
-        """Whether the registry did not answer, and is left alone for now."""
+        """Whether the registry failed to answer, and is left alone for now."""
         return self._clock() < self._rests_until
 
     def ask(self, question: Callable[[Connection], T]) -> T | None:
-        """The answer; None when there is none in time, or the registry did not answer a moment ago."""
+        """The answer; None when it does not arrive in time, or the registry failed to answer a moment ago."""
         if self._is_closed or self._is_refused or self.is_resting:
             return None
         try:
-            database = self._database()  # the first time loads libraries, for which a registry is not to blame
+            database = self._database()  # the first call loads libraries, which must not count as a slow registry
         except UnderlayError as error:
             self.refuse(error)
             return None
@@ -149,7 +149,7 @@ class Asking:
             self.refuse(asked.trouble)
         elif asked.trouble is not None and not isinstance(asked.trouble, Inconsistent):
             self.rest(str(asked.trouble))
-        # Inconsistent: its tables are not there yet; who makes them says what is wrong.
+        # Inconsistent: its tables do not exist yet. Whoever creates them reports what is wrong.
         return asked.answer
 
     def rest(self, problem: str) -> None:
@@ -158,22 +158,22 @@ class Asking:
         self._rests_until = self._clock() + REST_SECONDS  # last: who waits for the registry may end then
 
     def wake(self) -> None:
-        """It answers again."""
+        """The registry answers again."""
         self._rests_until = float("-inf")
         self._was_said = False
 
     def refuse(self, error: UnderlayError) -> None:
-        """Never ask again: what it says is not so."""
+        """Never ask again: the registry is wrong."""
         self._say(f"the registry is not used: {error}")
         self._is_refused = True  # last: who waits for the registry may end then
 
     def close(self) -> None:
-        """Answer no question any longer."""
+        """Stop asking."""
         self._is_closed = True
         self._threads.end_idle()
 
     def accept(self) -> None:
-        """It was rebuilt."""
+        """Trust the registry again: it was rebuilt."""
         self._is_refused = False
         self.wake()
 

@@ -1,9 +1,9 @@
-"""Applies to the registry what this process saw in the store, in a thread of its own: nobody waits for a registry.
+"""Applies to the registry what this process saw in the store, in a background thread: nobody waits for a registry.
 
-What cannot be applied now is tried again later, what another process applied first is done, and what is lost when the
-process ends is applied by whoever sees the table next. The thread ends, and closes its connections, when there was
-nothing to do for a while, when the lake is closed, and when the process ends. A lake that was deleted is not followed,
-and nothing is logged about it.
+What cannot be applied now is retried later; what another process applied first counts as done; what is lost when the
+process ends is applied by whoever sees the table next. The thread ends, and closes its connections, after some idle
+time, when the lake is closed, and when the process ends. A deleted lake is not followed, and nothing is logged about
+it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _living: weakref.WeakSet[Follower] = weakref.WeakSet()
 
 @dataclass(slots=True, kw_only=True)
 class SeenRoots:
-    """Roots of one revision, each the next of the one before."""
+    """Consecutive roots of one revision."""
 
     folder: str
     revision: str
@@ -72,7 +72,7 @@ class SeenRoots:
 
 @dataclass(slots=True, kw_only=True)
 class Pending:
-    """What was seen and is not applied."""
+    """What was seen and is not applied yet."""
 
     catalog: Catalog | None = None
     seen: dict[str, SeenRoots] = field(default_factory=dict)
@@ -84,21 +84,22 @@ class Pending:
 
 
 class _Crowd:
-    """The followers that have a thread. Lakes may be opened by the thousand, and descriptors are few: in a crowd, some
-    work at a time, and none rests with connections open."""
+    """The followers that have a thread. A process may open lakes by the thousand, and descriptors are few: in a crowd,
+    only some followers work at a time, and idle ones keep no connection open.
+    """
 
     def __init__(self) -> None:
         self.start_afresh()
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:
-        """Nobody is there."""
+        """Start without followers."""
         self.turn = Semaphore(_MOST_CONNECTED)
         self.members: weakref.WeakSet[Thread] = weakref.WeakSet()
 
     @property
     def is_large(self) -> bool:
-        """Whether there are so many that each gives back what it has."""
+        """Whether there are so many that each closes its connections when idle."""
         return len(self.members) > _MOST_CONNECTED
 
 
@@ -106,7 +107,7 @@ _crowd = _Crowd()
 
 
 class Follower:
-    """Follows one lake. Safe for many threads; a forked child starts with nothing to do."""
+    """Follows one lake. Thread-safe; a forked child starts with nothing to do."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class Follower:
         _living.add(self)
 
     def start_afresh(self) -> None:
-        """Nothing seen, and no thread."""
+        """Start with nothing seen, and without a thread."""
         self._changed = Condition()
         self._pending = Pending()
         self._thread: Thread | None = None
@@ -147,7 +148,7 @@ class Follower:
             self._start(is_own)
 
     def saw_root(self, folder: str, revision: str, root: Root, *, is_own: bool) -> None:
-        """Apply this version of a revision, and those before it that the registry lacks."""
+        """Apply this version of a revision, and earlier ones that the registry lacks."""
         with self._changed:
             known = self._pending.seen.get(revision)
             if known is None:
@@ -158,15 +159,15 @@ class Follower:
             self._start(is_own and (known is None or not known.is_late))
 
     def add(self, work: Work) -> None:
-        """Do this in the next transaction. It may be done twice, or never."""
+        """Do this work in the next transaction. It may be done twice, or never."""
         with self._changed:
             self._pending.extras.append(work)
             self._start(True)
 
     def wait(self, timeout_seconds: float | None = None, *, also_seen: bool = True, also_resting: bool = True) -> bool:
-        """Wait until what is to be done is done, with `also_seen` also what is to be done later; whether it was.
+        """Wait until due work is done, with `also_seen` also work that is due later. Returns whether it was done.
 
-        Without `also_resting`, not for a registry that does not answer.
+        Without `also_resting`, does not wait for a registry that fails to answer.
         """
         end = inf if timeout_seconds is None else self._clock() + timeout_seconds
         with self._changed:
@@ -180,12 +181,12 @@ class Follower:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is to be done, now or later."""
+        """Whether there is no work, due now or later."""
         with self._changed:
             return not self._is_busy and self._pending.due_at == inf
 
     def stop(self) -> None:
-        """Apply nothing any longer. Does not wait."""
+        """Stop applying. Does not wait."""
         with self._changed:
             self._is_closed = True
             self._is_awaited.set()
@@ -193,7 +194,7 @@ class Follower:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop, wait a little until the thread has ended, and close connections."""
+        """Stop, wait a little for the thread to end, and close connections."""
         self.stop()
         thread = self._thread
         if thread is not None:
@@ -201,20 +202,21 @@ class Follower:
         self._disconnect()
 
     def _has_work(self, also_later: bool) -> bool:
-        """Whether something is to be done now; what this process wrote, and with `also_later` the rest, becomes due.
-        The lock is held."""
+        """Whether work is due. What this process wrote becomes due now, with `also_later` also the rest. The caller
+        holds the lock.
+        """
         if (also_later or self._pending.is_own) and self._pending.due_at < inf:
             self._pending.due_at = -inf
             self._changed.notify_all()
         return self._is_busy or self._pending.due_at <= self._clock()
 
     def poke(self) -> None:
-        """Have a thread, which closes connections that nobody uses."""
+        """Ensure that there is a thread, which closes unused connections."""
         with self._changed:
             self._start_thread()
 
     def _start(self, is_own: bool) -> None:
-        """Something is to be done. The caller holds the lock."""
+        """Schedule pending work. The caller holds the lock."""
         if self._asking.is_refused or self._is_closed:
             self._pending = Pending()
             return
@@ -240,7 +242,7 @@ class Follower:
         _crowd.members.discard(current_thread())
 
     def _next(self) -> Pending | None:
-        """What is to be done, when it is due; None after nothing was for a while, and once it is closed."""
+        """Wait for the next due work. None after some idle time, and once the follower is closed."""
         idle_until = self._clock() + (0.0 if _crowd.is_large else IDLE_SECONDS)
         with self._changed:
             while (wait := max(self._pending.due_at, self._retry_at) - self._clock()) > 0:
@@ -259,9 +261,9 @@ class Follower:
         failed: UnderlayError | None = UnderlayError("a fault in Underlay: see the traceback")
         behind: dict[str, SeenRoots] = {}
         try:
-            application = None if self._is_gone() else self._application()  # which loads libraries, the first time
+            application = None if self._is_gone() else self._application()  # loads libraries the first time
             if application is not None and not self._is_closed:
-                with paced(self._is_awaited.wait):  # a commit of many files is many rows, and queries go on meanwhile
+                with paced(self._is_awaited.wait):  # a commit of many files has many rows, and queries run meanwhile
                     behind = application.apply(taken)
             failed = None
         except UnderlayError as error:
@@ -270,7 +272,7 @@ class Follower:
             self._settle(taken, behind, failed)
 
     def _is_lost(self, error: UnderlayError) -> bool:
-        """Whether what went wrong is that the lake was deleted, or is just being deleted."""
+        """Whether the error came about because the lake was deleted, or is being deleted."""
         if self._is_closed or self._is_gone():
             return True
         if not isinstance(error, Unavailable):
@@ -297,7 +299,7 @@ class Follower:
             if self._asking.is_refused or self._is_closed:
                 self._pending = Pending()
             elif behind:
-                # Most of what the registry lacks is about to be applied by those who committed it.
+                # Those who committed what the registry lacks are about to apply most of it.
                 late = 0.0 if _crowd.is_large else random() * LATE_SECONDS
                 self._put_back(Pending(seen=behind, due_at=self._clock() + late))
             self._changed.notify_all()
@@ -315,11 +317,11 @@ class Follower:
 
 
 def _close_all() -> None:
-    """Give what this process wrote a moment to be applied, and end all threads."""
+    """Allow a moment for applying what this process wrote, then end all threads."""
     end = time.monotonic() + EXIT_SECONDS
     living = list(_living)
     for follower in living:
-        follower.wait(0.0, also_seen=False)  # what is due later is due now, for all of them
+        follower.wait(0.0, also_seen=False)  # makes later work due now, for all followers
     for follower in living:
         follower.wait(max(end - time.monotonic(), 0.0), also_seen=False)
     for follower in living:

@@ -1,4 +1,4 @@
-"""The table `footer_cache`: bytes of footers, sidecars and segments that some machine fetched, for all others."""
+"""The table `footer_cache`: bytes of footers, sidecars and segments that one machine fetched, for all others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOK_AFTER = BOUND_BYTES // 16
 
 
 class FooterCache:
-    """What machines without a local copy ask before they ask the store."""
+    """A cache that machines without a local copy ask before they ask the store."""
 
     def __init__(self, asking: Asking, follower: Follower) -> None:
         self._asking = asking
@@ -32,7 +32,7 @@ class FooterCache:
         self._unseen_bytes = _LOOK_AFTER
 
     def read(self, place: str, version: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview | None]:
-        """The bytes of each range of the object, where they are known. One statement."""
+        """The bytes of each of the object's ranges that is cached. One statement."""
         found = self._asking.ask(lambda connection: _select(connection, place, version, ranges))
         self._follower.poke()
         known = found or {}
@@ -93,7 +93,7 @@ def _select(
 
 
 def _make_room(connection: Connection) -> None:
-    """Delete the oldest pieces while there are more bytes than the bound."""
+    """Delete the oldest pieces until the size is within the bound."""
     from sqlalchemy import delete, func, select
 
     from underlay.registry.database.schema import FOOTER_CACHE

@@ -1,4 +1,4 @@
-"""Versions into the registry: one transaction, guarded by the head that it follows.
+"""Applies versions to the registry in one transaction, guarded by the head that it follows.
 
 Nothing here begins or ends a transaction: `connection` is in one.
 """
@@ -26,7 +26,7 @@ PREPARED = "prepared"
 
 
 def mirrored(connection: Connection, revision: str) -> Mirrored:
-    """What the registry holds of a revision. One statement; files are read when they are asked for."""
+    """What the registry holds about a revision. One statement; files are read on demand."""
     live = and_(SEGMENTS.c.revision == REVISIONS.c.revision, SEGMENTS.c.removed.is_(None))
     found = connection.execute(
         select(REVISIONS.c.head, REVISIONS.c.head_id, REVISIONS.c.file_count, SEGMENTS.c.segment)
@@ -45,27 +45,27 @@ def mirrored(connection: Connection, revision: str) -> Mirrored:
 
 
 def hold(connection: Connection, revision: str) -> None:
-    """Let nobody else move this revision until the transaction ends, so that several statements see one state of it.
+    """Lock the revision until the transaction ends, so that several statements see one state of it.
 
-    A statement of its own: on PostgreSQL one that waited for a lock gives the row that it locked as it is then, and
-    rows that it joined as they were before.
+    A separate statement: on PostgreSQL, a statement that waited for a lock returns the locked row in its new state, but
+    joined rows in their old one.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(select(REVISIONS.c.head).where(REVISIONS.c.revision == revision).with_for_update())
 
 
 def live_files(connection: Connection, revision: str) -> Mapping[str, FileFacts]:
-    """The files of the newest version that was applied, by location."""
+    """The files of the newest applied version, by location."""
     columns = [FILE_METADATA.c[name] for name in FileFacts._fields]
     wanted = select(*columns).where(FILE_METADATA.c.revision == revision, FILE_METADATA.c.removed.is_(None))
     return {row[0]: FileFacts(*row) for row in connection.execute(wanted)}
 
 
 def apply_steps(connection: Connection, folder: str, revision: str, steps: Sequence[VersionStep]) -> int:
-    """Apply those of `steps`, versions in order, that the registry lacks; the head after it.
+    """Apply the versions in `steps`, which are in order, that the registry lacks. Returns the head afterwards.
 
-    That may be further, and is less when the registry lacks versions before them: then nothing was applied. Raises
-    RegistryRefused when the registry holds another history.
+    The head may be newer than `steps`. If it is older, the registry lacks versions before them, and nothing was
+    applied. Raises RegistryRefused when the registry holds another history.
     """
     if any(step.everything is not None for step in steps):
         hold(connection, revision)  # files are read after the head
@@ -89,9 +89,9 @@ def apply_steps(connection: Connection, folder: str, revision: str, steps: Seque
 
 
 def apply_batch(connection: Connection, folder: str, batch: RegistryDelta) -> bool:
-    """Move a revision of the table in `folder` forward; False, and nothing is written, when its head has moved since.
+    """Move a revision of the table in `folder` forward. Returns False, and writes nothing, if its head has moved since.
 
-    Raises RegistryRefused when the registry lacks what the batch ends.
+    Raises RegistryRefused when the registry lacks rows that the batch ends.
     """
     is_applied = _move_head(connection, batch) or (batch.before.head == NONE and _begin(connection, folder, batch))
     if is_applied:
@@ -100,7 +100,7 @@ def apply_batch(connection: Connection, folder: str, batch: RegistryDelta) -> bo
 
 
 def _write(connection: Connection, batch: RegistryDelta) -> None:
-    """Write the rows of a batch whose head has been moved."""
+    """Write the rows of a batch after the head was moved."""
     _end(connection, SEGMENTS, "segment", batch.revision, batch.ended_segments)
     _end(connection, FILE_METADATA, "location", batch.revision, batch.ended_files)
     if batch.replaces_sources:
@@ -114,8 +114,9 @@ def _write(connection: Connection, batch: RegistryDelta) -> None:
 
 
 def _forget(connection: Connection, revision: str, left: Retention) -> None:
-    """Rows of expired versions go, and what is left is true from the first version on of which all later ones are left:
-    so it does not matter whether versions were applied before they expired, or never."""
+    """Delete the rows of expired versions, and let older rows begin with the first version of the unbroken rest: so it
+    makes no difference whether versions were applied before they expired, or never.
+    """
     columns = VERSIONS.c
     is_expired = and_(columns.revision == revision, columns.version < left.begin, columns.version.not_in(left.also))
     connection.execute(delete(VERSIONS).where(is_expired))
@@ -139,13 +140,13 @@ def _head_values(batch: RegistryDelta) -> Row:
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows that are not there."""
+    """Insert rows that do not exist yet."""
     for some in in_turns(rows) if rows else ():
         connection.execute(insert(table), some)
 
 
 def upsert_rows(connection: Connection, table: Table, rows: Sequence[Row], changed: Collection[str] = ()) -> None:
-    """Insert rows; where one with the same key is, set these columns of it, or all."""
+    """Insert rows; if a key exists, set these columns of its row, or all."""
     if not rows:
         return
     statement = _insert_into(connection, table)
@@ -155,16 +156,16 @@ def upsert_rows(connection: Connection, table: Table, rows: Sequence[Row], chang
 
 
 def insert_new(connection: Connection, table: Table, row: Row) -> bool:
-    """Insert a row unless one with its key is there; whether it was inserted."""
-    # Drivers do not agree on how many rows an insert says that it touched.
+    """Insert a row unless its key exists. Returns whether it was inserted."""
+    # Drivers disagree on the row count of an insert.
     statement = _insert_into(connection, table).on_conflict_do_nothing().returning(*table.primary_key)
     return connection.execute(statement, row).first() is not None
 
 
 def _insert_into(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """An insert that can say what becomes of rows that are there."""
+    """An insert with ON CONFLICT."""
     if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects import postgresql  # 40 ms, which those on SQLite need not wait for
+        from sqlalchemy.dialects import postgresql  # takes 40 ms to import, which SQLite users are spared
 
         return postgresql.insert(table)
     from sqlalchemy.dialects import sqlite
@@ -180,13 +181,13 @@ def _move_head(connection: Connection, batch: RegistryDelta) -> bool:
 
 
 def _begin(connection: Connection, folder: str, batch: RegistryDelta) -> bool:
-    """The row of a revision that no catalog entry named yet."""
+    """Insert the row of a revision that no catalog entry names yet."""
     row = {"revision": batch.revision, "folder": folder, "state": PREPARED, **_head_values(batch)}
     return insert_new(connection, REVISIONS, row)
 
 
 def _end(connection: Connection, table: Table, key: str, revision: str, ended: Mapping[str, int]) -> None:
-    """Rows that were true are no longer. Comes before new rows, which may have the same key."""
+    """End rows that are no longer true. Must come before new rows, which may have the same key."""
     if not ended:
         return
     statement: Update = (

@@ -1,4 +1,4 @@
-"""The catalog's newest entry into the registry: which lake, which tables, tags and revisions, and what was dropped.
+"""Applies the catalog's newest entry to the registry: the lake, its tables, tags and revisions, and what was dropped.
 
 Nothing here begins or ends a transaction: `connection` is in one.
 """
@@ -42,9 +42,9 @@ _OF_A_REVISION = (REVISIONS, SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, L
 
 
 def apply_catalog(connection: Connection, catalog: Catalog, lake_url: str) -> bool:
-    """Move the registry to this entry, whatever entries lie between; False when it is there or further.
+    """Move the registry to this entry, skipping those between. False when it is at this entry or a newer one.
 
-    Raises RegistryRefused when the registry belongs to another lake, or holds an entry that is not in this history.
+    Raises RegistryRefused when the registry belongs to another lake, or its entry is not in this history.
     """
     while True:
         known = connection.execute(select(LAKE)).one_or_none()
@@ -52,7 +52,7 @@ def apply_catalog(connection: Connection, catalog: Catalog, lake_url: str) -> bo
             _check_history(catalog, lake_url, known.lake_id, known.number, known.commit_id)
             if known.number >= catalog.number:
                 return False
-        # Another process may move it meanwhile, to an entry that is older than this one: then it is looked at again.
+        # Another process may meanwhile move it to an entry older than this one: then check again.
         if _move(connection, None if known is None else known.commit_id, _lake_row(catalog, lake_url)):
             write_mapping(connection, catalog, since=None if known is None else known.number)
             return True
@@ -65,13 +65,14 @@ def _move(connection: Connection, known_id: str | None, row: Row) -> bool:
 
 
 def write_lake(connection: Connection, catalog: Catalog, lake_url: str) -> None:
-    """The row that makes the registry one of this lake, where there is none."""
+    """Insert the row that binds a registry to this lake. There must be none yet."""
     connection.execute(insert(LAKE), _lake_row(catalog, lake_url))
 
 
 def write_mapping(connection: Connection, catalog: Catalog, *, since: int | None = None) -> None:
-    """What the entry says of tables, tags and revisions. Writes what differs only; with the entry that the registry
-    holds, it looks only at folders of tables that changed since, when they are few."""
+    """Write the entry's tables, tags and revisions, only where they differ. Given the registry's entry (`since`),
+    compares only folders of tables that changed since, if they are few.
+    """
     folders = None if since is None else _changed_folders(catalog, since)
     tables = _tables_in(catalog, folders)
     dropped = {
@@ -86,8 +87,9 @@ def write_mapping(connection: Connection, catalog: Catalog, *, since: int | None
 
 
 def _changed_folders(catalog: Catalog, since: int) -> frozenset[str] | None:
-    """The folders of tables that changed since an entry: a name that is gone was renamed, and the folder is another
-    name's now, or it was dropped. None when there are too many to name."""
+    """The folders of tables that changed since an entry. A name that is gone was either renamed, and its folder appears
+    under the new name, or dropped. None when there are too many.
+    """
     changes = catalog.changed_since(since)
     if changes is None:
         return None
@@ -156,8 +158,9 @@ def _dropped_rows(dropped: Dropped) -> list[Row]:
 
 
 def _revision_rows(tables: Tables, dropped: Dropped) -> list[Row]:
-    """Rows of revisions as they are before a version is applied. The first version says when a revision began: of
-    those of dropped tables the catalog does not know it any more."""
+    """Rows of revisions as they are before a version is applied. For dropped tables the catalog no longer knows when a
+    revision was created: the first version says so.
+    """
     living = [
         (revision, table.folder, record.state, record.created_us)
         for table in tables.values()
@@ -185,8 +188,9 @@ def _revision_rows(tables: Tables, dropped: Dropped) -> list[Row]:
 
 
 def _replace(connection: Connection, table: Table, rows: Iterable[Row], folders: frozenset[str] | None) -> None:
-    """Make the table consist of these rows, or what it has of these folders. Rows go before others come, since names
-    may change places."""
+    """Make the table, or its part for these folders, consist of these rows. Deletes before it inserts, since two tables
+    may swap names.
+    """
     names = [column.name for column in table.primary_key]
     wanted = {tuple(row[name] for name in names): row for row in rows}
     known = {
@@ -206,8 +210,9 @@ def _of(asked: Select[Any], table: Table, folders: frozenset[str] | None) -> Sel
 
 
 def _replace_revisions(connection: Connection, rows: Iterable[Row], folders: frozenset[str] | None) -> None:
-    """Make `revisions` name these, of these folders or of all; what is known of a revision's versions stays, and goes
-    with the revision."""
+    """Make `revisions` consist of these, for these folders or for all. Rows about a revision's versions stay as long as
+    the revision does, and are deleted with it.
+    """
     columns = REVISIONS.c
     asked = _of(select(columns.revision, columns.folder, columns.state), REVISIONS, folders)
     known = {row.revision: (row.folder, row.state) for row in connection.execute(asked)}

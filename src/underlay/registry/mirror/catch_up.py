@@ -1,7 +1,6 @@
-"""The registry caught up with the store: versions that it lacks are read side by side and applied in order.
+"""Catches the registry up with the store: reads the versions that it lacks in parallel, and applies them in order.
 
-Every way to a newer registry ends here: the background follower, `underlay registry follow`, and a restore, which
-catches up from nothing.
+The background follower, `underlay registry follow`, and a restore, which catches up from nothing, all end here.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Gap:
 
 
 def catch_up(pool: Executor, transact: Transact, store: Store, gaps: Iterable[Gap]) -> Iterator[tuple[Gap, int]]:
-    """Close the gaps, one after another; after each transaction the gap and the version that was applied last.
+    """Close the gaps one after another. Yields, after each transaction, the gap and the version that was applied last.
 
     Raises Inconsistent for a version that the store lacks, RegistryRefused when the registry holds another history.
     """
@@ -64,10 +63,11 @@ def catch_up(pool: Executor, transact: Transact, store: Store, gaps: Iterable[Ga
 
 
 def catch_up_revision(database: Database, store: Store, folder: str, revision: str, newest: int | None = None) -> int:
-    """Apply what the registry lacks of one revision, up to `newest` when that is known; the new head.
+    """Apply what the registry lacks of one revision, up to `newest` if given. Returns the new head.
 
-    One statement and one request when nothing is new. Versions are read one by one: this runs beside commits, whose
-    requests would else wait for those of hundreds of versions, as after a server of the registry was down.
+    One statement and one request when nothing is new. Versions are read one by one: this runs in parallel with commits,
+    whose requests would otherwise wait behind those for hundreds of versions, for example after the registry's server
+    was down.
     """
     with database.read() as connection:
         head = mirrored(connection, revision).head
@@ -82,7 +82,7 @@ def catch_up_revision(database: Database, store: Store, folder: str, revision: s
 
 
 def catch_up_all(database: Database, store: Store, progress: OnRevision | None = None) -> int:
-    """Apply what the registry lacks of the catalog and of every revision that it names; how many versions that were.
+    """Apply what the registry lacks of the catalog and of every revision that it names. Returns how many versions.
 
     One request for each revision, and for each version that is new.
     """
@@ -103,9 +103,9 @@ def catch_up_all(database: Database, store: Store, progress: OnRevision | None =
 
 
 def follow(database: Database, store: Store, progress: OnRevision | None = None) -> int:
-    """Bring a registry up to date, whatever state its tables are in; how many versions were applied.
+    """Bring a registry up to date, whatever state its tables are in. Returns how many versions were applied.
 
-    Three requests for each revision of which nothing is new. Raises RegistryRefused for a registry of another history.
+    Three requests for each revision without new versions. Raises RegistryRefused for a registry of another history.
     """
     prepare(database)
     problem = find_problem(database, store)
@@ -117,7 +117,7 @@ def follow(database: Database, store: Store, progress: OnRevision | None = None)
 
 
 def find_gap(store: Store, folder: str, revision: str, head: int) -> Gap:
-    """What a registry with this head lacks. One request when that is nothing."""
+    """What a registry with this head lacks. One request if that is nothing."""
     newest = head
     if store.head(RevisionKeys.of(folder, revision).root(head + 1)) is not None:
         newest = Revision(store, folder, revision, Surroundings()).newest_version()
@@ -125,7 +125,7 @@ def find_gap(store: Store, folder: str, revision: str, head: int) -> Gap:
 
 
 def _apply_newest_catalog(database: Database, store: Store) -> list[tuple[str, str, int]]:
-    """Apply the newest entry; folder, name and head of every revision in the registry then."""
+    """Apply the newest entry. Returns folder, name and head of every revision then in the registry."""
     catalog = LakeCatalog(store).catalog()
     with database.write() as connection:
         apply_catalog(connection, catalog, store.url)
@@ -139,11 +139,13 @@ def _transact(database: Database, work: Callable[[Connection], int]) -> int:
 
 
 def _apply(transact: Transact, gap: Gap, steps: list[VersionStep]) -> None:
-    """Apply them in a transaction; in another one what is left when another process applied some first."""
+    """Apply the versions in a transaction. If another process applied some of them first, apply the rest in another
+    one.
+    """
     head = NONE - 1
     while head < steps[-1].outline.version:
         now = transact(lambda connection: apply_steps(connection, gap.folder, gap.revision, steps))
-        if now <= head:  # the registry lacks versions before them, which it had
+        if now <= head:  # the registry lacks earlier versions that it had before
             raise retryable(
                 Unavailable("another process is restoring the registry", place=gap.revision, hint="Try again.")
             )
@@ -176,7 +178,7 @@ def _read_some(store: Store, gap: Gap, begin: int) -> tuple[Gap, list[VersionSte
 def _after_tombstones(
     store: Store, read: Iterable[tuple[Gap, list[VersionStep]]]
 ) -> Iterator[tuple[Gap, list[VersionStep]]]:
-    """The same; of a version that follows an expired one, all that it consists of is read."""
+    """The same, but a version that follows an expired one is read completely."""
     is_expired = False
     for gap, steps in read:
         for place, step in enumerate(steps):
@@ -188,13 +190,15 @@ def _after_tombstones(
 
 
 def _gathered(read: Iterable[tuple[Gap, list[VersionStep]]]) -> Iterator[tuple[Gap, list[VersionStep]]]:
-    """The same in larger parts, none of which ends with a version that expired: its files are those of the next."""
+    """The same in larger parts, none of which ends with an expired version, since only the next version has its
+    files.
+    """
     gathered: list[VersionStep] = []
     for gap, steps in read:
         gathered += steps
         is_last = gathered[-1].outline.version == gap.newest
         while is_last and gathered and gathered[-1].outline.is_tombstone:
-            gathered.pop()  # the newest version when it was looked for; who comes next finds a newer one
+            gathered.pop()  # it was the newest version when we looked; the next catch-up finds a newer one
         if is_last or (len(gathered) >= _APPLIED_AT_ONCE and not gathered[-1].outline.is_tombstone):
             if gathered:
                 yield gap, gathered

@@ -1,4 +1,4 @@
-"""Whether a registry tells of this store's history, or of another one."""
+"""Checks whether a registry belongs to this store's history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from underlay.store.store import Store
 
 
 def check_history(database: Database, store: Store) -> None:
-    """Refuse a registry whose entry of the catalog is not in the store. One statement, one request."""
+    """Refuse a registry whose catalog entry is not in the store. One statement, one request."""
     with database.read() as connection:
         known = connection.execute(select(LAKE)).one_or_none()
     if known is None:
@@ -36,7 +36,7 @@ def check_history(database: Database, store: Store) -> None:
 def check_head(store: Store, folder: str, revision: str, head: int, head_id: str | None) -> None:
     """Refuse a registry whose newest version of a revision is not in the store. One request.
 
-    The registry is ahead of a store that was brought back from an older copy, which may have grown again since.
+    That happens when the store was restored from an older copy, which may have grown again since.
     """
     key = RevisionKeys.of(folder, revision).root(head)
     try:
@@ -50,7 +50,7 @@ def check_head(store: Store, folder: str, revision: str, head: int, head_id: str
 
 
 def find_problem(database: Database, store: Store) -> RegistryRefused | None:
-    """Why the registry does not match this store, None when it does. One request for each revision, and one."""
+    """Why the registry does not match this store; None when it does. One request, and one for each revision."""
     try:
         check_history(database, store)
         with database.read() as connection:

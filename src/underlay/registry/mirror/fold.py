@@ -1,4 +1,4 @@
-"""From versions to the rows of the registry. Pure: however versions are split into batches, the rows are the same."""
+"""Turns versions into rows of the registry. Pure: however versions are split into batches, the rows are the same."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Everything:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionStep:
-    """A version, with what its root only points to."""
+    """A version, with the content that its root references."""
 
     outline: Outline
     added: tuple[FileFacts, ...]
@@ -43,13 +43,13 @@ class VersionStep:
 
 
 def no_files() -> Mapping[str, FileFacts]:
-    """The files of a revision without versions."""
+    """No files: those of a revision without versions."""
     return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirrored:
-    """What the registry holds of one revision."""
+    """What the registry holds about one revision."""
 
     head: int = NONE
     head_id: str | None = None
@@ -62,7 +62,7 @@ class Mirrored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryDelta:
-    """What some versions of one revision, each the next of the one before, change in the registry.
+    """What consecutive versions of one revision change in the registry.
 
     `versions`, `segments` and `files` are rows to insert, `sources` rows to insert or to replace.
     """
@@ -88,10 +88,10 @@ class RegistryDelta:
 
 
 def fold(revision: str, before: Mirrored, steps: Sequence[VersionStep]) -> RegistryDelta:
-    """What `steps`, at least one, change in a registry that holds `before` of the revision.
+    """What `steps`, at least one, change in a registry that holds `before` about the revision.
 
     Raises RegistryRefused when the first does not follow what the registry holds, Inconsistent when another does not
-    follow the one before it, or says of its files what is not so.
+    follow its predecessor, or contradicts its own files.
     """
     check_follows(revision, before, steps[0].outline)
     folding = _Folding(revision, before)
@@ -113,7 +113,7 @@ def check_follows(revision: str, before: Mirrored, outline: Outline) -> None:
 
 
 class _Folding:
-    """Rows in the making, version by version."""
+    """Builds rows, version by version."""
 
     def __init__(self, revision: str, before: Mirrored) -> None:
         self._revision, self._before = revision, before
@@ -135,7 +135,7 @@ class _Folding:
         """Whether what the version before changed is not known: it expired."""
 
     def take(self, step: VersionStep) -> None:
-        """One version more."""
+        """Take the next version."""
         outline = step.outline
         if (outline.version, outline.parent_id) != (self._head + 1, self._head_id):
             raise self._wrong(outline, "it does not follow the version before", self._head_id, outline.parent_id)
@@ -158,7 +158,7 @@ class _Folding:
             )
 
     def batch(self, steps: Sequence[VersionStep]) -> RegistryDelta:
-        """What was taken."""
+        """The rows for the versions taken."""
         first = steps[0].outline
         return RegistryDelta(
             revision=self._revision,
@@ -216,7 +216,7 @@ class _Folding:
 
     @property
     def _live(self) -> dict[str, FileFacts]:
-        """The files of the version that was taken last."""
+        """The files of the last version taken."""
         old = {name: file for name, file in self._files_before.items() if name not in self._ended_files}
         return old | {name: _facts_of(row) for name, row in self._new_files.items()}
 
@@ -286,7 +286,7 @@ def _file_row(revision: str, file: FileFacts, version: int) -> Row:
 
 
 def _as_stored(file: FileFacts) -> FileFacts:
-    """The file as the registry gives it back."""
+    """The file as the registry returns it."""
     location, etag = key_text(file.location), file.etag and plain_text(file.etag)
     is_same = location is file.location and etag is file.etag
     return file if is_same else file._replace(location=location, etag=etag)

@@ -1,4 +1,4 @@
-"""Intents of jobs, leases of readers and records of runs as rows of the registry: what the objects say now."""
+"""Mirrors jobs' intents, readers' leases and runs' records as rows of the registry, in their current state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WATCHING = "watching"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror(Generic[T]):
-    """A kind of object that is mirrored one by one, and its table, whose key is the revision and a name."""
+    """A kind of object that is mirrored one by one, and its table, whose key is (revision, name)."""
 
     table: Table
     key: Callable[[RevisionKeys, str], str]
@@ -43,12 +43,12 @@ class Mirror(Generic[T]):
     row: Callable[[str, T], Row]
 
     def read(self, store: Store, revision: str, keys: Sequence[str]) -> list[Row]:
-        """The rows of these objects, as far as they are there and can be read. One request for each, side by side."""
+        """The rows of those objects that exist and can be read. One request for each, in parallel."""
         found = side_by_side(lambda key: find_kept(store, key, self.decode), keys, readers(store))
         return [self.row(revision, one.record) for one in found if one is not None and one.record is not None]
 
     def follow(self, store: Store, keys: RevisionKeys, revision: str, name: str) -> Write:
-        """Read one object; what is returned writes its row, or deletes it when there is none."""
+        """Read one object. Returns a function that writes its row, or deletes the row if the object is gone."""
         return partial(self._write, self.read(store, revision, [self.key(keys, name)]), revision, name)
 
     def _write(self, rows: Sequence[Row], revision: str, name: str, connection: Connection) -> None:
@@ -59,7 +59,7 @@ class Mirror(Generic[T]):
 
 
 def job_row(revision: str, intent: Intent) -> Row:
-    """The row of an intent. It is known by what it locks, as the object is."""
+    """The row of an intent. Like the object, it is named after the job that it locks."""
     return {
         "revision": revision,
         "job": intent.lock,
@@ -96,14 +96,14 @@ RUN_MIRROR = Mirror(table=RUNS, key=RevisionKeys.record, decode=decode_record, r
 
 
 def read_listed(store: Store, revision: str, listing: Listing) -> Iterator[tuple[Table, list[Row]]]:
-    """The rows of all that a listing of the revision names, by table."""
+    """The rows of all objects in a listing of the revision, by table."""
     yield JOBS, JOB_MIRROR.read(store, revision, listing.intents)
     yield LEASES, LEASE_MIRROR.read(store, revision, listing.leases)
     yield RUNS, RUN_MIRROR.read(store, revision, listing.records)
 
 
 def follow_runs(database: Database, store: Store) -> None:
-    """Mirror the records of every revision: those that are new, and those of runs that watch.
+    """Mirror the records of every revision: new ones, and those of running watches.
 
     One listing for each revision, and one request for each such record.
     """

@@ -1,4 +1,4 @@
-"""Where to begin looking for the newest of everything: one statement."""
+"""Reads, in one statement, where to begin looking for the newest catalog entry and version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from underlay.table.versions.registry_protocol import Known, KnownTable, Opening
 
 
 def find_opening(connection: Connection, name: str | None) -> Opening | None:
-    """What the registry knows of the catalog, and of the table of this name; None when it was never told anything."""
+    """What the registry knows about the catalog, and about the table of this name; None for an empty registry."""
     is_asked = PHYSICAL_TABLES.c.name == literal(name or "")
     found = connection.execute(
         select(
@@ -39,7 +39,7 @@ def find_opening(connection: Connection, name: str | None) -> Opening | None:
 
 
 def _known(number: object, commit_id: object) -> Known:
-    """SQLite holds anything in any column, and somebody may have written there."""
+    """Check a row's values: SQLite accepts anything in any column, and somebody else may have written there."""
     if not isinstance(number, int) or number < 0 or not isinstance(commit_id, str):
         raise _strange("a commit", (number, commit_id))
     return Known(number, commit_id)

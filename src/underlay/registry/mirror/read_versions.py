@@ -1,4 +1,4 @@
-"""What the store says of a revision's versions, read side by side: what `fold` works on."""
+"""Reads a revision's versions from the store, in parallel, as input for `fold`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEPTH = 4 * READERS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What lies directly in a revision's index: roots 0 to `root_count` less one, and keys of what is beside them."""
+    """The objects directly in a revision's index: roots 0 to `root_count` - 1, and the keys of the others."""
 
     root_count: int
     intents: tuple[str, ...]
@@ -37,7 +37,7 @@ class Listing:
 
 
 def readers(store: Store) -> int:
-    """Threads that read: many wait for a far store; at a near one they would only wait for each other."""
+    """How many threads read: many for a remote store; on a local one they would only wait for each other."""
     return READERS if store.is_remote else 1
 
 
@@ -64,7 +64,7 @@ def list_revision(store: Store, keys: RevisionKeys) -> Listing:
 
 
 def read_step(store: Store, keys: RevisionKeys, version: int) -> VersionStep | None:
-    """One version, None when it is not there. One request, more when it added segments or went back to a version."""
+    """One version; None when it does not exist. One request, more if it added segments or restored a version."""
     key = keys.root(version)
     try:
         data = store.get(key)[0]
@@ -80,7 +80,7 @@ def read_step(store: Store, keys: RevisionKeys, version: int) -> VersionStep | N
 
 
 def read_whole_step(store: Store, keys: RevisionKeys, version: int) -> VersionStep:
-    """One version with all that it consists of: what the one before it changed is no longer known."""
+    """One version with its whole content: what changed in its expired predecessor is no longer known."""
     key = keys.root(version)
     try:
         root = decode_root(store.get(key)[0])
@@ -90,7 +90,7 @@ def read_whole_step(store: Store, keys: RevisionKeys, version: int) -> VersionSt
 
 
 def complete(store: Store, keys: RevisionKeys, outline: Outline) -> VersionStep:
-    """The version, with what its root only points to. No request for a small append."""
+    """The version, with the content that its root references. No request for a small append."""
     root = outline.whole
     if root is None:
         return VersionStep(outline=outline, added=outline.added)
@@ -104,7 +104,7 @@ def complete(store: Store, keys: RevisionKeys, outline: Outline) -> VersionStep:
 
 
 def ahead(pool: Executor, tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
-    """The results of the tasks, in order; at most `DEPTH` of them are under way or wait to be taken."""
+    """The results of the tasks, in order. At most `DEPTH` tasks are running or wait to be taken."""
     running: deque[Future[T]] = deque()
     try:
         for task in tasks:
@@ -137,7 +137,7 @@ def _everything(snapshot: Snapshot) -> Everything:
 
 
 def _files_of(segment: Segment) -> Iterator[FileFacts]:
-    """The files of a segment. Fetches its list of files and their blocks' rows."""
+    """The files of a segment. Fetches its list of files and the row counts of their blocks."""
     segment.prefetch()
     files = segment.files
     return map(

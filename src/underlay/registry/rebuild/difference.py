@@ -1,4 +1,4 @@
-"""Where two registries differ, or a registry and the store: row by row, over all that mirrors the store."""
+"""Compares a registry with the store, or with another registry, row by row, in all tables that mirror the store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Look = dict[tuple[str, Key, Row | None], "Difference"]
 
 
 class DifferenceKind(StrEnum):
-    """What is wrong with a row of the registry that was looked at."""
+    """What is wrong with a row of the registry."""
 
     MISSING = "missing"
     SURPLUS = "surplus"
@@ -40,7 +40,7 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One row. `fields` holds the columns that differ, each with what was found and what was expected."""
+    """A row that differs. `fields` maps the columns that differ to the values found and expected."""
 
     table: str
     key: Key
@@ -49,11 +49,11 @@ class Difference:
 
 
 def compare(database: Database, store: Store, *, progress: OnProgress | None = None) -> list[Difference]:
-    """Where the registry differs from what a restore would make of it, but for what passes: jobs and leases.
+    """Where the registry differs from what a restore would make of it, except for jobs and leases, which are transient.
 
-    Changes nothing; reads what a restore reads, and that again when there are differences: while somebody writes, the
-    registry is ahead or behind for moments. A row that was found to be the same before and after the store was read,
-    and is not as the store says, differs.
+    Changes nothing. Reads what a restore reads, and again when there are differences: while somebody writes, the
+    registry is ahead or behind for moments. Only a row that stayed the same from look to look, and differed each time,
+    counts.
     """
     found = _look(database, store, progress)
     for _ in range(_LOOKS - 1):
@@ -77,7 +77,7 @@ def _look(database: Database, store: Store, progress: OnProgress | None) -> _Loo
 
 
 def differences(found: Connection, expected: Connection) -> list[Difference]:
-    """What must be done to `found` to make it `expected`. Reads both in the order of keys, some rows at a time."""
+    """How `found` differs from `expected`. Reads both in key order, some rows at a time."""
     return list(_all_differences(found, expected).values())
 
 
@@ -108,7 +108,7 @@ def _columns(table: Table) -> list[Column[Any]]:  # of any type
 
 
 def _rows(table: Table, connection: Connection, side: int) -> Iterator[tuple[Key, int, Row]]:
-    """The rows with their keys, ascending as Python compares keys, and the side that they are of."""
+    """The rows with their keys, in Python's order of keys, and the side that they belong to."""
     columns = _columns(table)
     names = [column.name for column in columns]
     places = [names.index(column.name) for column in table.primary_key]
@@ -119,7 +119,7 @@ def _rows(table: Table, connection: Connection, side: int) -> Iterator[tuple[Key
 
 
 def _ordered(column: Column[Any], connection: Connection) -> ColumnElement[Any]:  # of any type
-    """By bytes, which is by code points; PostgreSQL would order text by the language of the database."""
+    """Orders text by bytes, and so by code points; PostgreSQL would use the database's collation."""
     if column.type.python_type is str and connection.dialect.name == "postgresql":
         return collate(column, "C")
     return column

@@ -1,7 +1,7 @@
-"""The registry rebuilt from the store, whatever became of the old one: it catches up from nothing.
+"""Rebuilds the registry from the store, whatever happened to the old one, by catching up from nothing.
 
-All in one transaction, which ends with the row that says whose registry it is: after a crash the old registry is as it
-was. At no time are more than some hundred versions in memory.
+All in one transaction, whose last row says which lake the registry belongs to: after a crash the old registry is
+unchanged. At most a few hundred versions are in memory at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from underlay.table.versions.links import missing_object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreProgress:
-    """How far a restore is."""
+    """The progress of a restore."""
 
     revision_count: int
     revisions_done: int
@@ -67,10 +67,10 @@ OnProgress = Callable[[RestoreProgress], None]
 
 
 def restore(database: Database, store: Store, progress: OnProgress | None = None) -> Restored:
-    """Rebuild the registry. An older schema is migrated first, tables that are not as they should be are made anew, and
-    a SQLite file that is damaged, or cannot be mended otherwise, is replaced.
+    """Rebuild the registry. An older schema is migrated first, malformed tables are created again, and a SQLite file
+    that is damaged, or cannot be repaired otherwise, is replaced.
 
-    Raises RegistryRefused when tables of somebody else are in the way, Unsupported for one of a newer release, and
+    Raises RegistryRefused when another program's tables are in the way, Unsupported for a newer release's registry, and
     Damaged for a root, segment or page of the store that is missing or cannot be read.
     """
     ways: list[Callable[[Database], None]] = [_make_ready, recreate]
@@ -98,7 +98,7 @@ def _is_damage(error: UnderlayError, database: Database) -> bool:
 def _make_ready(database: Database) -> None:
     state = schema_state(database)
     if state.current is None:
-        recreate(database)  # a registry's tables may be there, and only its schema be lost
+        recreate(database)  # a registry's tables may exist, and only the record of its schema be lost
     elif state.current != state.newest:
         migrate(database)
     check_shape(database)
@@ -110,9 +110,9 @@ def _replace_file(database: Database) -> None:
 
 
 def restore_rows(database: Database, store: Store, progress: OnProgress | None = None) -> Restored:
-    """Rebuild the rows of a registry whose tables are there, then apply what was committed meanwhile.
+    """Rebuild the rows of a registry whose tables exist, then apply what was committed meanwhile.
 
-    Raises what `fill` raises; then, as after a crash, the registry is as it was.
+    Raises what `fill` raises; then, as after a crash, the registry is unchanged.
     """
 
     def rebuild() -> None:
@@ -127,7 +127,7 @@ def restore_rows(database: Database, store: Store, progress: OnProgress | None =
 
 
 def fill(connection: Connection, store: Store, progress: OnProgress | None = None) -> None:
-    """Replace all that mirrors the store, in the caller's transaction.
+    """Replace all rows that mirror the store, in the caller's transaction.
 
     Raises Damaged for a root, segment or page that cannot be read, and for a root that is missing.
     """
@@ -158,9 +158,9 @@ def fill(connection: Connection, store: Store, progress: OnProgress | None = Non
 
 
 def _keep_writers_out(connection: Connection) -> None:
-    """Nobody else follows meanwhile; readers read what was there. On SQLite the transaction sees to that.
+    """Lock out other followers; readers see the old rows. On SQLite the transaction does this anyway.
 
-    The tables are locked one by one in the order in which others write them.
+    The tables are locked in the order in which others write them.
     """
     if connection.dialect.name == "postgresql":
         names = ", ".join(table.name for table in MIRRORED)
@@ -192,7 +192,7 @@ def _places(catalog: Catalog) -> list[tuple[str, str]]:
 def _gaps(
     pool: Executor, store: Store, places: list[tuple[str, str]], listings: list[tuple[str, Listing]]
 ) -> Iterator[Gap]:
-    """All versions of all revisions. What else the listings name is kept in `listings`."""
+    """All versions of all revisions. The listings' other objects are kept in `listings`."""
     found = ahead(pool, [partial(_list, store, RevisionKeys.of(*place)) for place in places])
     for (folder, revision), listing in zip(places, found, strict=True):
         listings.append((revision, listing))

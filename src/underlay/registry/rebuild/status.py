@@ -1,4 +1,4 @@
-"""How a registry is, and how far behind the store. Changes nothing."""
+"""Reports a registry's state, and how far it is behind the store. Changes nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RevisionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What was found. `problem` says why the registry is not used, None when it is."""
+    """What was found. `problem` says why the registry is not used; None when it is."""
 
     url: str
     schema: str | None
@@ -48,14 +48,15 @@ class Status:
 
     @property
     def behind(self) -> int:
-        """How many versions of active revisions, and entries of the catalog, are not applied."""
+        """How many versions of active revisions, and catalog entries, are not applied yet."""
         versions = sum(max(table.newest - table.applied, 0) for table in self.tables)
         return versions + max(self.newest_entry - self.applied_entry, 0)
 
 
 def find_status(database: Database, store: Store) -> Status:
-    """Raises Unavailable and Malformed of a database that cannot be read, Inconsistent of one whose tables are not what
-    they should be, NotFound without a lake."""
+    """Find the status. Raises Unavailable or Malformed for a database that cannot be read, Inconsistent for one with
+    wrong tables, NotFound without a lake.
+    """
     schema = schema_state(database)
     lake = LakeCatalog(store)
     catalog = lake.catalog()
@@ -81,13 +82,13 @@ def find_status(database: Database, store: Store) -> Status:
 
 
 def find_heads(connection: Connection) -> dict[str, Known]:
-    """The newest version of every revision that was applied. One statement."""
+    """The newest applied version of every revision. One statement."""
     asked = select(REVISIONS.c.revision, REVISIONS.c.head, REVISIONS.c.head_id)
     return {revision: Known(head, head_id or "") for revision, head, head_id in connection.execute(asked)}
 
 
 def _tables(lake: LakeCatalog, catalog: Catalog, heads: dict[str, Known]) -> tuple[RevisionStatus, ...]:
-    """One request and more for each table."""
+    """The status of each table. At least one request for each."""
 
     def look(name: str) -> RevisionStatus:
         record = catalog.tables[name]
