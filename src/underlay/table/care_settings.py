@@ -1,4 +1,4 @@
-"""How a table is looked after: its properties `care.*`, and what holds without them."""
+"""Maintenance settings of a table: its properties `care.*`, and their defaults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CareSettings:
-    """What the properties of a table say. None for what they do not say."""
+    """The settings in the properties of a table; None for those that are not set."""
 
     keep_for: timedelta | None
     keep_versions: int | None
@@ -35,17 +35,17 @@ class CareSettings:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the table is to be looked after without being told."""
+        """Whether the table is maintained automatically."""
         return (self.keep_for, self.keep_versions, self.compact_after_files) != (None, None, None)
 
 
 def asks_for_care(properties: Mapping[str, str]) -> bool:
-    """Whether a property says that the table is to be looked after without being told."""
+    """Whether a property asks for automatic maintenance."""
     return not _ASKING.isdisjoint(properties)
 
 
 def read_settings(properties: Mapping[str, str]) -> CareSettings:
-    """The settings of a table. Raises InvalidRequest for a property that does not say what it should."""
+    """The settings of a table. Raises InvalidRequest for a property with an invalid value."""
     reader_age = _duration(properties, READER_AGE)
     return CareSettings(
         keep_for=_duration(properties, KEEP_FOR),

@@ -1,4 +1,4 @@
-"""How a verb changes a table: begin on the newest version, prepare, commit; start again when the table moved on."""
+"""How a verb changes a table: begin on the newest version, prepare, commit; start over if the table has moved on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from underlay.table.open_table import Head, OpenTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What became of a change."""
+    """The result of a change."""
 
     version: int
     """The version that has it; the base's when there was nothing to change."""
@@ -37,13 +37,13 @@ def commit_change(
     base: Head | None = None,
     can_redo: bool = True,
 ) -> Committed:
-    """Commit what `prepare` puts into a transaction; without a change there is no new version.
+    """Commit what `prepare` puts into a transaction; if that is nothing, there is no new version.
 
     The transaction is on the newest version, and when another revision takes over, `prepare` is called again for that
-    one. With a `base`, for work that was done for just that version, RevisionClosed is raised instead. `can_redo`: when
-    commits that came first invalidate what was prepared, it is prepared again on top of them; else CommitConflict is
-    raised, unless these only wrote rows anew. With a token the change is committed once, however often this is called
-    with it. Raises also CommitUnknown, and what `prepare` raises.
+    one. With a `base`, for work that was done for exactly that version, RevisionClosed is raised instead. `can_redo`:
+    when commits that came first invalidate the prepared change, it is prepared again on top of them; otherwise
+    CommitConflict is raised, unless they only rewrote rows. With a token the change is committed once, however often
+    this is called with it. Also raises CommitUnknown, and what `prepare` raises.
     """
     while True:
         try:
@@ -102,7 +102,7 @@ def _commit_on(
 
 
 class _NothingLeft(Exception):
-    """Others did what was to be done: on this version there is nothing to change."""
+    """Other commits have done the work: this version needs no change."""
 
     def __init__(self, root: Root) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A table that a process works with: its active revision, followed when another one takes over."""
+"""A table in use by a process: it follows the active revision when another one takes over."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Head(NamedTuple):
 
 
 class OpenTable:
-    """A table by its name; `revision` is its active one, where that is known. Safe for many threads.
+    """A table by its name; `revision` is the active one, if known. Safe for many threads.
 
-    `held` is the job under which everything is committed, and its epoch. Epochs count in one revision only, so a table
-    that is held is not followed to the next one.
+    `held` is the job under which everything is committed, and its epoch. Epochs count within one revision, so a held
+    table does not follow to the next one.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class OpenTable:
                 revision = open_active(self.lake, self.name)
                 with self._lock:
                     self._revision = revision
-                return Head(revision, revision.head(inf))  # it was looked for just now
+                return Head(revision, revision.head(inf))  # `open_active` has just looked it up
             root = revision.head(max_staleness_seconds)
             if root.terminal is None:
                 return Head(revision, root)
@@ -72,8 +72,8 @@ class OpenTable:
             self.forget()
 
     def active(self, max_staleness_seconds: float = 0.0) -> Revision:
-        """The active revision. When its newest root cannot be read, it is the one that the catalog says: older
-        versions can be read, and nothing can be committed."""
+        """The active revision. When its newest root cannot be read, the one that the catalog names: older versions can
+        be read, but nothing can be committed."""
         try:
             return self.head(max_staleness_seconds).revision
         except (Damaged, Unsupported):
@@ -96,15 +96,15 @@ class OpenTable:
         self.forget()
 
     def holding(self, revision: Revision, job: str, epoch: int) -> OpenTable:
-        """The same table for the holder of a job, who took it over in this revision."""
+        """The same table for the holder of a job, taken over in this revision."""
         return OpenTable(self.lake, self.name, self.load_segment, revision, (job, epoch))
 
     def end(self) -> None:
-        """The job was released: refuse every later change."""
+        """Refuse every later change, since the job was released."""
         self._is_over = True
 
     def held_now(self) -> tuple[str, int] | None:
-        """The job under which is committed, None without one. Raises InvalidRequest when it was released."""
+        """The job under which changes are committed, None without one. Raises InvalidRequest when it was released."""
         if self._is_over and self.held is not None:
             raise InvalidRequest(
                 f"the job {self.held[0]} was released",
@@ -116,7 +116,7 @@ class OpenTable:
     def begin(self, head: Head, operation: Operation) -> Transaction:
         """A transaction on this version, which can be committed only while the job is held, if there is one.
 
-        Raises InvalidRequest when that was released.
+        Raises InvalidRequest when the job was released.
         """
         held = self.held_now()
         transaction = Transaction(head.revision, head.root, operation, load_segment=self.load_segment)
@@ -125,7 +125,7 @@ class OpenTable:
         return transaction
 
     def snapshot(self, head: Head) -> Snapshot:
-        """A version, to read. What was worked out for the last one asked for is kept."""
+        """A version, to read. The last one requested is cached."""
         known = self._newest
         if known is not None and known.root is head.root:
             return known

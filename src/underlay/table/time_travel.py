@@ -1,4 +1,4 @@
-"""Older versions: by number, by time, by tag; the history; and back to one of them as a new commit."""
+"""Opens older versions by number, time or tag, lists the history, and rolls back to a version by a new commit."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at_version(revision: Revision, version: int) -> Root:
-    """The root of this version; of the one before only the ids are read. Two requests side by side. Raises
-    VersionNotFound, with the versions that there are, and Inconsistent when it was there and is missing, or does not
-    follow the one before."""
+    """The root of this version; only the ids of the one before are read. Two requests in parallel. Raises
+    VersionNotFound, with the versions that exist, and Inconsistent when the version has vanished, or does not follow
+    the one before."""
     if isinstance(version, bool) or not isinstance(version, int):
         raise InvalidRequest("a version must be an integer", found=repr(version))
     if version >= 0:
@@ -44,7 +44,7 @@ def at_version(revision: Revision, version: int) -> Root:
         except SnapshotExpired:
             raise
         except VersionNotFound:
-            pass  # below it says which there are
+            pass  # the error below says which versions exist
     head = _readable_head(revision)
     newest = revision.newest_version(inf)
     if 0 <= version <= newest:
@@ -67,7 +67,7 @@ def _readable_head(revision: Revision) -> Root | None:
 
 def at_time(revision: Revision, moment_us: int) -> Root:
     """The newest root committed at or before this time. O(log versions) requests. Raises VersionNotFound,
-    SnapshotExpired when that version expired, and Damaged when it may be the newest of all and that cannot be read."""
+    SnapshotExpired when that version expired, and Damaged when it may be the newest, which cannot be read."""
     try:
         found = revision.head()
     except (Damaged, Unsupported):
@@ -98,7 +98,7 @@ def at_time(revision: Revision, moment_us: int) -> Root:
 
 
 def at_tag(lake: LakeCatalog, name: str, tag: str) -> tuple[Revision, Root]:
-    """The revision and the root that a tag stands for. Raises TableNotFound, NotFound."""
+    """The revision and the root that a tag names. Raises TableNotFound, NotFound."""
     record = find_table(lake.catalog(), name)
     found = find_tag(record, name, tag)
     revision = Revision(lake.store, record.folder, found.revision, lake.surroundings)
@@ -106,7 +106,7 @@ def at_tag(lake: LakeCatalog, name: str, tag: str) -> tuple[Revision, Root]:
 
 
 def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version: int) -> None:
-    """`tag_name` stands for this version from now on. Raises VersionNotFound, and InvalidRequest for a number."""
+    """Make `tag_name` name this version. Raises VersionNotFound, and InvalidRequest for a number."""
     if tag_name.isdecimal():
         raise InvalidRequest(
             "a tag cannot be a number", found=tag_name, hint=f"DATASET.TABLE@{tag_name} is version {tag_name}."
@@ -114,7 +114,7 @@ def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version
     at_version(revision, version)
     before = find_table(lake.catalog(), name).tags.get(tag_name)
     catalog = lake.change(tag_version(name, tag_name, revision.id, version))
-    # An expiry that did not see the tag committed before it, or looks at tags again before it takes anything away.
+    # An expiry that did not see the tag committed before it, or checks the tags again before it deletes anything.
     try:
         head = _readable_head(revision)
     except Unavailable as error:
@@ -130,9 +130,9 @@ def tag(lake: LakeCatalog, name: str, tag_name: str, revision: Revision, version
 
 
 def history(revision: Revision, limit: int | None = None, newest: int | None = None) -> Iterator[VersionSummary]:
-    """Versions from `newest` on, or the head, back in time, without those that expired; some are fetched side by side,
-    and of each root only what a history shows is decoded. Raises Inconsistent after the first one that does not follow
-    the one before it."""
+    """The versions back in time from `newest`, or from the head, without those that expired; some are fetched in
+    parallel, and only what a history shows is decoded. Raises Inconsistent after the first one that does not follow the
+    one before it."""
     if limit is not None and limit < 0:
         raise InvalidRequest("a limit must not be negative", found=limit)
     head = revision.head() if newest is None else _readable_head(revision)
@@ -153,12 +153,12 @@ def history(revision: Revision, limit: int | None = None, newest: int | None = N
                 revision.check_parent(newer, found)
             newer = found
             yield found
-        # Who reads on reads more: each batch starts threads of its own.
+        # A caller that continues is likely to read more, and each batch starts its own threads.
         begin, count = begin + count, min(2 * count, _MOST_BATCH)
 
 
 def _summary(revision: Revision, version: int) -> VersionSummary | None:
-    """None for a version that expired since the head was read."""
+    """The summary; None for a version that expired since the head was read."""
     try:
         return revision.summary(version)
     except SnapshotExpired:
@@ -166,8 +166,8 @@ def _summary(revision: Revision, version: int) -> VersionSummary | None:
 
 
 def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:
-    """A new version with all that an older one consisted of. Raises CommitConflict when others changed the table, or
-    took over the job that is held."""
+    """A new version with the contents of an older one. Raises CommitConflict when others changed the table, or took
+    over the held job."""
     old = at_version(revision, version)
     transaction = Transaction(revision, revision.head(), Operation.ROLLBACK)
     transaction.restore(old)

@@ -1,1 +1,1 @@
-"""Which tables a lake has; creates, renames, drops and opens them."""
+"""The tables of a lake: creates, renames, drops and opens them."""

@@ -1,4 +1,4 @@
-"""Changes of the catalog, each a pure function from one entry's mapping to what the next one changes."""
+"""Changes of the catalog, each a pure function from one entry's mapping to the changes of the next."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from underlay.index.keys import table_folder
 
 
 class CatalogEdit(NamedTuple):
-    """What is done, in words, and what it changes."""
+    """The name of a change, and the records that it changes."""
 
     operation: str
     changes: CatalogDelta
@@ -39,7 +39,7 @@ CatalogChange = Callable[[Catalog], CatalogEdit | None]
 
 
 def free_folder(catalog: Catalog, name: str, suffix: str) -> str:
-    """The folder for a new table: by its name, with a suffix when that is or was another table's."""
+    """The folder for a new table: its name, with a suffix when another table has or had that folder."""
     dataset, table = split_name(name)
     folder = table_folder(dataset, table)
     return folder if folder.casefold() not in catalog.folders else table_folder(dataset, f"{table}-{suffix}")
@@ -61,7 +61,7 @@ def create_table(name: str, folder: str, revision: str, created_us: int) -> Cata
 
 
 def rename_table(old: str, new: str) -> CatalogChange:
-    """Another name for a table; its folder stays. A change of upper and lower case is a rename too."""
+    """Rename a table; its folder stays. The new name may differ only in case."""
 
     def change(catalog: Catalog) -> CatalogEdit | None:
         record = find_table(catalog, old)
@@ -72,8 +72,8 @@ def rename_table(old: str, new: str) -> CatalogChange:
 
 
 def activate_revision(folder: str, closed: str, successor: str, created_us: int) -> CatalogChange:
-    """`successor` takes over from the revision `closed` of the table in `folder`. Nothing changes when that one is no
-    longer active."""
+    """`successor` replaces the revision `closed` of the table in `folder`. Nothing changes when that one is no longer
+    active."""
 
     def change(catalog: Catalog) -> CatalogEdit | None:
         name = owner_of(catalog, folder, closed)
@@ -91,7 +91,7 @@ def activate_revision(folder: str, closed: str, successor: str, created_us: int)
 
 
 def drop_table(folder: str, closed: str, dropped_us: int) -> CatalogChange:
-    """Drop the table in `folder` whose active revision is `closed`. Nothing changes when there is no such table."""
+    """Drop the table in `folder` whose active revision is `closed`. Nothing changes if there is none."""
 
     def change(catalog: Catalog) -> CatalogEdit | None:
         name = owner_of(catalog, folder, closed)
@@ -105,7 +105,7 @@ def drop_table(folder: str, closed: str, dropped_us: int) -> CatalogChange:
 
 
 def tag_version(name: str, tag: str, revision: str, version: int) -> CatalogChange:
-    """`tag` names this version from now on, and no other."""
+    """`tag` names this version from now on, instead of any other."""
     check_tag(tag)
 
     def change(catalog: Catalog) -> CatalogEdit | None:

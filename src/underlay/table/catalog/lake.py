@@ -1,4 +1,4 @@
-"""A lake as one process sees it: its store and its catalog."""
+"""A lake, as seen by one process: its store and its catalog."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LakeCatalog:
             return self._newest is not None
 
     def close(self) -> None:
-        """Refuse to be used any longer."""
+        """Refuse all further use."""
         self._is_closed = True
 
     def check_open(self) -> None:
@@ -72,10 +72,10 @@ class LakeCatalog:
             )
 
     def start_at(self, bound: Known) -> Callable[[], Catalog | None]:
-        """Look for the newest entry from one that is said to be there. Returns at once; what is returned waits, and
-        gives None when the store does not have that one."""
+        """Look for the newest entry, beginning at one that is said to exist. Returns at once a function that waits, and
+        that returns None when the store does not have that one."""
         finish_chain = self._chain.start_at(bound, _read_id)
-        # Beside the entry itself those are read that its mapping is likely put together from: one round trip.
+        # Besides the entry itself, read those that its mapping is likely assembled from: one round trip.
         older = self._start_reading(entries_of(bound.number, None)[1:])
 
         def finish() -> Catalog | None:
@@ -106,7 +106,7 @@ class LakeCatalog:
 
     def catalog(self, max_staleness_seconds: float = 0.0) -> Catalog:
         """The mapping after the newest entry. One request when it is the one this process knows; else one more for each
-        bit that was set in its number since, side by side. Raises NotFound without a lake, and Inconsistent when the
+        bit that was set in its number since, in parallel. Raises NotFound without a lake, and Inconsistent when the
         entry does not follow the one this process knows, or the one before it: R14."""
         self.check_open()
         number = self._chain.head(max_staleness_seconds)
@@ -125,7 +125,7 @@ class LakeCatalog:
         return self._keep(self._put_together(newest, known, older))
 
     def change(self, change: CatalogChange, *, commit_id: str | None = None) -> Catalog:
-        """Publish the entry that `change` makes of the newest one; on a lost race, of the winner.
+        """Publish the entry that `change` makes from the newest one, or after a lost race from the winner.
 
         A change that leaves the mapping as it is publishes nothing. Raises what `change` raises, and CommitUnknown.
         """
@@ -144,7 +144,7 @@ class LakeCatalog:
             self._chain.start_base_check(_known(head), head.parent_id)()
             result = self._chain.publish(entry.number, encode_entry(entry), own_id, _read_id)
             if not isinstance(result, Lost):
-                # A process that finishes another's change may find the bytes of that process there.
+                # When two processes finish one change, the entry in the store may have the other's bytes.
                 published = entry if commit_id is None else self._decode(self._chain.get(entry.number), entry.number)
                 kept = self._keep(self._follow(head, published), is_own=True)
                 tell(self.store.url, CATALOG)
@@ -152,7 +152,7 @@ class LakeCatalog:
             winner = self._decode(result.winner, entry.number)
             check_parent(self._chain.keys, winner.number, CommitIds(winner.commit_id, winner.parent_id), _known(head))
             self._keep(self._follow(head, winner))
-            # Before the head is read, which would be stale after it.
+            # Wait before reading the head, which would be stale after the wait.
             self.surroundings.back_off(min(attempt, 4))
             head = self.catalog()
         raise Busy("too many other changes of the catalog came first", place=self.store.url, hint="Try again later.")
@@ -168,13 +168,13 @@ class LakeCatalog:
         return catalog
 
     def _start_reading(self, numbers: Sequence[int]) -> Older:
-        """Begin to read entries of a remote store that may be needed; a local one is read when they are."""
+        """Begin to read entries that may be needed from a remote store; a local store is read only when they are."""
         if not self.store.is_remote:
             return {}
         return {number: REQUESTS.submit(self._chain.get, number) for number in numbers}
 
     def _put_together(self, newest: CatalogEntry, known: Catalog | None, reading: Older) -> Catalog:
-        """The mapping after an entry, from the entries before it, or from those since the one that is known."""
+        """The mapping after an entry, assembled from the entries before it, or from those since the known one."""
         if newest.changes is None:
             return whole_catalog(newest)
         start = known if known is not None and known.number >= (newest.base or 0) else None

@@ -1,7 +1,7 @@
-"""The life of tables: created, handed over to another revision, dropped: R7 (docs/commit-rules.md).
+"""The life of a table: it is created, replaced by another revision, dropped: R7 (docs/commit-rules.md).
 
 A revision ends with a terminal root, which names the catalog entry to come; then that entry is written. A process that
-finds a terminal root without its entry writes the entry, so a crash between the two leaves nothing in doubt.
+finds a terminal root without its entry writes the entry, so a crash between the two does no harm.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def create(
     check_free(catalog, name)
     # A dropped table keeps its folder until it is swept; a new one of the same name must not share it.
     folder = free_folder(catalog, name, os.urandom(3).hex())
-    # The revision first: an entry must never name one that is not there. `create_table` checks the name again.
+    # The revision first: an entry must never name one that does not exist. `create_table` checks the name again.
     revision = create_revision(lake.store, folder, definition, lake.surroundings)
     if fill is not None:
         fill(revision)
@@ -50,26 +50,26 @@ def prepare_successor(lake: LakeCatalog, name: str, definition: Definition) -> R
 
 
 def open_active(lake: LakeCatalog, name: str, max_staleness_seconds: float = 0.0) -> Revision:
-    """The active revision of a table, after ending what another process began. Raises TableNotFound."""
+    """The active revision of a table, after finishing what another process began. Raises TableNotFound."""
     for _ in range(_HOPS):
         record = find_table(lake.catalog(max_staleness_seconds), name)
         revision = Revision(lake.store, record.folder, record.active, lake.surroundings)
         head = revision.head()
         if head.terminal is None:
             return revision
-        # Another process closed the revision and did not write the entry yet, or never will: we do it for it.
+        # Another process closed the revision and has not written the entry yet, or never will: we write it.
         finish(lake, revision, head)
         max_staleness_seconds = 0.0
     raise TableNotFound(f"the revisions of {name} do not lead to an active one")
 
 
 def activate(lake: LakeCatalog, name: str, old: Revision, base: Root, successor: Revision) -> None:
-    """`successor`, which was made from the version `base` of `old`, takes over.
+    """Make `successor`, which was made from the version `base` of `old`, the active revision.
 
-    Raises CommitConflict when `old` changed since, RevisionClosed when it was closed by another.
+    Raises CommitConflict when `old` changed since, RevisionClosed when another process closed it.
     """
     transaction = Transaction(old, base, Operation.ACTIVATE)
-    # The successor holds the rows of `base` only: a commit that came since would be lost with the old revision.
+    # The successor holds only the rows of `base`: a commit since then would be lost with the old revision.
     transaction.rely_on(ReadSet(is_whole=True))
     transaction.close(_terminal(lake, name, "activate", successor.id))
     _finish_own(lake, old, commit(transaction))
@@ -89,7 +89,7 @@ def drop(lake: LakeCatalog, name: str) -> None:
 
 
 def finish(lake: LakeCatalog, revision: Revision, closed: Root) -> None:
-    """Write the catalog entry that the terminal root `closed` names, unless it was written."""
+    """Write the catalog entry that the terminal root `closed` names, unless it exists."""
     terminal = closed.terminal
     if terminal is None:
         raise InvalidRequest("the revision is not closed", place=revision.place)

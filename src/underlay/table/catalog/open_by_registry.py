@@ -1,7 +1,7 @@
-"""Opening a table of a remote lake with the help of its registry: one statement, and one round trip to the store.
+"""Opens a table of a remote lake with its registry's help: one statement, and one round trip to the store.
 
-What the registry says is a place to begin. The store is asked, all side by side, for the catalog's entry and the root
-that it names and for those after them; when one that it names is not there, or is another one, the registry tells of
+What the registry says is only where to begin. The store is asked, in parallel, for the catalog entry and the root that
+the registry names and for those after them. If one that it names is missing or different, the registry describes
 another history and is refused.
 """
 
@@ -14,20 +14,20 @@ from underlay.table.versions.revision import Revision
 
 
 def open_catalog(lake: LakeCatalog) -> None:
-    """Have the lake begin with the entry of the catalog that its registry knows, if it knows nothing itself."""
+    """Start the lake's catalog at the entry that its registry knows, unless the lake already knows one."""
     _begin(lake, None)
 
 
 def open_revision(lake: LakeCatalog, name: str) -> Revision | None:
-    """The active revision of a table, with its newest root; None when the registry does not help. The table may have
-    got another active revision since: the catalog has the last word."""
+    """The active revision of a table, with its newest root; None when the registry does not help. The table may have a
+    different active revision by now: the catalog decides."""
     return _begin(lake, name)
 
 
 def _begin(lake: LakeCatalog, name: str | None) -> Revision | None:
     registry = lake.registry
     if registry is None or not lake.store.is_remote:
-        return None  # a request to a local store costs less than one to a database
+        return None  # a request to a local store is cheaper than one to a database
     known = registry.opening(name)
     if known is None:
         return None
@@ -45,7 +45,7 @@ def _begin(lake: LakeCatalog, name: str | None) -> Revision | None:
     try:
         newest = starting()
     except (Damaged, Unsupported):
-        return None  # it is there; the first read of it says why it is unreadable
+        return None  # it exists; the first read of it says why it is unreadable
     if newest is None:
         registry.refuse(_refused(lake, f"version of {table.folder}", table.head))
         return None

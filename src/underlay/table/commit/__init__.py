@@ -1,1 +1,1 @@
-"""Transactions: the commit, conflicts and their rules, and housekeeping on the way."""
+"""Transactions: the commit, conflicts and their rules, and the tidying that a commit does."""

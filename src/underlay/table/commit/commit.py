@@ -1,12 +1,12 @@
 """The commit loop: put everything new, then create the next root; after a lost race rebase onto the winner.
 
-Creating the root is the commit, and the only one: whatever was put before is unreferenced until then and harmless if it
-stays so. Its three outcomes (done, refused, unknown) are told apart in `publish`, by R1 (docs/commit-rules.md). Here
-"done" returns, "refused" is a lost race, and "unknown" leaves as CommitUnknown: the loop must neither rebase nor delete
-then, since the root may still appear.
+Creating the root is the commit: whatever was put before is unreferenced until then, and harmless if it stays so.
+`publish` distinguishes its three outcomes (done, refused, unknown) by R1 (docs/commit-rules.md). Here "done" returns,
+"refused" is a lost race, and "unknown" raises CommitUnknown: the loop must neither rebase nor delete then, since the
+root may still appear.
 
-A small commit waits for two round trips: all new objects side by side, and beside them the check that its base is still
-in the store (R14); then the root.
+A small commit takes two round trips: first all new objects in parallel, with the check that its base is still in the
+store (R14); then the root.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def commit(transaction: Transaction, redo: Redoing | None = None, *, redo_rewrit
     """The version that holds the transaction's change.
 
     With `redo`, a transaction whose work was invalidated by another commit is prepared again on the new head; with
-    `redo_rewrites_only` only when that commit did no more than write rows anew. Else, and when another commit
-    contradicts this one, CommitConflict is raised. RevisionClosed names the revision that
-    took over, CommitUnknown the commit whose outcome the store did not report.
+    `redo_rewrites_only` only when that commit merely rewrote rows. Otherwise, and when another commit conflicts with
+    this one, CommitConflict is raised. RevisionClosed names the revision that took over, CommitUnknown the commit whose
+    outcome the store did not report.
     """
     attempt = _Attempt(transaction)
     surroundings = transaction.revision.surroundings
@@ -61,7 +61,8 @@ def commit(transaction: Transaction, redo: Redoing | None = None, *, redo_rewrit
             return root
         shortest = min(shortest, surroundings.monotonic() - begin)
         # Writers that lost the same race would otherwise meet again at the next version. The wait comes before the head
-        # is read, which would be stale after it, and is bounded by what an attempt takes: others commit no slower.
+        # is read, which would be stale after it, and is bounded by the time of an attempt, since other writers are as
+        # fast.
         surroundings.back_off(number, most_seconds=_MOST_ATTEMPTS_WAITED * shortest)
         outcome = attempt.lose()
         if isinstance(outcome, Root):
@@ -76,7 +77,7 @@ def commit(transaction: Transaction, redo: Redoing | None = None, *, redo_rewrit
 
 
 def put_all(store: Store, objects: Mapping[str, Data]) -> None:
-    """Put the objects side by side. Returns when all are stored; raises only when no put is in flight any longer."""
+    """Put the objects in parallel. Returns when all are stored; raises only after every put has ended."""
     items = list(objects.items())
     puttings = [REQUESTS.submit(store.put, key, data) for key, data in items[1:]]
     try:
@@ -91,10 +92,10 @@ def put_all(store: Store, objects: Mapping[str, Data]) -> None:
 
 
 class _Attempt:
-    """One transaction on its way: its change, and the head onto which it is rebased.
+    """A transaction being committed: its change, and the head onto which it is rebased.
 
-    The change is logical (files added and removed, bits set), so that a rebase applies it to any head. What depends on
-    the head is worked out in each run: the root, the source tree, the version number.
+    The change is logical (files added and removed, bits set), so that a rebase applies it to any head. Each run
+    computes what depends on the head: the root, the source tree, the version number.
     """
 
     def __init__(self, transaction: Transaction) -> None:
@@ -126,13 +127,13 @@ class _Attempt:
             sources=sources,
             attachments=self._attachments,
         )
-        # All of it before the root, which names it: a reader of the root must find every object. What was put in an
-        # earlier attempt has names of its own and is there still, so a rebase puts only what it makes anew.
+        # All of it before the root, which references it: a reader of the root must find every object. Objects of an
+        # earlier attempt have unique names and still exist, so a rebase puts only what it makes anew.
         check_base = self.revision.start_base_check(self.head)
         put_all(self.revision.store, self._pending)
         self._uploaded += self._pending
         self._pending = {}
-        # Nothing is published over a gap: an older copy of the lake may have been put back since the base was read.
+        # Never publish over a gap: an older copy of the lake may have been restored since the base was read.
         check_base()
         try:
             self._winner = self.revision.publish(root)
@@ -141,8 +142,8 @@ class _Attempt:
         return root if self._winner is None else None
 
     def lose(self) -> Root | Redo | None:
-        """Follow the commits that came first. Returns why the work must be redone; None when the change was rebased and
-        can be tried again; and the root that holds it, when one does."""
+        """Follow the commits that came first. Returns a Redo when the work must be redone, None when the change was
+        rebased and can be tried again, or the root that already holds it."""
         try:
             return self._lose_to_expired() if self._winner is None else self._lose_to(self._winner)
         except SnapshotExpired:
@@ -182,9 +183,9 @@ class _Attempt:
         return error
 
     def _tidy(self) -> None:
-        """Decide what to tidy: once, since merges are too expensive to redo after each lost race, and `advance` drops
-        those whose inputs changed; again when types or partitions change, since the bounds of the tail have the table's
-        types, and a segment has files of one partition spec."""
+        """Decide what to tidy. Only once, since merges are too expensive to redo after each lost race, and `advance`
+        drops those whose inputs changed; but again when types or partitions change, since the bounds of the tail have
+        the table's types, and a segment has files of one partition spec."""
         must_flush = self._change.definition is not None and _is_described_otherwise(self.head, self._change)
         if self._attachments is None or must_flush:
             snapshot = Snapshot(self.revision.store, self.revision.keys, self.head, self.transaction.load_segment)
@@ -196,7 +197,7 @@ class _Attempt:
         """The change with its sources' version, and the source tree with them in it."""
         if not self._change.sources:
             return self._change, None
-        # A source says which version brought it, which is known only for this attempt.
+        # A source records the version that added it, which is known only for this attempt.
         version = self.head.version + 1
         records = tuple(msgspec.structs.replace(record, version=version) for record in self._change.sources)
         before = self._change.restored.sources if self._change.restored is not None else self.head.sources
@@ -206,7 +207,7 @@ class _Attempt:
 
     def _lose_to(self, winner: Root) -> Root | Redo | None:
         """Decide what the commits since our base mean for this change, and rebase onto the newest if it still holds."""
-        # A winner with another parent means that the lake was replaced under us: nothing we know of it holds.
+        # A winner with another parent means that the lake was replaced meanwhile: nothing we know about it holds.
         self.revision.check_parent(winner, self.head)
         # All of them at once: rebasing onto the first only would lose the next race too.
         roots = [winner, *self.revision.roots_after(winner)]
@@ -224,7 +225,7 @@ class _Attempt:
             case AlreadyCommitted(version):
                 return next(root for root in roots if root.version == version)
             case Refuse() as refusal:
-                # A closed revision or a lost job is the better explanation, and tells the caller what to do.
+                # A closed revision or a lost job explains it better, and tells the caller what to do.
                 self._check_head()
                 raise self.conflict(refusal)
             case Redo() as again:
@@ -237,7 +238,7 @@ class _Attempt:
         return self._swept()
 
     def _lose_to_expired(self) -> Root | Redo:
-        """A commit that came first expired already, so that nobody can say what it did."""
+        """A commit that came first has already expired, so what it did is unknown."""
         self.head = self.revision.head()
         self._check_head()
         token = self._change.token
@@ -246,8 +247,8 @@ class _Attempt:
         return Redo("this commit is based on a version whose successor has expired", self.head)
 
     def _swept(self) -> Redo | None:
-        """Why the work must be redone after a sweep came first: R5. It may delete, or have deleted, what was
-        uploaded before its horizon, since no version names that yet. No request when there was no sweep."""
+        """Why the work must be redone if a sweep came first: R5. The sweep may delete, or have deleted, what was
+        uploaded before its horizon, since no version references that yet. No request when there was no sweep."""
         horizon_us = self.head.horizon_us
         if horizon_us <= self._horizon_us:
             return None
@@ -283,7 +284,7 @@ class _Attempt:
 
 
 def _is_described_otherwise(head: Root, change: Change) -> bool:
-    """Whether the tail's files need a segment of their own: for its types, or for its partition spec."""
+    """Whether the tail's files must move to a segment of their own, because types or the partition spec change."""
     if change.definition is None or not head.tail:
         return False
     if change.definition.spec != head.definition.spec:

@@ -1,4 +1,4 @@
-"""Which acts of two commits do not go together. Every pair that no rule names does.
+"""Which acts of two commits conflict. A pair that no rule names does not.
 
 The table in `docs/conflicts.md` is made from `RULES`.
 """
@@ -27,7 +27,7 @@ class Act(Enum):
 
 
 class When(Enum):
-    """What two acts must have in common to matter to each other."""
+    """What two acts must have in common to conflict."""
 
     ALWAYS = "always"
     MAY_MATCH = "new rows may be among those it reads"
@@ -44,7 +44,7 @@ class When(Enum):
 
 
 class ConflictVerdict(Enum):
-    """What follows, the strongest last."""
+    """What follows from a conflict, the strongest last."""
 
     REDO = "do the work again on the new head"
     REFUSE = "refuse: the caller decides"
@@ -53,7 +53,7 @@ class ConflictVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When I do `mine` and a winner did `theirs`."""
+    """The verdict when this commit does `mine` and a winner did `theirs`."""
 
     mine: Act
     theirs: Act

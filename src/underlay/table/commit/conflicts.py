@@ -18,7 +18,7 @@ from underlay.table.commit.conflict_rules import RULES, Act, ConflictVerdict, Ru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSet:
-    """What a transaction relied on, beside the files that it changes."""
+    """What a transaction relied on, besides the files that it changes."""
 
     is_whole: bool = False
     """It read the whole table."""
@@ -30,7 +30,7 @@ class ReadSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mine:
-    """A transaction, and what the table was when it began."""
+    """A transaction, and the table's definition when it began."""
 
     change: Change
     reads: ReadSet
@@ -52,7 +52,7 @@ class Rebase:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The caller must decide what is to hold."""
+    """Only the caller can decide which change should win."""
 
     reason: str
     winner: Root
@@ -62,7 +62,7 @@ class Refuse:
 class Redo:
     """The same request, done again on the new head, may succeed.
 
-    `is_rewrite`: rows that it needs lie in other files now, and are the same: no other commit stands in the way.
+    `is_rewrite`: the only obstacle is that rows it needs were moved, unchanged, to other files.
     """
 
     reason: str
@@ -84,8 +84,8 @@ def conflicts(mine: Mine, theirs: Sequence[Winner]) -> Decision:
     """What to do with a transaction, given all commits since its base, in order."""
     own_acts = _acts_of(mine)
     strongest: tuple[Rule, Winner] | None = None
-    # Those that keep rows last: of equal verdicts the first counts, and who must not do the work again for any other
-    # commit may do it for these.
+    # Those that keep rows come last: of equal verdicts the first counts, and a caller that redoes its work only after
+    # rewrites must see any other reason first.
     for winner in sorted(theirs, key=lambda one: one.root.operation.keeps_rows):
         their_acts = _acts_of_winner(winner, mine.definition)
         for rule in RULES:
@@ -155,7 +155,7 @@ def _acts_of(mine: Mine) -> set[Act]:
 
 def _acts_of_winner(winner: Winner, before: Definition) -> set[Act]:
     delta = winner.root.delta
-    # A compaction moves rows between files: nobody's rows came or went.
+    # A compaction moves rows between files: it adds and deletes none.
     is_rewrite = winner.root.operation.keeps_rows
     acts = {
         Act.ADD: bool(delta.added_in_tail or delta.added_segments) and not is_rewrite,
@@ -210,6 +210,6 @@ def _uris(sources: Sequence[SourceRecord]) -> set[str]:
 
 
 def _only_delete(change: Change, other: Root) -> bool:
-    """Whether neither commit adds anything: rows that both delete are gone in either order."""
+    """Whether both commits only delete: rows that both delete are gone in either order."""
     is_mine = not change.files and not change.segments
     return is_mine and not other.delta.added_in_tail and not other.delta.added_segments

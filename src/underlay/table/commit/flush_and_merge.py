@@ -1,6 +1,6 @@
-"""What a commit tidies on its way: the tail into a segment when it has grown, small segments into larger ones.
+"""What a commit tidies: it moves a grown tail into a segment, and merges small segments into larger ones.
 
-It is worked out for one root and holds for any later one in which the same files and segments are as they were.
+It is computed for one root, and holds for any later one in which these files and segments are unchanged.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ OVERLAY_BYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tidying:
-    """What rides on a commit, and the objects that it needs, by key."""
+    """The attachments of a commit, and the objects that they need, by key."""
 
     attachments: Attachments
     objects: dict[str, bytes]
 
 
 def tidy(snapshot: Snapshot, new_id: Callable[[], str], *, must_flush: bool = False) -> Tidying:
-    """What there is to tidy in this version. Reads the segments that are to be merged, and nothing otherwise."""
+    """What to tidy in this version. Reads only segments that it merges."""
     objects: dict[str, bytes] = {}
     flush = _flush(snapshot, new_id, objects) if must_flush or _is_tail_long(snapshot) else None
     groups = groups_to_merge(snapshot.root.segments)
@@ -45,7 +45,7 @@ def tidy(snapshot: Snapshot, new_id: Callable[[], str], *, must_flush: bool = Fa
 
 
 def bounded_fields(definition: Definition) -> tuple[int, ...]:
-    """The leaves whose range over a whole segment is kept in the root: what queries are likely to ask for."""
+    """The leaves whose range over a whole segment is kept in the root: those that queries are likely to filter by."""
     partitions = (partition.field for partition in definition.partition_by)
     order = (sort.field for sort in definition.sort_by)
     return tuple(dict.fromkeys((*partitions, *order, *definition.key)))

@@ -82,7 +82,7 @@ class Transaction:
         self._removed.append(location)
 
     def delete_rows(self, location: str, positions: bytes | Iterable[int] | NDArray[np.integer]) -> None:
-        """Rows of a file: their positions in it, or a packed bitmap of them."""
+        """Delete rows of a file, given by their positions in it or a packed bitmap of them."""
         bits = positions if isinstance(positions, bytes) else bitmaps.pack(positions)
         self._deletes[location] = bitmaps.union(self._deletes.get(location), bits)
 
@@ -93,7 +93,7 @@ class Transaction:
         self._definition = definition
 
     def add_source(self, source: SourceRecord) -> None:
-        """What became of an input; an older record of the same uri is replaced."""
+        """Record what became of an input; this replaces an older record of the same uri."""
         self._sources[source.uri] = source
 
     def set_token(self, token: str) -> None:
@@ -101,33 +101,33 @@ class Transaction:
         self.add_source(SourceRecord(uri=TOKEN + token, identity=token, version=0))
 
     def rely_on(self, reads: ReadSet) -> None:
-        """What the change depends on beside the files it changes."""
+        """What the change depends on besides the files it changes."""
         self.reads = reads
 
     def take_over(self, job: str) -> int:
-        """Shut out the holder of the job. Returns its new epoch, which counts from the commit on."""
+        """Fence off the holder of the job. Returns the new epoch, which holds from the commit on."""
         self._fences[job] = epoch = self.base.next_epoch(job)
         return epoch
 
     def hold(self, job: str, epoch: int) -> None:
-        """Commit only while no other process took the job over."""
+        """Commit only if no other process has taken over the job."""
         self.held = (job, epoch)
 
     def restore(self, root: Root) -> None:
-        """All that an older version consisted of, instead of what there is now."""
+        """Replace the current contents by those of an older version."""
         self._restored = root
 
     def close(self, terminal: Terminal) -> None:
-        """Nothing may follow in this revision."""
+        """Close the revision: no version may follow."""
         self._terminal = terminal
 
     def expire(self, retention: Retention, ended_jobs: Mapping[str, int]) -> None:
-        """Versions that are not among these are expired, and the epochs of these jobs are forgotten (R2, R6)."""
+        """Expire all versions but these, and forget the epochs of these jobs (R2, R6)."""
         self._retention = retention
         self._ended_jobs = dict(ended_jobs)
 
     def sweep(self, horizon_us: int) -> None:
-        """What is older and unreferenced may be deleted once this is committed (R5)."""
+        """Once this is committed, unreferenced objects older than this may be deleted (R5)."""
         self._horizon_us = horizon_us
 
     def count(self, name: str, number: int) -> None:
@@ -148,7 +148,8 @@ class Transaction:
         return bool(is_row_change or sources or self._definition or self._fences or self._terminal or is_care)
 
     def enter_commit(self) -> Change:
-        """What was collected, to be committed: once only, since after a commit of unknown fate its files may be there.
+        """The collected change, for a commit. Only once: after a commit of unknown outcome its files may be in the
+        table.
 
         Raises InvalidRequest the second time, and what `change` raises.
         """
@@ -158,9 +159,9 @@ class Transaction:
         return self.change()
 
     def change(self) -> Change:
-        """What was collected. Reads the entries of files that are changed.
+        """The collected change. Reads the entries of files that it changes.
 
-        Raises NotFound when one is not there, InvalidRequest for what does not go together.
+        Raises NotFound when one is missing, InvalidRequest for changes that contradict each other.
         """
         self._check()
         touched = self.snapshot.find_files({*self._removed, *self._deletes})

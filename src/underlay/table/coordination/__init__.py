@@ -1,1 +1,1 @@
-"""Jobs, leases and upload intents: objects that processes renew so that others leave their work alone."""
+"""Jobs, leases and upload intents: objects that a process renews so that others leave its work alone."""

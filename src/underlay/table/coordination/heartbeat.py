@@ -1,4 +1,4 @@
-"""One thread per process that renews everything the process holds, while it holds anything."""
+"""One thread per process, which renews everything that the process holds for as long as it holds anything."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _RETRIES = 12
 
 
 class Renewed(Protocol):
-    """Something that counts as held for `ttl_seconds` after it was renewed."""
+    """An object that counts as held for `ttl_seconds` after each renewal."""
 
     @property
     def ttl_seconds(self) -> float:
-        """How long."""
+        """How long it counts as held."""
 
     def renew(self) -> bool:
         """Renew it. False when it is no longer held. Raises Unavailable."""
 
     def lose(self) -> None:
-        """It counts as lost."""
+        """Mark it as lost."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,14 +38,14 @@ class _Times:
 
 
 def start_thread(run: Callable[[], None]) -> Thread:
-    """A thread that does not keep the process from ending."""
+    """Start a daemon thread."""
     thread = Thread(target=run, daemon=True, name="underlay-heartbeat")
     thread.start()
     return thread
 
 
 class Heartbeat:
-    """Renews what it keeps, each three times in its time to live. Safe for many threads."""
+    """Renews each object that it keeps three times in its time to live. Safe for many threads."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class Heartbeat:
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:
-        """Keep nothing: what the parent of this process holds, it renews itself."""
+        """Keep nothing: the parent process renews what it holds."""
         self._changed = Condition()
         self._kept: dict[Renewed, _Times] = {}
         self._thread: Thread | None = None
 
     def keep(self, held: Renewed) -> None:
-        """Renew this from now on. It was just renewed."""
+        """Renew this from now on. It must have been renewed just before."""
         with self._changed:
             now = self._monotonic()
             self._kept[held] = _Times(renewed_at=now, due_at=now + held.ttl_seconds / _RENEWALS)

@@ -1,4 +1,4 @@
-"""What a process holds by renewing an object in the store, until it is released or lost."""
+"""An object in the store that a process holds by renewing it, until it is released or lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HeldObject(ABC):
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process took it, or may have because it was not renewed in time. As of the last renewal."""
+        """Whether another process took it, or may have taken it because a renewal was late. As of the last renewal."""
         return self._is_lost
 
     def renew(self) -> bool:
@@ -61,13 +61,13 @@ class HeldObject(ABC):
 
     def _end(self, *, is_lost: bool) -> None:
         self._is_over, self._is_lost = True, is_lost
-        # The object would expire anyway: failing to delete it is not a failure of the work that was done.
+        # The object would expire anyway: failing to delete it does not make the work fail.
         with suppress(UnderlayError):
             self._take_away()
 
     @abstractmethod
     def _put_again(self) -> bool:
-        """Put the object again. False, and nothing is put, when it is no longer held."""
+        """Put the object again. Returns False, and puts nothing, when it is no longer held."""
 
     @abstractmethod
     def _take_away(self) -> None:

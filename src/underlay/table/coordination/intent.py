@@ -1,7 +1,7 @@
-"""The intent of a job: the object by which a process that writes says that it lives and what it is about.
+"""The intent of a job: the object by which a writing process shows that it is alive, and what it is doing.
 
-It lies at `_index/intents/<job>`, and an exclusive job's at `_index/intents/revision`, so that of all exclusive jobs
-one writes a revision at a time. It says who is waited for; who may commit is said by the root (see `job`).
+It lies at `_index/intents/<job>`, and an exclusive job's at `_index/intents/revision`, so that only one exclusive job
+at a time writes a revision. Intents say whom to wait for; the root says who may commit (see `job`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXCLUSIVE = "revision"
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is being done."""
+    """A job in progress."""
 
     format: int = FORMAT
     job: str
@@ -67,7 +67,7 @@ def decode_intent(data: memoryview) -> Intent:
 
 
 def check_job(job: str, *, is_exclusive: bool) -> str:
-    """`job`, when a job may be called so. Raises InvalidRequest."""
+    """`job`, if it is a valid name for a job. Raises InvalidRequest."""
     check_name(job, "job")
     if job == EXCLUSIVE and not is_exclusive:
         raise InvalidRequest(f"{EXCLUSIVE} is reserved for exclusive jobs", hint="Use another name for the job.")
@@ -75,5 +75,5 @@ def check_job(job: str, *, is_exclusive: bool) -> str:
 
 
 def list_intents(store: Store, keys: RevisionKeys) -> list[SeenBeacon[Intent]]:
-    """The intents of a revision, by lock, whether their owners live or not and whether they can be read or not."""
+    """All intents of a revision, by lock, including those that expired and those that cannot be read."""
     return list_kept(store, keys.intents, decode_intent)

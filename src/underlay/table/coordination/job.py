@@ -1,4 +1,4 @@
-"""Taking a job, so that no other process does it at the same time, and holding it: R8 (docs/commit-rules.md).
+"""Takes and holds a job, so that no other process does it at the same time: R8 (docs/commit-rules.md).
 
 The root alone decides who may commit. A takeover commits `fences[lock] = epoch + 1`. Of two takeovers of one lock from
 the same epoch, the second to commit is refused, so an epoch has one holder; and a commit is refused when the head has
@@ -10,13 +10,13 @@ Intents only say whom to wait for, and for at most their time to live:
   commit fail, since its fence is newer. A takeover before it left an intent, which we read next.
 - If there is no intent, we create one: of several processes that find none, one succeeds. An expired intent is replaced
   by a put, which several may do; one of them commits. The losers leave their intents alone: one may have replaced the
-  winner's, and to delete it would say that the job is free. After its commit the winner checks, and puts its own again.
+  winner's, and deleting it would make the job look free. After its commit the winner checks, and puts its own again.
 - A holder checks the root before it renews its intent, not the intent: a late put by another process does not end a
-  job, and a holder that lost it learns so at the next renewal. On release a holder deletes any intent of its own or an
-  earlier epoch, so that such a late put does not stay.
+  job, and a holder that lost it learns so at the next renewal. On release a holder deletes any intent of its own or of
+  an earlier epoch, so that such a late put does not stay.
 - An unreadable intent may belong to a live process until it is as old as `liveness` says.
 - A crash after any step leaves at most an intent that expires. A takeover of unknown outcome leaves at most a fence
-  that shuts out earlier holders only.
+  that only shuts out earlier holders.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _ATTEMPTS = 100
 
 
 class Job(HeldObject, Generic[T]):
-    """A job that this process holds until it is released, which a `with` does. A thread renews it.
+    """A job that this process holds until it is released, as by a `with`. A thread renews it.
 
     `table` is the table to write to: its commits raise JobTakenOver once another process has the job, and after the
     release it refuses to change anything.
@@ -79,19 +79,19 @@ class Job(HeldObject, Generic[T]):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the job."""
         return self.intent.job
 
     @property
     def epoch(self) -> int:
-        """How often the job was taken until now. Each holder has another one."""
+        """How often the job has been taken so far. Each holder has a different one."""
         return self.intent.epoch
 
     def __repr__(self) -> str:
         return f"Job({self._opened.name!r}, {self.name!r}, epoch={self.epoch})"
 
     def release(self) -> None:
-        """Let others have it at once. A second call does nothing."""
+        """Let other processes take it at once. A second call does nothing."""
         self._opened.end()
         super().release()
 
@@ -133,12 +133,12 @@ def acquire(
     note: str = "",
     heartbeat: Heartbeat = HEARTBEAT,
 ) -> Job[T]:
-    """Take the job, and shut out its last holder. Five requests when it is free, more to learn that it expired.
+    """Take the job, and fence off its last holder. Five requests when it is free, more to learn that it expired.
 
-    `show` makes of the table that commits under this job what `Job.table` is.
+    `show` turns the table that commits under this job into `Job.table`.
 
-    Raises LeaseHeld while its holder counts as alive, unless `take_over`; `exclusive` jobs wait for each other
-    whatever they are called. CommitUnknown and Unavailable leave nothing that lasts longer than the time to live.
+    Raises LeaseHeld while its holder counts as alive, unless `take_over`; `exclusive` jobs exclude each other whatever
+    their names. CommitUnknown and Unavailable leave nothing that lasts longer than the time to live.
     """
     if table.held is not None:
         raise InvalidRequest(
@@ -165,7 +165,7 @@ def acquire(
 
 
 def _try_once(table: OpenTable, wanted: Intent, take_over: bool) -> tuple[Revision, Intent] | None:
-    """Where the job was taken, and by which intent; None when it must be tried again."""
+    """The head at which the job was taken, and its intent; None when it must be tried again."""
     # The order matters: the head first, then the intent. See the module's docstring.
     head = table.head()
     store, key = head.revision.store, head.revision.keys.intent(wanted.lock)
@@ -197,7 +197,7 @@ def _try_once(table: OpenTable, wanted: Intent, take_over: bool) -> tuple[Revisi
 
 
 def _is_free(store: Store, key: str, wanted: Intent) -> bool:
-    """Whether there is no intent; False when there is one that expired. Raises LeaseHeld when its owner lives."""
+    """Whether there is no intent; False when there is one that expired. Raises LeaseHeld when its owner is alive."""
     found = find_kept(store, key, decode_intent)
     if found is None:
         return True
@@ -223,7 +223,7 @@ def _held(store: Store, key: str, wanted: Intent, seen: SeenBeacon[Intent]) -> L
 
 
 def _create(store: Store, key: str, intent: Intent, surroundings: Surroundings) -> bool:
-    """Whether this intent was created; False when there is another one."""
+    """Whether this intent was created; False when another one exists."""
     try:
         made = publish(store, key, encode_intent(intent), intent.owner, _read_owner, surroundings)
     except CommitUnknown as error:
@@ -249,7 +249,8 @@ def _fence(table: OpenTable, head: Head, intent: Intent) -> None:
 
 
 def _see_own(store: Store, key: str, intent: Intent) -> datetime:
-    """See that this intent stands after the takeover. A time before which the job did nothing, by the store's clock."""
+    """Make sure that this intent is in place after the takeover. Returns a time, by the store's clock, before which the
+    job did nothing."""
     found = find_kept(store, key, decode_intent)
     if found is not None and _is_of(intent, found):
         return found.modified

@@ -1,7 +1,7 @@
-"""Leases of readers: while one is alive, the version that it names is not expired (R6).
+"""Leases of readers: while a lease is alive, the version that it names does not expire (R6).
 
-Every lease has a name of its own, so taking one never waits for anybody. One that expired may be deleted at any time;
-its reader then learns that it lost it, and reads of the version may fail as SnapshotExpired, never give a part of it.
+Every lease has a unique name, so taking one never waits. An expired lease may be deleted at any time; its reader then
+learns that it lost it, and reads of the version may raise SnapshotExpired, but never return only part of it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ def decode_lease(data: memoryview) -> LeaseRecord:
 
 
 class Lease(HeldObject, Generic[T]):
-    """A version that this process keeps from being expired, until it is released, which a `with` does. A thread renews
-    it.
+    """A version that this process protects from expiry until it releases it, as by a `with`. A thread renews the lease.
 
     `table` is the table at that version, which may be expired once the lease is lost.
     """
@@ -88,7 +87,7 @@ class Lease(HeldObject, Generic[T]):
 
     @property
     def version(self) -> int:
-        """The version that is kept."""
+        """The protected version."""
         return self.lease.version
 
     def __repr__(self) -> str:
@@ -120,8 +119,8 @@ def take_lease(
     is_old: bool = False,
     heartbeat: Heartbeat = HEARTBEAT,
 ) -> Lease[T]:
-    """Keep the version from being expired. One request; one more if it `is_old`: it was not found to be the newest just
-    now, so that the minimum reader age does not keep it.
+    """Protect the version from expiry. One request; one more if it `is_old`: it was not the newest just now, so the
+    minimum reader age does not protect it.
 
     `table` is what `Lease.table` is. The reader's name begins with `name`, or the writer's. Raises SnapshotExpired.
     """
@@ -138,7 +137,7 @@ def take_lease(
         ttl_us=read_ttl(ttl_seconds),
     )
     taken = Lease(head, table, lease, heartbeat)
-    # After the lease was put: an expiry that did not see it has committed before.
+    # Checked after the lease was put: an expiry that did not see it has committed before.
     newest = head.revision.head() if is_old else head.root
     if not newest.retention.has(head.root.version):
         taken.release()
@@ -147,5 +146,5 @@ def take_lease(
 
 
 def list_leases(store: Store, keys: RevisionKeys) -> list[SeenBeacon[LeaseRecord]]:
-    """The leases of a revision, by reader, whether their owners live or not and whether they can be read or not."""
+    """All leases of a revision, by reader, including those that expired and those that cannot be read."""
     return list_kept(store, keys.leases, decode_lease)

@@ -1,10 +1,10 @@
 """Objects that a process renews to show that it is alive: intents of jobs, leases of readers.
 
-Their age is measured by the store's own clock, which also stamped them, so clocks of machines do not matter. A store
+Their age is measured by the clock of the store, which also stamped them, so the machines' clocks do not matter. A store
 may stamp whole seconds, so an object counts as alive for one second longer.
 
-These objects decide nothing. An unreadable one counts as alive for UNREADABLE_TTL: its owner may be alive, and renews
-it if so. The next owner replaces it.
+These objects decide nothing. An unreadable one counts as alive for UNREADABLE_TTL: its owner may be alive, and would
+then renew it. The next owner replaces it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CLOCK_GRAIN = timedelta(seconds=1)
 
 
 class KeptAlive(Protocol):
-    """What such an object says."""
+    """The content of such an object."""
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class KeptAlive(Protocol):
 
     @property
     def owner(self) -> str:
-        """The process that puts it, and which of its threads' undertakings it is."""
+        """The process that puts it, and for which piece of its work."""
 
     @property
     def ttl_us(self) -> int:
@@ -64,14 +64,14 @@ class Beacon(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenBeacon(Generic[T]):
-    """Such an object as it was when the store's clock was `now`."""
+    """Such an object, as seen when the store's clock was at `now`."""
 
     found: Beacon[T]
     now: datetime
 
     @property
     def record(self) -> T | None:
-        """What it says; None when it cannot be read."""
+        """Its content; None when it cannot be read."""
         return self.found.record
 
     @property
@@ -113,13 +113,13 @@ def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Beac
 
 
 def list_kept(store: Store, folder: str, decode: Callable[[memoryview], T]) -> list[SeenBeacon[T]]:
-    """All such objects in a folder, by key, readable or not. One request when there are none; else one for each, side
-    by side, and the clock's."""
+    """All such objects in a folder, by key, readable or not. One request when there are none; else also one for each,
+    in parallel, and those of the clock."""
     keys = [found.key for found in store.list_objects(folder)]
     if not keys:
         return []
     found = side_by_side(lambda key: find_kept(store, key, decode), keys, store.parallel_requests)
-    # The clock is asked last, so that no object is younger than now.
+    # The clock is read last, so that no object is younger than now.
     now = store.now()
     return [SeenBeacon(found=one, now=now) for one in found if one is not None]
 
@@ -136,7 +136,7 @@ def check_name(name: str, what: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """Any text made part of a name."""
+    """Any text, turned into part of a name."""
     return _NOT_IN_NAMES.sub("-", text).strip("-_.")[: _MAX_NAME // 2] or "x"
 
 

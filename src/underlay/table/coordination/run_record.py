@@ -1,7 +1,7 @@
-"""What a run left behind when it ended: who did what, when, with how many rows, and why it failed if it did.
+"""The record of a finished run: who did what, when, with how many rows, and why it failed if it did.
 
-It lies at `_index/jobs/<job>`, and is put once, before the run's intent goes; of a run that watches it is put again and
-again, and says `watching` until it ends. Nothing depends on it: it is for people.
+It lies at `_index/jobs/<job>`, and is put once, before the run's intent is deleted. The record of a watching run is put
+repeatedly, and says `watching` until the run ends. Nothing depends on it: it is for people.
 """
 
 from __future__ import annotations
@@ -90,16 +90,16 @@ def decode_record(data: memoryview) -> RunRecord:
 def list_records(store: Store, keys: RevisionKeys, most: int) -> list[SeenBeacon[RunRecord]]:
     """The newest records of a revision, the newest first, readable or not. One listing, and one request for each.
 
-    Names end with the time when a run began, so that none of the others is read.
+    Names tell when a run began, so older records are not read.
     """
     found = sorted((found.key for found in store.list_objects(keys.records)), key=_moment_of, reverse=True)[:most]
     if not found:
         return []
     records = side_by_side(lambda key: find_kept(store, key, decode_record), found, store.parallel_requests)
-    now = store.now()  # asked last, so that no record is younger
+    now = store.now()  # read last, so that no record is younger
     return [SeenBeacon(found=one, now=now) for one in records if one is not None]
 
 
 def _moment_of(key: str) -> str:
-    """What follows the kind of a run in its name: a UUID that begins with the time."""
+    """The part of a run's name after its kind: a UUID that begins with the time."""
     return key.rpartition("/")[2].partition("-")[2]

@@ -1,7 +1,7 @@
 """Uploads in progress: an intent that keeps a sweep from deleting new files before their commit, by R5.
 
-Its name is unique: there is no fence, and no commit depends on it. A sweep commits before it deletes; so once a commit
-was tried, whatever its outcome, the intent is no longer needed.
+Its name is unique: there is no fence, and no commit depends on it. A sweep commits before it deletes, so the intent is
+not needed after a commit was tried, whatever its outcome.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Upload(HeldObject):
 def upload(
     revision: Revision, *, note: str = "", ttl_seconds: float = TTL_SECONDS, heartbeat: Heartbeat = HEARTBEAT
 ) -> Upload:
-    """Announce an upload until it is released, which a `with` does. Two requests."""
+    """Announce an upload until it is released, as by a `with`. Two requests."""
     return Upload(revision, begin(revision, _NAME, note, ttl_seconds), heartbeat)
 
 
 def begin(revision: Revision, name: str, note: str, ttl_seconds: float) -> Intent:
-    """An intent of a new job whose name begins like this, with the store's time: nothing that the job writes is older.
-    Two requests."""
+    """An intent of a new job, whose name begins with `name`, with the store's time: nothing that the job writes is
+    older. Two requests."""
     intent = announce(revision, name=name, note=note, ttl_seconds=ttl_seconds)
     found = find_kept(revision.store, revision.keys.intent(intent.lock), decode_intent)
     return intent if found is None else replace(intent, started_us=to_us(found.modified))

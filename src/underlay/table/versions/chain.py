@@ -1,8 +1,8 @@
 """A chain of numbered objects on a store: the roots of a revision, the entries of the catalog.
 
-Numbers are contiguous from 0 and no object of the chain ever vanishes, so the head is found from any lower bound by
-looking forward. A hint object holds such a lower bound; the writer of every eighth object updates it in the background.
-It is never trusted: a hint that points past the chain, or is unreadable, costs a listing.
+Numbers are contiguous from 0 and no object of the chain ever vanishes, so the head is found by looking forward from any
+lower bound. A hint object holds such a lower bound; the writer of every eighth object updates it in the background. It
+is never trusted: a hint that points past the chain, or is unreadable, costs a listing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class Chain:
-    """One chain as one process sees it: the head it knows never goes backward, and includes what it published."""
+    """One chain, as seen by one process: its known head never goes backward, and includes what it published."""
 
     def __init__(self, store: Store, keys: ChainKeys, surroundings: Surroundings) -> None:
         self.store = store
@@ -57,8 +57,8 @@ class Chain:
         return self._remember(self._checked(self._gallop(self._lower_bound())), begun_at)
 
     def start_at(self, bound: Known, read_id: Callable[[memoryview], str]) -> Callable[[], memoryview | None]:
-        """Begin at an object that is said to be there. Asks for it and for the one after it side by side, and returns
-        at once; what is returned waits, and gives the object, or None when it is not there or another one is."""
+        """Begin at an object that is said to exist. Requests it and the one after it in parallel, and returns at once a
+        function that waits, and returns the object, or None when it is missing or a different one."""
         begun_at = self.surroundings.monotonic()
         getting = REQUESTS.submit(self.store.get, self.keys.object(bound.number))
         is_followed = REQUESTS.submit(self._exists, bound.number + 1)
@@ -92,11 +92,11 @@ class Chain:
         return data
 
     def start_link_check(self, number: int, known: Known | None = None) -> Callable[[CommitIds], None]:
-        """Check that the object of this number, which the caller reads meanwhile, is of the chain. See `links`."""
+        """Check that the object of this number, which the caller reads meanwhile, belongs to the chain. See `links`."""
         return start_link_check(self.store, self.keys, number, known)
 
     def start_base_check(self, base: Known, parent_id: str | None) -> Callable[[], None]:
-        """Check that the object after which the caller is about to publish is still there. See `links`."""
+        """Check that the object after which the caller is about to publish still exists. See `links`."""
         return start_base_check(self.store, self.keys, base, parent_id)
 
     def publish(
@@ -135,11 +135,12 @@ class Chain:
         return bound
 
     def _checked(self, head: int) -> int:
-        """The head that was found when a chain is opened, unless the object after it is missing. One request."""
+        """The head found when a chain is opened, after a check that no object is missing right after it. One
+        request."""
         while head != NONE and self._exists(head + 2):
             if not self._exists(head + 1):
                 raise missing_object(self.keys.object(head + 1), self.keys.object(head + 2))
-            head = self._gallop(head + 2)  # both came since
+            head = self._gallop(head + 2)  # both were created since
         return head
 
     def _lower_bound(self) -> int:

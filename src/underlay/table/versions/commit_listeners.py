@@ -1,6 +1,6 @@
 """Listeners that are called after each commit of this process, to any lake.
 
-A watcher is called by the thread that committed, after it holds no lock, and must not raise: the commit is done.
+The thread that committed calls a watcher while it holds no lock. A watcher must not raise: the commit is done.
 """
 
 from __future__ import annotations

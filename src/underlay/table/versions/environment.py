@@ -1,4 +1,4 @@
-"""What a process has around it: clocks, chance, a name. All of it comes in as an argument, so that tests choose it."""
+"""A process's environment: clocks, randomness, a name. All of it is an argument, so that tests choose it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def to_us(moment: datetime) -> int:
 
 
 def uuid7(now_ms: int | None = None) -> str:
-    """A UUID whose beginning is the time, for people who sort names; nothing here is ordered by it."""
+    """A UUID that begins with the time, for people who sort names; nothing here relies on that order."""
     moment = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     chance = int.from_bytes(os.urandom(10), "big")
     number = (moment & (1 << 48) - 1) << 80 | chance
@@ -50,14 +50,14 @@ def new_commit_id() -> str:
 
 
 def run_in_background(work: Callable[[], None]) -> None:
-    """Run `work` beside the caller. The process may end before it is done, after waiting for half a second."""
+    """Run `work` in the background. The process may end before it is done, after waiting for half a second."""
     thread = Thread(target=work, daemon=True, name="underlay-background")
     _running.add(thread)
     thread.start()
 
 
 def wait_for_background(timeout_seconds: float | None = None) -> None:
-    """Wait until what runs in the background is done."""
+    """Wait until background work is done."""
     for thread in list(_running):
         thread.join(timeout_seconds)
 
@@ -67,7 +67,7 @@ atexit.register(wait_for_background, _EXIT_WAIT_SECONDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Clocks, chance, patience, how a writer signs, and where it tells what it saw."""
+    """Clocks, randomness, limits on retries, the writer's name, and where to report what was seen."""
 
     now_us: Callable[[], int] = now_us
     """Wall clock, in microseconds."""

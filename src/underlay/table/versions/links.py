@@ -1,10 +1,11 @@
 """Whether the objects of a chain follow each other: R14 (docs/commit-rules.md).
 
-An older copy of a lake that is put back under a live process breaks what the process knows: the objects since the copy
-are gone, or others have their numbers. Two checks keep such a chain from being used and from growing. Who finds a head
-checks that its parent is the object before it, and that the one after the object it knew was made from that one. Who
-publishes an object checks, beside its uploads, that the two objects before it are still those that it knows: the one
-that it is based on, and the parent of that one, which may have gone while the base was being published.
+Restoring an older copy of a lake under a live process invalidates what the process knows: the objects since the copy
+are gone, or others have their numbers. Two checks keep such a chain from being used and from growing. A process that
+finds a head checks that its parent is the object before it, and that the object after the one it knew was made from
+that one. A process that publishes an object checks, in parallel with its uploads, that the two objects before it are
+still those that it knows: its base, and the parent of its base, which may have vanished while the base was being
+published.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _UNREADABLE = CommitIds("", None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainKeys:
-    """Where a chain lies, and what its objects are called."""
+    """Where a chain lies, and the names of its objects."""
 
     folder: str
     object: Callable[[int], str]
@@ -36,11 +37,11 @@ class ChainKeys:
 def start_link_check(
     store: Store, keys: ChainKeys, number: int, known: Known | None = None
 ) -> Callable[[CommitIds], None]:
-    """Check that the object of this number, which the caller reads meanwhile, is of the chain. `known` is an older one
-    that the caller has read, if it has any.
+    """Check that the object of this number, which the caller reads meanwhile, belongs to the chain. `known` is an older
+    one that the caller has read, if any.
 
-    No request when `known` is the one before, else one small one, or two; those to a remote store are under way when
-    this returns. What is returned is to be called with the ids of the object. It raises Inconsistent.
+    No request when `known` is the one before, else one or two small ones; those to a remote store are in progress when
+    this returns. Call the returned function with the ids of the object. It raises Inconsistent.
     """
     after = number if known is None else known.number + 1
     is_next = known is not None and after == number
@@ -52,7 +53,7 @@ def start_link_check(
             if link is None:
                 raise missing_object(keys.object(place), keys.object(number))
             links[place] = link
-        # Only of a whole object it is sure that it is not damaged, so one is read whole before it is refused.
+        # Only a whole object proves that it is not damaged, so it is read whole before it is refused.
         if known is not None:
             link = links.get(after, found)
             if link is not found and link.parent_id != known.commit_id:
@@ -71,8 +72,8 @@ def start_link_check(
 def start_base_check(store: Store, keys: ChainKeys, base: Known, parent_id: str | None) -> Callable[[], None]:
     """Check that the object after which the caller is about to publish, and the one before it, are in the store.
 
-    Two small requests; those to a remote store are under way when this returns. What is returned waits. It raises
-    Inconsistent.
+    Two small requests; those to a remote store are in progress when this returns. The returned function waits for them,
+    and raises Inconsistent.
     """
     expected = [base] if parent_id is None else [base, Known(base.number - 1, parent_id)]
     read = _start_reading(store, keys, [one.number for one in expected])

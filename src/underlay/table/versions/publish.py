@@ -1,4 +1,4 @@
-"""How an object of a chain is created, and how its writer learns whether it was: R1 (docs/commit-rules.md).
+"""Creates an object of a chain, and finds out whether that succeeded: R1 (docs/commit-rules.md).
 
 DONE is believed. REFUSED may be our own success whose response was lost, so the object is read and its commit id
 compared. UNKNOWN proves nothing, not even if the object is absent now, so the same bytes are created again; on a local
@@ -17,12 +17,12 @@ from underlay.table.versions.environment import Surroundings
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The object is there, with our bytes."""
+    """The object exists with our bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Another one's object is there."""
+    """Another writer's object exists."""
 
     winner: memoryview
 
@@ -35,10 +35,10 @@ def publish(
     read_id: Callable[[memoryview], str],
     surroundings: Surroundings,
 ) -> Published | Lost:
-    """Create `key`, and find out who did. One request unless something goes wrong.
+    """Create `key`, and find out which writer did. One request unless something goes wrong.
 
-    Raises CommitUnknown when the store does not tell after all attempts, what `create` raises when nothing was written
-    for certain, Damaged when the existing object cannot be read.
+    Raises CommitUnknown when all attempts leave the outcome unclear, what `create` raises when certainly nothing was
+    written, Damaged when the existing object cannot be read.
     """
     for attempt in range(surroundings.put_attempts):
         if attempt:
@@ -54,7 +54,7 @@ def publish(
             return Published()
         if outcome is Outcome.REFUSED:
             found = _read(store, key)
-            # Refused, and yet absent: another create was in flight and failed. Only a retry tells.
+            # Refused, and yet absent: another create was in flight and failed. Only a retry can tell.
             if found is not None:
                 return Published() if read_id(found) == commit_id else Lost(found)
     raise _unknown(key, commit_id)

@@ -1,5 +1,5 @@
-"""What a lake's registry does for the layers that read and write the store. It is asked and told, and never believed:
-a lower bound that it gives is proven by the store before it is used, and no method of it raises or waits for long."""
+"""The lake's registry, as the layers that read and write the store use it. They query and inform it, but never trust
+it: the store confirms each lower bound that it gives before use. No method of it raises or waits for long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """An object of a chain that is said to be there: a lower bound of the head."""
+    """An object of a chain that is said to exist: a lower bound of the head."""
 
     number: int
     commit_id: str
@@ -38,16 +38,17 @@ class Opening:
 
 
 class RegistryPort(Protocol):
-    """The metadata database as this layer knows it."""
+    """The metadata database, as this layer uses it."""
 
     def opening(self, name: str | None) -> Opening | None:
-        """What is known of the catalog, and of the table of this name. One statement; None when nothing is."""
+        """What is known about the catalog, and about the table of this name. One statement; None when nothing is
+        known."""
 
     def saw_catalog(self, catalog: Catalog, *, is_own: bool) -> None:
-        """This entry of the catalog is there. `is_own`: this process wrote it."""
+        """This entry of the catalog exists. `is_own`: this process wrote it."""
 
     def saw_root(self, folder: str, revision: str, root: Root, *, is_own: bool) -> None:
-        """This root of the revision, whose table is in `folder`, is there. `is_own`: this process committed it."""
+        """This root of the revision, whose table is in `folder`, exists. `is_own`: this process committed it."""
 
     def saw_job(self, keys: RevisionKeys, revision: str, job: str) -> None:
         """The intent of the job was put or deleted."""
@@ -59,4 +60,4 @@ class RegistryPort(Protocol):
         """The record of the run was put."""
 
     def refuse(self, error: RegistryRefused) -> None:
-        """It does not tell of this store. It is not to be asked again."""
+        """The registry describes another store. It must not be asked again."""

@@ -1,4 +1,4 @@
-"""One revision of a table: its chain of roots, as one process sees it."""
+"""One revision of a table: its chain of roots, as seen by one process."""
 
 from __future__ import annotations
 
@@ -55,29 +55,30 @@ class Revision:
         return newest
 
     def newest_version(self, max_staleness_seconds: float = 0.0) -> int:
-        """The number of the newest root, which need not be readable. Costs what `head` costs, and no root is read."""
+        """The number of the newest root, which need not be readable. Costs the same as `head`, but reads no root."""
         version = self.chain.head(max_staleness_seconds)
         if version == NONE:
             raise NotFound("the revision has no version", place=self.place)
         return version
 
     def start_at(self, bound: Known) -> Callable[[], Root | None]:
-        """Look for the newest root from one that is said to be there. Returns at once; what is returned waits, and
-        gives None when the store does not have that one."""
+        """Look for the newest root, beginning at one that is said to exist. Returns at once a function that waits, and
+        that returns None when the store does not have that one."""
         finish_chain = self.chain.start_at(bound, _read_id)
 
         def finish() -> Root | None:
             data = finish_chain()
             if data is None:
                 return None
-            with suppress(SnapshotExpired):  # a registry may know nothing newer
+            with suppress(SnapshotExpired):  # the registry may know only an expired version
                 self._keep(self.decode(data, bound.number))
             return self.head(inf)
 
         return finish
 
     def root(self, version: int) -> Root:
-        """The root of this version. One request. Raises VersionNotFound; SnapshotExpired with what is left."""
+        """The root of this version. One request. Raises VersionNotFound; SnapshotExpired with the versions that
+        remain."""
         with self._lock:
             known = self._newest
         if known is not None:
@@ -91,7 +92,7 @@ class Revision:
             raise self.expired(version, self.head()) from None
 
     def expired(self, version: int, head: Root) -> SnapshotExpired:
-        """The error of a version that expired, with what is left."""
+        """The error for an expired version, with the versions that remain."""
         return SnapshotExpired(
             f"version {version} has expired", place=self.place, hint=f"{versions_left(head.retention, head.version)}."
         )
@@ -119,7 +120,7 @@ class Revision:
         return found
 
     def checked_root(self, version: int) -> Root:
-        """The root of this version, which follows the one before: R14. Two requests side by side, one of them small.
+        """The root of this version, checked to follow the one before: R14. Two requests in parallel, one of them small.
         Raises VersionNotFound, Inconsistent."""
         with self._lock:
             known = self._newest
@@ -137,8 +138,8 @@ class Revision:
 
     def start_base_check(self, base: Root) -> Callable[[], None]:
         """Check that `base`, after which the caller is about to publish, is still in the store: R14. Two small
-        requests, which are under way when this returns if the store is remote; what is returned waits for them, and
-        raises Inconsistent."""
+        requests, which are in progress when this returns if the store is remote; the returned function waits for them,
+        and raises Inconsistent."""
         return self.chain.start_base_check(_known(base), base.parent_id)
 
     def check_parent(self, root: Root | VersionSummary, parent: Root | VersionSummary) -> None:
@@ -158,13 +159,13 @@ class Revision:
         return found
 
     def publish(self, root: Root) -> Root | None:
-        """Make `root` the next version; None when that is done, else the root that is there instead. A base that it was
-        made from must have been checked with `start_base_check`."""
+        """Make `root` the next version; returns None on success, else the root that exists instead. Its base must have
+        been checked with `start_base_check`."""
         result = self.chain.publish(root.version, encode_root(root), root.commit_id, _read_id)
         if isinstance(result, Lost):
             return self.decode(result.winner, root.version)
         self._keep(root, is_own=True)
-        if root.terminal is None:  # else an entry of the catalog follows
+        if root.terminal is None:  # otherwise a catalog entry follows, which is announced
             tell(self.store.url, self.table_folder)
         return None
 
@@ -180,7 +181,7 @@ class Revision:
         """The root in `data`. Errors name its place."""
         try:
             root = decode_root(data)
-            from_record(root.definition.schema)  # here its place is known
+            from_record(root.definition.schema)  # checked here, where its place is known
         except UnderlayError as error:
             raise error.at(self.keys.root(version)) from None
         if root.version != version:
@@ -204,7 +205,7 @@ def create_revision(store: Store, table_folder: str, definition: Definition, sur
 
 
 def versions_left(retention: Retention, newest: int) -> str:
-    """Which versions there are, in words."""
+    """Which versions exist, in words."""
     also = f"{', '.join(map(str, retention.also))} and " if retention.also else ""
     return f"Versions are {also}{retention.begin} to {newest}"
 

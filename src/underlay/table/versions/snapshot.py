@@ -1,4 +1,4 @@
-"""One version of a table, to read: immutable, and opened piece by piece as it is asked for."""
+"""One version of a table, to read: immutable, and opened piece by piece on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SegmentLoader = Callable[[Store, RevisionKeys, SegmentRef], Segment]
 
 
 def open_segment(store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
-    """The segment, of which nothing is fetched yet."""
+    """The segment, with nothing fetched yet."""
     key = keys.segment(ref.id)
 
     def fetch(ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
@@ -40,7 +40,7 @@ def open_segment(store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
 
 
 class Snapshot:
-    """What `root` names. Safe for many threads."""
+    """The version that `root` describes. Safe for many threads."""
 
     def __init__(
         self, store: Store, keys: RevisionKeys, root: Root, load_segment: SegmentLoader = open_segment
@@ -62,12 +62,12 @@ class Snapshot:
 
     def check_left(self) -> None:
         """Raise SnapshotExpired when the version expired since it was opened: then its objects may be gone (R6). One
-        request; to be asked when one of them is missing."""
+        request; to be called when one of them is missing."""
         key = self.keys.root(self.root.version)
         try:
             expired = decode_tombstone(self.store.get(key)[0]) is not None
         except NotFound:
-            expired = True  # of a table that was dropped and swept
+            expired = True  # the table was dropped and swept
         if expired:
             raise SnapshotExpired(
                 f"version {self.version} expired while it was read",
@@ -82,11 +82,11 @@ class Snapshot:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments, in the root's order. Fetches nothing by itself, and keeps none of them alive."""
+        """The segments, in the root's order. Fetches nothing by itself, and keeps no segment alive."""
         return tuple(map(self.segment, range(len(self.root.segments))))
 
     def segment(self, place: int) -> Segment:
-        """The segment at this place among the root's."""
+        """The segment at this position in the root."""
         return self.load_segment(self.store, self.keys, self.root.segments[place])
 
     @cached_property
@@ -94,7 +94,7 @@ class Snapshot:
         return {layout.id: layout for layout in self.root.layouts}
 
     def layout(self, layout_id: str) -> FileLayout:
-        """A schema that files were written with. Raises Inconsistent when the root does not have it."""
+        """A layout that files were written with. Raises Inconsistent when the root does not have it."""
         found = self._layouts.get(layout_id)
         if found is None:
             raise Inconsistent("a file's layout is not in the root", place=self.keys.folder, found=layout_id)
@@ -102,13 +102,13 @@ class Snapshot:
 
     @cached_property
     def tail(self) -> Segment:
-        """The files that are in no segment, as one."""
+        """The files that are in no segment, as a segment."""
         return Segment.of_entries(self.root.tail, self.schema)
 
     def parts(self, segments: Collection[int] | None = None) -> list[Part]:
-        """The segments of these places among the root's, or all of them, then the tail: what a planner works on.
+        """What a planner works on: the segments at these positions in the root, or all of them, then the tail.
 
-        Reads of a segment the list of its files, when the root says that some of them changed since.
+        Reads a segment's list of files if files in segments have changed since, according to the root.
         """
         wanted = range(len(self.root.segments)) if segments is None else sorted(segments)
         found = [self._part(self.segment(place)) for place in wanted]
@@ -125,7 +125,7 @@ class Snapshot:
         return Part(segment=segment, is_removed=is_removed if gone else None, deletes=deletes)
 
     def rows_at(self, segment: Segment, locations: Collection[str]) -> dict[str, int]:
-        """Which of these files are in the segment, and where."""
+        """The rows of those of these files that are in the segment."""
         if not locations:
             return {}
         found = pc.index_in(segment.locations, value_set=pa.array(list(locations), pa.string()))
@@ -133,7 +133,7 @@ class Snapshot:
         return {segment.locations[row].as_py(): row for row in rows}
 
     def find_files(self, locations: Collection[str]) -> dict[str, FileEntry]:
-        """These files as they are in this version. Raises NotFound for one that is not in it."""
+        """These files, as they are in this version. Raises NotFound for one that is not in it."""
         found = self.known_files(locations)
         missing = set(locations) - found.keys()
         if missing:
@@ -141,7 +141,7 @@ class Snapshot:
         return found
 
     def known_files(self, locations: Collection[str]) -> dict[str, FileEntry]:
-        """Those of these files that are in this version. Reads segments while one is not found."""
+        """Those of these files that are in this version. Reads segments until all are found."""
         wanted = set(locations).difference(self.root.removed)
         found = {file.location: file for file in self.root.tail if file.location in wanted}
         for place in range(len(self.root.segments)):
@@ -155,19 +155,19 @@ class Snapshot:
         return found
 
     def files_at(self, locations: Collection[str]) -> dict[str, FileEntry]:
-        """The registered files of this version that lie where these do, by the location of the first time."""
+        """The registered files of this version at these places, by the location of their first registration."""
         wanted = {plain_location(location) for location in locations}
         names = {name for name in self._returned_files() if plain_location(name) in wanted}
         return {plain_location(name): file for name, file in self.known_files(wanted | names).items()}
 
     def _returned_files(self) -> Iterator[str]:
-        """The locations of files that were removed and came back."""
+        """The locations of files that were removed and registered again."""
         yield from (file.location for file in self.root.tail if plain_location(file.location) != file.location)
         for segment in self.segments:
             yield from segment.remember("returned_files", partial(_returned, segment))
 
     def files(self) -> Iterator[FileEntry]:
-        """Every file as it is in this version. Reads all segments."""
+        """Every file, as it is in this version. Reads all segments."""
         gone = set(self.root.removed)
         for segment in self.segments:
             for file in segment.entries():
@@ -185,11 +185,11 @@ class Snapshot:
         return (*inner, *self.root.tail[first:])
 
     def find_sources(self, uris: Sequence[str]) -> dict[str, SourceRecord]:
-        """The records of those uris that are known."""
+        """The records of the uris that are known."""
         return lookup(self.root.sources, uris, self.fetch_pages)
 
     def fetch_pages(self, pages: Sequence[PageRef]) -> Sequence[memoryview]:
-        """The bytes of pages of the source tree, fetched side by side."""
+        """The bytes of pages of the source tree, fetched in parallel."""
 
         def fetch(page: PageRef) -> memoryview:
             return self.store.get(self.keys.source_page(page.id))[0]
@@ -197,7 +197,7 @@ class Snapshot:
         return side_by_side(fetch, pages, self.store.parallel_requests)
 
     def current(self, file: FileEntry) -> FileEntry:
-        """A file of a segment as it is in this version."""
+        """A file of a segment, as it is in this version."""
         bits = self.root.deletes.get(file.location)
         return file if bits is None else replace(file, deletes=bits, deleted_rows=bitmaps.count(bits))
 
