@@ -1,1 +1,1 @@
-"""Operations that change a table: append, overwrite, register, define."""
+"""Operations that change a table: append, update, merge, delete, overwrite, register, define."""

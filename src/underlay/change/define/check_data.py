@@ -1,4 +1,4 @@
-"""Whether the rows that a table has fit what it is to become: nulls, checks, and values in wider types."""
+"""Checks that a table's existing rows fit its new definition: nulls, checks, and values in wider types."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ReadCondition = Callable[[str, Snapshot], tuple[Predicate, pc.Expression | RestF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCheck:
-    """What the rows are read with."""
+    """What reading the rows takes."""
 
     files: FileAccess
     read_condition: ReadCondition
 
 
 class _Preview(Snapshot):
-    """The files of a version with other columns; the bounds of its tail have the types of before."""
+    """The files of a version with other columns; the bounds of its tail still have the old types."""
 
     def __init__(self, given: Snapshot, definition: Definition) -> None:
         super().__init__(given.store, given.keys, replace(given.root, definition=definition), given.load_segment)
@@ -44,14 +44,14 @@ class _Preview(Snapshot):
 
     @cached_property
     def tail(self) -> Segment:
-        """The files that are in no segment, as the version has them."""
+        """The files that are in no segment, unchanged."""
         return self._given.tail
 
 
 def check_data(check: DataCheck, snapshot: Snapshot, definition: Definition) -> bool:
-    """Whether anything of the rows had to be looked at. Raises SchemaMismatch when they do not fit the definition.
+    """Whether the answer depends on the rows. Raises SchemaMismatch when they do not fit the definition.
 
-    What statistics prove is not read.
+    Rows that statistics prove to fit are not read.
     """
     before, after = snapshot.schema, from_record(definition.schema)
     old_checks = snapshot.definition.checks
@@ -71,10 +71,11 @@ def check_data(check: DataCheck, snapshot: Snapshot, definition: Definition) -> 
 
 
 def _check_groups(snapshot: Snapshot, before: TableSchema, after: TableSchema) -> bool:
-    """Whether a nested column loses every field that it has now, so that files of appends under way would lack all.
+    """Whether a nested column loses all its current fields, so that files of appends in progress would lack all of
+    them.
 
-    A file tells where a struct, list or map is null only by the fields in it: without one that the table still has, its
-    rows would read as null. Raises InvalidRequest when there is such a file.
+    A file shows where a struct, list or map is null only through the fields in it: if the table has none of them left,
+    its rows would read as null. Raises InvalidRequest when there is such a file.
     """
     leaves = {field.id: _leaf_ids(field) for _, field in _every(before.fields, ())}
     is_bound = False
@@ -105,7 +106,7 @@ def _leaf_ids(field: Field) -> frozenset[int]:
 
 
 def _check_condition(check: DataCheck, preview: Snapshot, name: str, text: str, *, is_new: bool) -> None:
-    """That a check can be read with these columns, and, of a new one, that no row contradicts it; null does not."""
+    """Verify that a check parses with these columns and, if it is new, that no row contradicts it; null does not."""
     try:
         predicate, rest, columns = check.read_condition(f"NOT (\n{text}\n)", preview)
     except InvalidRequest as error:
@@ -168,7 +169,7 @@ def _newly_required(before: TableSchema, after: TableSchema) -> Iterator[tuple[s
 
 
 def _relaxed(before: TableSchema, after: TableSchema) -> TableSchema:
-    """The columns without the demands that rows were not written for."""
+    """The columns without requirements that did not apply when the rows were written."""
     known = {field.id: field.is_required for _, field in _every(before.fields, ())}
     return replaced(after, fields=tuple(_relax(field, known) for field in after.fields))
 
@@ -186,7 +187,7 @@ def _relax(field: Field, known: dict[int, bool]) -> Field:
 
 
 def _may_overflow(before: TableSchema, field: Field) -> bool:
-    """Whether a leaf of a column has a finer unit than before, in which far values may not be."""
+    """Whether a leaf of a column has a finer unit than before, in which distant times may overflow."""
     known = before.leaf_by_id
     for _, part in _every((field,), ()):
         old = known.get(part.id)

@@ -1,4 +1,4 @@
-"""What a new table is, from what a user writes."""
+"""Builds the definition of a new table from what a user writes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SchemaLike = TableSchema | pa.Schema | str
 
 
 def read_schema(schema: object) -> TableSchema:
-    """The columns that `schema` states: also anything with `__arrow_c_schema__`, or those of a frame."""
+    """The columns of `schema`, which may also be a frame, or anything with `__arrow_c_schema__`."""
     if isinstance(schema, TableSchema):
         return schema
     if isinstance(schema, str):
-        from underlay.schema.convert.ddl import parse_ddl  # loads a parser of SQL, which takes long
+        from underlay.schema.convert.ddl import parse_ddl  # slow: loads an SQL parser
 
         return parse_ddl(schema)
     if isinstance(schema, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
@@ -35,7 +35,7 @@ def read_schema(schema: object) -> TableSchema:
         return from_arrow(schema)
     if hasattr(schema, "__arrow_c_schema__"):
         return from_arrow(pa.schema(cast("pa.Schema", schema)))
-    if hasattr(schema, "__arrow_c_stream__"):  # a frame of pandas or Polars
+    if hasattr(schema, "__arrow_c_stream__"):  # a pandas or Polars frame
         return from_arrow(pa.RecordBatchReader.from_stream(schema).schema)
     raise InvalidRequest(
         "not a schema", found=type(schema).__name__, hint="Give an Arrow schema, or text such as 'id bigint not null'."
@@ -51,7 +51,7 @@ def define(
     comment: str | None = None,
     properties: Mapping[str, str | int] | None = None,
 ) -> Definition:
-    """The definition of a new table. Raises InvalidRequest for what does not go together, UnknownColumn."""
+    """The definition of a new table. Raises InvalidRequest for contradictions, UnknownColumn."""
     table = read_schema(schema)
     if not table.fields:
         raise InvalidRequest("a table needs at least one column")

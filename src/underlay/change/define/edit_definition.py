@@ -1,4 +1,4 @@
-"""Changes of what a table is, one at a time, from what a user writes. Pure: data is looked at in `check_data`."""
+"""Changes a table's definition, one step at a time, as a user writes it. Pure: `check_data` checks the data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OWNED = ("_source",)
 def add_column(
     definition: Definition, name: str, type_: object, default: object, comment: str | None, after: str | None
 ) -> Definition:
-    """With a new column, which rows that there are have the default in."""
+    """With a new column, in which existing rows have the default."""
     schema = from_record(definition.schema)
     path = edit.read_path(schema, name)
     _refuse_owned(path)
@@ -78,7 +78,7 @@ def drop_column(definition: Definition, name: str) -> Definition:
 
 
 def widen_column(definition: Definition, name: str, type_: object) -> Definition:
-    """With a type for a column that has all values of its type."""
+    """With a wider type for a column, one that has all values of the old type."""
     schema = from_record(definition.schema)
     path = edit.read_path(schema, name)
     _refuse_owned(path)
@@ -139,7 +139,7 @@ def set_partition_by(definition: Definition, columns: Sequence[str]) -> Definiti
 
 
 def add_check(definition: Definition, name: str, text: str) -> Definition:
-    """With a condition that every row must fulfil. Whether it is one is found out by its reader."""
+    """With a condition that every row must fulfil. Its reader finds out whether it is valid."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise InvalidRequest("a check needs a name", found=repr(name))
     if not isinstance(text, str) or not text.strip():
@@ -172,7 +172,7 @@ def set_property(definition: Definition, name: str, value: str | int | None) -> 
 
 
 def _with_schema(definition: Definition, schema: TableSchema) -> Definition:
-    """The definition with other columns; bloom filters, which go by name, keep theirs as far as they are there."""
+    """The definition with other columns; bloom filters, which are set by name, follow the columns that still exist."""
     changed = replace(definition, schema=to_record(schema))
     if BLOOM not in definition.properties:
         return changed
@@ -186,9 +186,9 @@ def _still_there(leaves: Iterable[LeafColumn], schema: TableSchema) -> list[Leaf
 
 
 def _typed(type_: object, path: edit.Path) -> Field:
-    """A column of the type that a user writes: as SQL does, an Arrow type or one of ours. Raises InvalidRequest."""
+    """A column of the type that a user gives: SQL text, an Arrow type or one of ours. Raises InvalidRequest."""
     if isinstance(type_, str):
-        from underlay.schema.convert.ddl import parse_ddl  # loads a parser of SQL, which takes long
+        from underlay.schema.convert.ddl import parse_ddl  # slow: loads an SQL parser
 
         try:
             fields = parse_ddl(f"c {type_}").fields

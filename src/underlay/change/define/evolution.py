@@ -1,4 +1,4 @@
-"""Changes of what a table is: collected and committed at once (`with table.evolve() as change: …`), or one alone."""
+"""Changes a table's definition: several at once (`with table.evolve() as change: …`), or one alone."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ class Evolution:
     """Changes of a table's columns, key, order, partitions, checks, properties and comments.
 
     Each is checked when it is made; all are committed as one version when the `with` block ends, and none when it ends
-    with an error. No data file is written anew: columns are found by id, and files keep what they were written with.
-    Names of fields in structs are paths, `pos.x`; those of list items end in `.element`, of map parts in `.key` and
-    `.value`.
+    with an error. No data file is rewritten: columns are found by id, and files stay as they were written. Names of
+    fields in structs are paths, `pos.x`; those of list items end in `.element`, of map parts in `.key` and `.value`.
     """
 
     def __init__(self, table: OpenTable, check: DataCheck) -> None:
@@ -53,18 +52,18 @@ class Evolution:
         comment: str | None = None,
         after: str | None = None,
     ) -> None:
-        """Add a column, last or after another; rows that there are have the default in it.
+        """Add a column, last or after another; existing rows have the default in it.
 
         `type` is text as in SQL (`double`, `decimal(10, 2)`, `struct<x: int>`, `int not null`), or an Arrow type.
         """
         self._do(partial(edits.add_column, name=name, type_=type, default=default, comment=comment, after=after))
 
     def rename_column(self, old: str, new: str) -> None:
-        """Give a column another name. `new` is the name alone, also of a field in a struct."""
+        """Rename a column. `new` is only the name, even for a field in a struct."""
         self._do(partial(edits.rename_column, old=old, new=new))
 
     def drop_column(self, name: str) -> None:
-        """Remove a column. One with this name that is added later is another one, and has none of its values."""
+        """Remove a column. A column added later under this name is a new one, and has none of its values."""
         self._do(partial(edits.drop_column, name=name))
 
     def widen_column(self, name: str, type: object) -> None:
@@ -72,7 +71,7 @@ class Evolution:
         self._do(partial(edits.widen_column, name=name, type_=type))
 
     def move_column(self, name: str, after: str | None = None) -> None:
-        """Put a column after another one, or before all."""
+        """Move a column after another one, or before all."""
         self._do(partial(edits.move_column, name=name, after=after))
 
     def make_nullable(self, name: str) -> None:
@@ -80,7 +79,7 @@ class Evolution:
         self._do(partial(edits.set_required, name=name, is_required=False))
 
     def make_required(self, name: str) -> None:
-        """Allow no nulls in a column. Raises SchemaMismatch at the end of the block when there are some."""
+        """Forbid nulls in a column. Raises SchemaMismatch at the end of the block when there are some."""
         self._do(partial(edits.set_required, name=name, is_required=True))
 
     def set_key(self, columns: Sequence[str]) -> None:
@@ -92,11 +91,11 @@ class Evolution:
         self._do(partial(edits.set_sort_by, columns=columns))
 
     def set_partition_by(self, columns: Sequence[str]) -> None:
-        """Set the partitioning of new files; those that there are keep theirs, and are pruned by it."""
+        """Set the partitioning of new files; existing files keep theirs, and are pruned by it."""
         self._do(partial(edits.set_partition_by, columns=columns))
 
     def add_check(self, name: str, condition: str) -> None:
-        """Add a condition that must be true, or null, for every row, those that there are and those to come."""
+        """Add a condition that must be true, or null, for every row, existing and new."""
         self._do(partial(edits.add_check, name=name, text=condition))
 
     def drop_check(self, name: str) -> None:
@@ -116,7 +115,7 @@ class Evolution:
         self._do(partial(edits.set_comment, text=text, column=column))
 
     def begin(self) -> Self:
-        """Take changes from now on, also without a block: they are checked, and committed only by one that ends."""
+        """Accept changes from now on, even without a block. Each is checked; only the end of a block commits."""
         self._is_begun = True
         return self
 
@@ -155,8 +154,8 @@ class Evolution:
 
 
 def add_columns(table: OpenTable, columns: pa.Schema) -> Head:
-    """A version with these columns after its others, and with the fields of known columns that these lack, null in the
-    rows that there are. Known columns and fields stay as they are.
+    """Add these columns after the others, and new fields to known columns, null in existing rows. Known columns and
+    fields stay as they are.
 
     Raises SchemaMismatch for invalid names, Unsupported for types that tables do not have, RevisionClosed.
     """
@@ -172,7 +171,7 @@ def add_columns(table: OpenTable, columns: pa.Schema) -> Head:
 
 
 def set_comment(table: OpenTable, text: str | None, column: str | None = None) -> Root:
-    """A new version in which the table, or a column, has this comment. Raises UnknownColumn."""
+    """Commit a version in which the table, or a column, has this comment. Raises UnknownColumn."""
 
     def prepare(transaction: Transaction) -> None:
         transaction.set_definition(edits.set_comment(transaction.base.definition, text, column))

@@ -1,4 +1,4 @@
-"""New files of a transaction: a few ride in the root's tail, many are segments of their own."""
+"""Adds files to a transaction: a few go into the root's tail, many become segments of their own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_files(transaction: Transaction, entries: Sequence[FileEntry], layouts: I
 
 
 def add_segment_files(transaction: Transaction, files: Segment, layouts: Iterable[FileLayout]) -> None:
-    """Add all files of a segment; many of them cost no entry each."""
+    """Add all files of a segment; many of them need no entry each."""
     if files.file_count <= _FEW:
         add_files(transaction, files.entries(), layouts)
     else:
@@ -57,7 +57,8 @@ def _add_segments(transaction: Transaction, files: Segment, schema: TableSchema,
 
 
 def _in_order(files: Segment, schema: TableSchema, fields: Sequence[int]) -> I64 | None:
-    """The files by their least value of the first of these columns, those without one first; None for as they are."""
+    """The files ordered by their least value of the first of these columns, those without one first; None to keep the
+    order."""
     if files.file_count <= MAX_FILES:
         return None
     if not fields:

@@ -1,8 +1,8 @@
-"""A table's checks, applied to rows before they are written: each is true, or null, for every row.
+"""Applies a table's checks to rows before they are written: each must be true, or null, for every row.
 
-The text of a check was read as a condition of a scan when it was added, with all that is refused in one. It means the
-same here: what our own grammar takes is applied by our own rules, and the rest by DuckDB, in a database of its own that
-reaches nothing of the machine. (Conditions of scans stand above this layer, with their planner and their errors.)
+The text of a check was parsed as a condition of a scan when it was added, and refused where such a condition is. It
+means the same here: what our own grammar accepts is applied by our own rules, and the rest by DuckDB, in a separate
+database without access to the machine. (Conditions of scans are above this layer, with their planner and their errors.)
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def checks_of(definition: Definition) -> RowChecks | None:
 
 
 def checked_columns(text: str, schema: TableSchema) -> frozenset[str]:
-    """The columns that the text of a check may name; A to Z are alike, as in DuckDB."""
+    """The columns that the text of a check may name; the case of A to Z does not matter, as in DuckDB."""
     from underlay.prune.parse.sql import tokens_of  # loads a parser of SQL, which takes long
 
     words = {token.text.lower() for token in tokens_of(text)}
@@ -97,7 +97,7 @@ def _failing(text: str, schema: TableSchema) -> Failing:
 
 
 def _by_duckdb(negated: str, rows: pa.Table) -> NDArray[np.bool_]:
-    import duckdb  # takes long, and few checks need it
+    import duckdb  # slow to import, and few checks need it
 
     numbered = rows.append_column("underlay row", pa.array(np.arange(rows.num_rows)))
     cursor = _database(os.getpid()).cursor()
@@ -120,9 +120,9 @@ def _database(_: int) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     database = duckdb.connect(":memory:", config=_SETTINGS)
-    with suppress(duckdb.CatalogException):  # without ICU there is no zone but UTC, and no such setting
+    with suppress(duckdb.CatalogException):  # without ICU there is only UTC, and no such setting
         database.execute("SET GLOBAL TimeZone = 'UTC'")
-    # the filters that a scan of Arrow rows is handed have Arrow's rules for NaN
+    # filters pushed into a scan of Arrow rows would follow Arrow's rules for NaN
     database.execute("SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown'")
     database.execute("SET enable_external_access = false; SET lock_configuration = true")
     return database

@@ -1,4 +1,4 @@
-"""Rows to append, from anything that speaks Arrow, in runs that fit in memory."""
+"""Reads rows to append, from anything that speaks Arrow, in runs that fit in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_rows(data: object, *, is_kept: bool = False) -> Rows:
     """The rows of an Arrow table, batch, reader, stream, dataset or scanner, a pandas, Polars or DuckDB frame, a Polars
     LazyFrame, or a list of batches or of dicts. Raises InvalidRequest for anything else.
 
-    `is_kept`: what can be read only once is kept, on this machine's disk when it is large, and can be read again.
+    `is_kept`: data that can be read only once is kept, on this machine's disk if large, to be read again.
     """
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
@@ -44,7 +44,7 @@ def read_rows(data: object, *, is_kept: bool = False) -> Rows:
 
 
 def _table_of(rows: Sequence[Mapping[object, object]]) -> pa.Table:
-    """The rows of a list of dicts: a column for each key that one of them has, null where another lacks it."""
+    """The rows of a list of dicts: a column for each key that occurs, null in rows that lack it."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns: dict[str, AnyArray] = {}
     for name in names:
@@ -135,7 +135,7 @@ def _kept(reader: pa.RecordBatchReader) -> Rows:
 
 
 def runs_of(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """The rows of a reader in runs that are sorted and written together; one without rows when there are none."""
+    """The rows of a reader in runs that are sorted and written together; a single empty run when there are none."""
     held: list[pa.RecordBatch] = []
     size = 0
     count = 0

@@ -41,7 +41,7 @@ files either. So bytes get one only where the property asks for it."""
 
 
 def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:
-    """Refuse a property that does not exist, or a value that it does not take."""
+    """Refuse an unknown property, or an invalid value of one."""
     read_settings(properties)
     for name, value in properties.items():
         if name not in KNOWN:
@@ -61,7 +61,7 @@ def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:
 
 
 def write_options(definition: Definition) -> WriteOptions:
-    """How files of this table are written."""
+    """The options for writing files of this table."""
     schema = from_record(definition.schema)
     properties = definition.properties
     if BLOOM in properties:

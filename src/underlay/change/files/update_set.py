@@ -1,4 +1,4 @@
-"""The rows by which a table is changed: read once and kept; rows of that table itself are of the changed version."""
+"""The rows that change a table: read once and kept; the table's own rows are those of the version being changed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class RowsOfVersion(Protocol):
 
 @runtime_checkable
 class TableRows(Protocol):
-    """Rows of a table's newest version, whichever it is: a table, a scan of one, or a query of SQL that names it."""
+    """Rows of a table's newest version: a table, a scan of one, or an SQL query that names it."""
 
     def on_version(self, snapshot: Snapshot) -> RowsOfVersion | None:
-        """The same rows of this version; None when they are of another table, or of one version for good."""
+        """The same rows of this version; None when they are of another table, or pinned to a version."""
 
 
 class UpdateSet:
@@ -34,7 +34,8 @@ class UpdateSet:
         self._data = data
 
     def of_version(self, snapshot: Snapshot) -> tuple[pa.Table, bool]:
-        """The rows for a change of this version, and whether they are rows of the same table, which change with it."""
+        """The rows for a change of this version, and whether they come from the same table, and so depend on the
+        version."""
         again = self._data.on_version(snapshot) if isinstance(self._data, TableRows) else None
         return (or_no_rows_of(snapshot, self._rows), False) if again is None else (again.table(), True)
 
@@ -44,5 +45,5 @@ class UpdateSet:
 
 
 def or_no_rows_of(snapshot: Snapshot, rows: pa.Table) -> pa.Table:
-    """The rows; an empty list of dicts, which has no columns, as no rows of the table."""
+    """The rows; an empty list of dicts, which has no columns, becomes an empty table with this table's columns."""
     return rows if rows.num_columns or rows.num_rows else to_arrow(snapshot.schema).empty_table()

@@ -1,4 +1,4 @@
-"""Rows as new files of a table: sorted, split by partition, written with their entries and sidecars."""
+"""Writes rows as new files of a table: sorts them, splits them by partition, and makes entries and sidecars."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Scalar
 from underlay.store.store import Data
 
-# Rows apart by partition, and the partition's values as the index stores them.
+# Rows split by partition, with the partition's values as the index stores them.
 
 _MOST_COMBINATIONS = 2**62
 """Of values of the partition fields that one integer numbers."""
@@ -42,7 +42,7 @@ _MOST_COMBINATIONS = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRows:
-    """The rows of one partition; `values` as `FileEntry.partition` has them."""
+    """The rows of one partition; `values` are in the form of `FileEntry.partition`."""
 
     values: tuple[bytes | None, ...]
     rows: pa.Table
@@ -68,7 +68,7 @@ def split(table: pa.Table, fields: Sequence[PartitionField], schema: TableSchema
 
 
 def _combined(encoded: Sequence[pa.DictionaryArray[Any, Any]], row_count: int) -> NDArray[np.int64]:
-    """For each row a number that only rows with the same values in all columns share."""
+    """A number for each row, which only rows with the same values in all columns share."""
     codes, combinations = np.zeros(row_count, np.int64), 1
     for one in encoded:
         count = max(1, len(one.dictionary))
@@ -81,7 +81,7 @@ def _combined(encoded: Sequence[pa.DictionaryArray[Any, Any]], row_count: int) -
 
 
 def _encoded(values: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
-    """Equal values as equal numbers, null as one of the values. An extension is known by what it is stored as."""
+    """Equal values as equal numbers, null as one of the values. An extension type is encoded by its storage."""
     plain = values.storage if isinstance(values, pa.ExtensionArray) else values
     found = pc.dictionary_encode(plain, null_encoding="encode")
     if not isinstance(found, pa.DictionaryArray):
@@ -90,7 +90,7 @@ def _encoded(values: pa.Array[Any]) -> pa.DictionaryArray[Any, Any]:
 
 
 def _packed(value: pa.Array[Any], scalar: Scalar) -> bytes | None:
-    """The one value of an array. It stays in Arrow: Python has no nanoseconds, and its years end."""
+    """The one value of an array, packed. It stays in Arrow, since Python lacks nanoseconds and limits years."""
     if value.null_count:
         return None
     stored = stored_array(value, scalar)
@@ -120,7 +120,7 @@ class NewFile:
     sidecar: bytes
 
     def objects(self, keys: RevisionKeys) -> dict[str, Data]:
-        """What to put, by key."""
+        """The objects to put, by key."""
         location = self.entry.location
         key = keys.file(location)
         if key is None:
@@ -129,12 +129,12 @@ class NewFile:
 
 
 def next_block(root: Root) -> int:
-    """What names of files go on from: about the number of blocks that there are."""
+    """Where numbers in names of new files begin: about the number of existing blocks."""
     return sum(ref.block_count for ref in root.segments) + len(root.tail)
 
 
 class FileWriter:
-    """Writes rows of a table with one definition. `block_count` is what its names go on from."""
+    """Writes rows of a table with one definition. `block_count` is where the numbers in their names begin."""
 
     def __init__(self, definition: Definition, block_count: int) -> None:
         self.schema = from_record(definition.schema)
@@ -150,8 +150,9 @@ class FileWriter:
         self._block_count = block_count
 
     def write(self, runs: Iterable[pa.Table]) -> Iterator[NewFile]:
-        """The files of these rows, of which each run is sorted and split by itself; without order and partitions files
-        go on from one run to the next. Raises SchemaMismatch when rows do not fit the table, or contradict a check."""
+        """The files of these rows. Each run is sorted and split by itself; without order and partitions a file
+        continues from one run to the next. Raises SchemaMismatch when rows do not fit the table, or contradict a
+        check."""
         fitting = self._conform(runs)
         if self._sort or self._partitions:
             for run in fitting:
@@ -161,7 +162,7 @@ class FileWriter:
                 yield self._finish(written, ())
 
     def write_ordered(self, runs: Iterable[pa.Table]) -> Iterator[NewFile]:
-        """The files of rows that come in the order that they are to have: they are split by partition, not sorted."""
+        """The files of rows that are already in order: they are split by partition, not sorted."""
         fitting = self._conform(runs)
         if self._partitions:
             for run in fitting:

@@ -1,4 +1,4 @@
-"""Checks of a table on rows of files that are about to be registered: the columns that they name are read."""
+"""Applies a table's checks to files that are about to be registered: it reads the columns that the checks name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 
 class _NewFiles(Snapshot):
-    """Files that are in no version yet, as the only ones of a table."""
+    """Files that are in no version yet, as the only files of a table."""
 
     def __init__(self, base: Snapshot, files: Segment, layouts: Iterable[FileLayout]) -> None:
         known = {layout.id: layout for layout in (*base.root.layouts, *layouts)}
@@ -35,7 +35,7 @@ class _NewFiles(Snapshot):
 
 
 def check_rows(base: Snapshot, files: Segment, layouts: Iterable[FileLayout], stores: FileStores) -> None:
-    """Raise SchemaMismatch with the file and the row that contradicts a check of the table first."""
+    """Raise SchemaMismatch with the first file and row that contradict a check of the table."""
     schema = base.schema
     checks = base.definition.checks
     named = {name for text in checks.values() for name in checked_columns(text, schema)} or {schema.names[0]}

@@ -1,9 +1,9 @@
-"""Which objects a user means by paths, URLs and patterns.
+"""Finds the objects that a user means by paths, URLs and patterns.
 
 In a pattern `*` stands for any characters but `/`, `?` for one of them, `[ab]` for one of a set, and `**` for any
-folders; a local path that exists is not a pattern. A folder stands for all Parquet files below it; those whose
-name, or a folder's name, begins with `_` or `.` are hidden. On this machine `..` and symbolic links lead where they do
-everywhere, and a file is known by its real path.
+folders; a local path that exists is not a pattern. A folder stands for all Parquet files below it; those whose name, or
+a folder's name, begins with `_` or `.` are hidden. Local paths may have `..` and symbolic links as usual, and a local
+file is identified by its real path.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def path_text(path: object) -> str:
 
 
 def find_files(patterns: Sequence[str], stores: FileStores) -> list[FoundFile]:
-    """The objects of all patterns, each once, in the order of patterns and then of keys.
+    """The objects of all patterns, each once, ordered by pattern and then by key.
 
     Raises NotFound for a pattern without a match. One listing for each pattern, of the folder before its first special
     character.
@@ -86,7 +86,7 @@ def _folder_of(path: str, special: re.Match[str] | None) -> tuple[str, Callable[
 
 
 def _expand_local(path: str, stores: FileStores) -> Iterator[FoundFile]:
-    """Files of this machine by the paths that they really have, whatever links lead to them."""
+    """Local files by their real paths, whatever links lead to them."""
     special = None if os.path.lexists(path) else _MAGIC.search(path)
     if special is None and not path.endswith("/"):
         yield _local_file(path, os.path.realpath(path), stores)
@@ -99,10 +99,9 @@ def _expand_local(path: str, stores: FileStores) -> Iterator[FoundFile]:
 
 
 def _walk(shown: str, real: str, depth: int | None, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The files below a folder, down to this depth, in the order of their names; links are followed.
+    """The files below a folder, down to this depth, in order of their names; links are followed.
 
-    Each by the path that leads to it and the one that it really has. A folder that is a link to one of those above it
-    is left out.
+    Each with the path that led to it and its real path. A folder that links to one of those above it is left out.
     """
     for name, is_folder, target in sorted(_entries(real)):
         here = f"{shown}/{name.removesuffix('/')}"
@@ -132,7 +131,7 @@ def _local_file(shown: str, real: str, stores: FileStores) -> FoundFile:
     lake = stores.local_root
     is_in_lake = lake is not None and real.startswith(f"{lake}/")
     place = ObjectPlace(stores.lake, real[len(lake or "") + 1 :]) if is_in_lake else stores.locate_path(LOCAL, real)
-    # What a link is called says what it holds; `..` after a link leads elsewhere than its text does.
+    # A link's name may tell what it holds, so its path counts; `..` after a link leads elsewhere than it seems to.
     path = real if ".." in shown.split("/") else shown
     return FoundFile(place=place, location=stores.location(place), path=path)
 
@@ -152,7 +151,7 @@ def translate(pattern: str) -> re.Pattern[str]:
 
 
 def _set(token: str) -> str:
-    """One character of a set, or with `!` before them none of these; never a `/`."""
+    """One character of a set, or after `!` any character outside it; never a `/`."""
     is_negated = token.startswith("[!") and len(token) > 3
     members = "".join(one if one == "-" else re.escape(one) for one in token[1 + is_negated : -1])
     return f"(?!/)[{'^' if is_negated else ''}{members}]"
@@ -167,7 +166,7 @@ def _visible_parquet(folder: str) -> Callable[[str], bool]:
 
 
 def absolute_path(pattern: str) -> tuple[str, str]:
-    """The scheme and the unquoted path of a URL or of a path on this machine; a folder's ends in `/`."""
+    """The scheme and the unquoted path of a URL or local path; a folder's ends in `/`."""
     if not pattern:
         raise InvalidRequest("the path is empty")
     scheme, separator, rest = pattern.partition("://")

@@ -1,4 +1,4 @@
-"""The partitions of files that others wrote, from their statistics: all rows of a file must lie in one."""
+"""Finds the partitions of foreign files by their statistics: all rows of a file must lie in one partition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Values = tuple[bytes | None, ...]
 
 
 def partition_values(segment: Segment, definition: Definition, schema: TableSchema) -> list[Values | Misfit]:
-    """For each file its partition, as `FileEntry.partition` has it, or why it lies in none."""
+    """For each file its partition, in the form of `FileEntry.partition`, or why it has none."""
     if not definition.partition_by:
         return [()] * segment.file_count
     columns = []
@@ -47,7 +47,7 @@ def _together(values: Sequence[bytes | Misfit | None]) -> Values | Misfit:
 
 
 def _values(field: PartitionField, bounds: ColumnBounds, written: str) -> Iterator[bytes | Misfit | None]:
-    """A partition value for each file: that of both its bounds, which is then that of all values between them."""
+    """A partition value for each file: that of both its bounds, and so of all values between them."""
     (ranges,) = bounds.ranges
     low, high = (_transformed(field, keys) for keys in (ranges.minimum, ranges.maximum))
     is_known = ranges.has_minimum & ranges.has_maximum & (bounds.null_count == 0) & ~bounds.may_hold_nan

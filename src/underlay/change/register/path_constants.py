@@ -1,4 +1,4 @@
-"""Constants of registered files: columns that the folders of a path give, and how they go with the file's own."""
+"""Constants of registered files: columns given by the folders of a path, checked against the file's own columns."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _NO_HIVE = "Or leave the folders of the path alone: --no-hive, hive=False."
 
 
 def path_constants(paths: Sequence[str], schema: TableSchema, *, ignore_surplus: bool) -> list[Constants | Misfit]:
-    """What the folders of each path say, or why that does not fit the table. `ignore_surplus` allows names that the
-    table does not have."""
+    """The constants in the folders of each path, or why they do not fit the table. `ignore_surplus` allows names that
+    the table does not have."""
     found: dict[str, Constants | Misfit] = {}
     folders = [path.rpartition("/")[0] for path in paths]
     for folder, path in zip(folders, paths, strict=True):
@@ -66,15 +66,15 @@ def _constant(field: Field, text: str | None) -> FileConstant | str:
 
 
 def given_fields(constants: Constants) -> frozenset[int]:
-    """The columns that have a value by the path."""
+    """The columns to which the path gives a value."""
     return frozenset(constant.field for constant in constants if constant.value is not None)
 
 
 def with_constants(
     files: Segment, constants: Sequence[Constants], schema: TableSchema
 ) -> tuple[Segment, dict[int, Misfit]]:
-    """The files with those constants that are no columns of their own, and by position why some contradict their
-    paths: a column that is in the path and in the file must be one value there, by its statistics, and the same."""
+    """The files with the constants that are not columns of their own, and by position why some contradict their paths:
+    a column that is in both path and file must, by the file's statistics, have only the path's value there."""
     if not any(constants):
         return files, {}
     reasons: dict[int, list[str]] = {}
@@ -111,6 +111,6 @@ def _holds_only(bounds: ColumnBounds, row: int, wanted: ConstantBounds, type_: S
     low, high = ranges.minimum[row], ranges.maximum[row]
     if isinstance(wanted.low, float):
         return bool(low == wanted.low and high == wanted.high)
-    is_whole = wanted.low == wanted.high  # a longer text was cut
+    is_whole = wanted.low == wanted.high  # longer text was truncated
     key = pack_key(wanted.low, type_)
     return is_whole and pack_key(low, type_) == key and pack_key(high, type_) == key

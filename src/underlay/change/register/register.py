@@ -1,4 +1,4 @@
-"""Existing Parquet files as files of a table, in place: their footers are read, and nothing else."""
+"""Registers existing Parquet files with a table, in place: only their footers are read."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """What a registration did."""
+    """The result of a registration."""
 
     version: int
     file_count: int
@@ -97,11 +97,11 @@ def register(
 ) -> Registered:
     """Make these files part of the table, all or none. They stay where they are and must never change.
 
-    One request for each file, a second for a footer beyond the first guess. Columns are matched by name; with `hive`
-    those that the folders of a path give (`year=2024/`) are constants of the file. `skip_known` leaves files alone that
-    are part of the table; `refresh` does too, but for those whose bytes changed, which replace what they were. Raises
-    SchemaMismatch with the reasons of each file that does not fit; InvalidRequest, NotFound, Damaged, Unsupported.
-    Where the table has checks, the columns that they name are read.
+    One request for each file, a second for a footer beyond the first guess. Columns are matched by name; with `hive`,
+    columns given by the folders of a path (`year=2024/`) are constants of the file. `skip_known` leaves files alone
+    that are part of the table; `refresh` does too, except for those whose bytes changed, which replace their old
+    entries. Raises SchemaMismatch with the reasons of each file that does not fit; InvalidRequest, NotFound, Damaged,
+    Unsupported. If the table has checks, the columns that they name are read.
     """
     files = find_files([path_text(pattern) for pattern in patterns], stores)
     if not files:
@@ -122,7 +122,7 @@ def register(
 
 
 def _check_foreign(files: Sequence[FoundFile], table: OpenTable, stores: FileStores) -> None:
-    """Refuse files of tables: their rows would be there twice, and a sweep of their own table may delete them."""
+    """Refuse files that belong to a table: their rows would exist twice, and a sweep of that table may delete them."""
     catalog = table.lake.catalog()
     known = [(record.folder, record.revisions) for record in catalog.tables.values()]
     dropped = [(folder, record.revisions) for folder, record in catalog.dropped.items()]
@@ -147,8 +147,8 @@ def _read_all(files: Sequence[FoundFile], progress: Progress | None) -> list[_Re
 
 
 def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[_Read]]:
-    """All footers, in order. Threads read them, except many files of this machine that come at once: those are read
-    faster without."""
+    """All footers, in order. Threads read them, unless there are many local files that are read without waiting: those
+    are faster without threads."""
     stores = {file.place.store for file in files}
     at_once = max(store.parallel_requests for store in stores)
     size = max(1, min(_TASK_FILES, len(files) // (4 * at_once)))
@@ -167,7 +167,8 @@ def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[_Read]]:
 
 
 def _read_footers(files: Sequence[FoundFile]) -> list[_Read]:
-    """The footers of some files. Those of one writer are about as long, so one tells how much to read of the next."""
+    """The footers of some files. Those of one writer have similar lengths, so each tells how much to read for the
+    next."""
     found: list[_Read] = []
     guess = GUESS_BYTES
     for file in files:
@@ -233,7 +234,7 @@ def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options
 def _wanted(
     snapshot: Snapshot, reads: Sequence[_Read], options: _Options
 ) -> tuple[Sequence[_Read], dict[str, FileEntry]]:
-    """The files to add, and by location the entries of those that are there with other bytes, to be replaced."""
+    """The files to add, and by location the entries with other bytes that they replace."""
     known = snapshot.files_at({read.place.location for read in reads})
     if not known:
         return reads, {}
@@ -253,13 +254,13 @@ def _wanted(
 
 
 def _is_same(read: _Read, entry: FileEntry) -> bool:
-    """Whether a file has the bytes that its entry was made of, as far as its size and footer tell."""
+    """Whether a file has the bytes that its entry was made from, as far as its size and footer tell."""
     facts = (read.place.size_bytes, len(read.footer), crc32(read.footer))
     return facts == (entry.size_bytes, entry.footer_bytes, entry.footer_crc)
 
 
 def _placed(transaction: Transaction, reads: Sequence[_Read], replaced: Mapping[str, FileEntry]) -> Sequence[_Read]:
-    """The files by locations that mean other bytes in no version."""
+    """The files, with locations that no version uses for other bytes."""
     if not replaced and not transaction.base.may_return and not transaction.base.removed:
         return reads
     version = transaction.base.version + 1
@@ -269,9 +270,9 @@ def _placed(transaction: Transaction, reads: Sequence[_Read], replaced: Mapping[
 def _read_files(
     reads: Sequence[_Read], constants: Sequence[Constants], schema: TableSchema, ignore_surplus: bool
 ) -> ManyFiles:
-    """All files, some at a time: what is only needed on the way takes more memory than what is kept.
+    """All files, some at a time: intermediate values take more memory than the results.
 
-    Almost all of it is work of numpy, which threads do side by side.
+    Almost all of the work is numpy's, so threads run it in parallel.
     """
 
     def read_some(some: tuple[frozenset[int], Sequence[int]]) -> ManyFiles:
@@ -302,7 +303,7 @@ def _read_files(
 
 
 def _joined(alike: Sequence[FilesAlike], schema: TableSchema) -> tuple[Segment, list[int]]:
-    """The files in the order in which they were read, and the position of each among all that were."""
+    """The files in the order in which they were read, and the position of each among all files read."""
     indices = np.array([index for part in alike for index in part.indices], np.int64)
     inputs = [MergeInput(segment=part.segment) for part in alike]
     files = Segment(MergedArrays(inputs, schema), indices.size)

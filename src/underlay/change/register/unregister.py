@@ -1,4 +1,4 @@
-"""Registered files that are to be no part of a table any more. They stay where they are, if they are there."""
+"""Removes registered files from a table. The files themselves stay in place, if they still exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unregistered:
-    """What became of files that were registered."""
+    """The result of removing registered files."""
 
     version: int
     file_count: int
@@ -34,9 +34,9 @@ class Unregistered:
 
 
 def unregister(table: OpenTable, patterns: Sequence[str | PathLike[str]], stores: FileStores) -> Unregistered:
-    """Remove registered files from the table in one commit: paths, folders, URLs and patterns, as they are registered.
+    """Remove registered files from the table in one commit: paths, folders, URLs and patterns, as for `register`.
 
-    Patterns are matched with the files of the table, whether they are still there or not; no file is read or deleted.
+    Patterns are matched with the files of the table, whether they still exist or not; no file is read or deleted.
     Raises NotFound for one that matches none, InvalidRequest for files that Underlay wrote.
     """
     if not patterns:
@@ -68,7 +68,7 @@ def _matchers(patterns: Sequence[str | PathLike[str]], stores: FileStores) -> li
 
 
 def _matcher(pattern: str, stores: FileStores) -> Matcher:
-    """Whether an object's address is meant. Links in a path lead to files by their real paths."""
+    """The test whether a pattern means an object's address. Links in a local pattern are resolved to real paths."""
     scheme, path = absolute_path(pattern)
     if scheme != LOCAL:
         place = stores.locate_path(scheme, path)
@@ -110,7 +110,7 @@ def _chosen(snapshot: Snapshot, wanted: Sequence[tuple[str, Matcher]], stores: F
 
 
 def _address(place: ObjectPlace) -> str:
-    """What patterns are matched with: the real path of a file of this machine, the URL of any other."""
+    """The address that patterns are matched with: the real path of a local file, the URL of any other."""
     url = place.store.url
     if not url.startswith(f"{LOCAL}://"):
         return f"{url}/{place.key}"

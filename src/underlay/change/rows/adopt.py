@@ -1,8 +1,8 @@
-"""Files that another engine wrote for a table, on the disk of its local store, as staged files of the table's own.
+"""Turns files that another engine wrote for a table, on the disk of its local store, into staged files of the table.
 
-Their footers are read, and columns of text and those that have bloom filters; no other value is. They get such filters
-and sidecars, are synced, and moved into the revision's folder under names of ours: nothing tells them from files that
-Underlay wrote but their writer's name.
+It reads their footers, text columns, and columns that get bloom filters, and no other values. It adds the filters and
+sidecars, syncs the files, and moves them into the revision's folder under our names: only the writer's name then
+distinguishes them from files that Underlay wrote.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _DICTIONARIES = 1 << 2 | 1 << 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A file that fits the table, and is on the disk, with a sidecar in the store: only its name is not its own yet."""
+    """A file that fits the table and is on the disk, with a sidecar in the store: it only lacks its final name."""
 
     entry: FileEntry
     layout: FileLayout
 
 
 def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = False) -> Prepared | None:
-    """Check a file that no other program uses, finish and sync it, and put its sidecar; None for one without rows.
+    """Check a file that no other program uses, finish and sync it, and put its sidecar; None for a file without rows.
 
-    Columns are matched by name. `is_finished`: its writer made sure that text is valid, and made bloom filters. Raises
-    SchemaMismatch when the file does not fit the table; Damaged, Unsupported, NotFound, Unavailable.
+    Columns are matched by name. `is_finished`: its writer has checked that text is valid, and has made the bloom
+    filters. Raises SchemaMismatch when the file does not fit the table; Damaged, Unsupported, NotFound, Unavailable.
     """
     if staging.definition.checks:
         raise Unsupported("rows that another engine wrote cannot be checked", hint="Write them with Underlay.")
@@ -85,7 +85,7 @@ def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = F
 
 
 def adopt(staging: Staging, root: Path, prepared: Mapping[Path, Prepared]) -> Staged:
-    """Give prepared files, each where it lies now, their names, and so make them staged files.
+    """Make prepared files staged files, by moving each from its current place to its final name.
 
     `root` is the store's directory, and the files lie on its file system. Raises NotFound, Unavailable. Files moved
     before that are unreferenced.
@@ -104,7 +104,7 @@ def _layout(footer: Footer, schema: TableSchema) -> FileLayout:
     for leaf in footer.schema.leaves:
         place = ".".join(leaf.path)
         if not leaf.max_def_level and (chunks.statistics.null_count[:, leaf.index] > 0).any():
-            # Its writer was told that there is no null: it has fewer values than rows.
+            # The column was declared without nulls, so the file has fewer values than rows.
             raise SchemaMismatch("a column declared without nulls holds a null", place=place)
         is_looked_up = (chunks.encodings & _DICTIONARIES > 0) | chunks.has_bloom_filter_offset
         if leaf.physical_type in _FLOATS and is_looked_up[:, leaf.index].any():
@@ -113,7 +113,7 @@ def _layout(footer: Footer, schema: TableSchema) -> FileLayout:
 
 
 def _text_columns(footer: Footer, layout: FileLayout, schema: TableSchema) -> dict[str, str]:
-    """The columns of text by their paths in the file, each with what the table calls it."""
+    """The text columns by their paths in the file, each with its name in the table."""
     texts = {leaf.id: format_column(leaf.path) for leaf in schema.leaves if leaf.type.kind is TypeKind.STRING}
     fields = zip(footer.schema.leaves, layout.fields, strict=True)
     return {".".join(leaf.path): texts[field] for leaf, field in fields if field in texts}

@@ -1,4 +1,4 @@
-"""New rows for a table, in process: written as files of their own, then committed at once."""
+"""Appends rows to a table, in this process: writes them as new files, then commits these together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ HELD_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """What an append did. `is_repeat`: its token was committed before, in this version, and nothing was added now."""
+    """The result of an append. `is_repeat`: its token was committed before, in this version, and nothing was added
+    now."""
 
     version: int
     row_count: int
@@ -36,7 +37,7 @@ class Appended:
 def append(table: OpenTable, data: object, *, token: str | None = None) -> Appended:
     """Add the rows of `data` (see `rows.read_rows`), all or none.
 
-    With a token, rows are added once however often this is called with it. No rows make no version. Raises
+    With a token, rows are added once however often this is called with it. Without rows there is no new version. Raises
     SchemaMismatch, CommitUnknown (then call it again with the same token), CommitConflict.
     """
     rows = read_rows(data)
@@ -54,10 +55,9 @@ def append_read(
 ) -> Appended:
     """Add the rows that `read` finds for the version that they are added to, all or none.
 
-    `is_of_table`: the rows depend on those of that version, so that they are read again when others come first. `then`
-    is given the rows as the table has them, before the commit. With a token, rows are added once.
-    Raises SchemaMismatch, CommitUnknown, CommitConflict,
-    and what `read` and `then` raise.
+    `is_of_table`: the rows depend on those of that version, so they are read again when other commits come first.
+    `then` gets the rows as the table will have them, before the commit. With a token, rows are added once. Raises
+    SchemaMismatch, CommitUnknown, CommitConflict, and what `read` and `then` raise.
     """
 
     def prepare(transaction: Transaction) -> None:
@@ -75,13 +75,13 @@ def append_read(
 
 
 def find_token(table: OpenTable, head: Head, token: str | None) -> Appended | None:
-    """What the commit with this token is to a caller that repeats it; None without one. Raises InvalidRequest."""
+    """The result for a caller that repeats this token; None if the token was not committed. Raises InvalidRequest."""
     known = version_of_token(table, head, token)
     return None if known is None else Appended(version=known, row_count=0, file_count=0, is_repeat=True)
 
 
 def appended(done: Committed) -> Appended:
-    """What a change did that adds rows."""
+    """The result of a change that adds rows."""
     counts = done.head.root.counts if done.is_new else {}
     return Appended(
         version=done.version,
@@ -92,7 +92,7 @@ def appended(done: Committed) -> Appended:
 
 
 def add_rows(transaction: Transaction, rows: Rows, *, is_dry: bool = False) -> int:
-    """Write the rows as files and add them; their bytes, with those of sidecars.
+    """Write the rows as files and add them; returns their bytes, with those of sidecars.
 
     The commit puts the files, except where they take too much memory. `is_dry`: nothing is put, now or later.
     """

@@ -1,4 +1,4 @@
-"""Every file of a table taken out, so that others replace them."""
+"""Removes every file of a table, so that others replace them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from underlay.table.commit.transaction import Transaction
 def replace_all(transaction: Transaction) -> None:
     """Remove every file of the base, and rely on there being no other rows.
 
-    A later commit that touched rows conflicts: its rows would be lost unseen, or would stay.
+    A commit since the base that touched rows conflicts: its rows would be lost silently, or would stay.
     """
     transaction.rely_on(ReadSet(is_whole=True))
     for part in transaction.snapshot.parts():

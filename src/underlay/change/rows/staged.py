@@ -1,4 +1,4 @@
-"""Files that many processes write for one commit: what each must know, and what it hands to the one that commits."""
+"""Files that many processes write for one commit: what each must know, and what it gives to the one that commits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from underlay.table.open_table import Head, OpenTable
 
 
 class Staging(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and how files for a table are written: its revision's folder, and what the table is."""
+    """Where and how to write files for a table: its revision's folder, and the table's definition."""
 
     folder: str
     definition: Definition
@@ -32,7 +32,7 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that are in the store, and that no version names yet."""
+    """Files that are in the store, but that no version references yet."""
 
     entries: tuple[FileEntry, ...] = ()
     layouts: tuple[FileLayout, ...] = ()
@@ -44,8 +44,7 @@ def staging_for(head: Head) -> Staging:
 
 
 def stage(staging: Staging, store: Store, rows: Rows) -> Staged:
-    """Put the rows as new files into the store. Raises SchemaMismatch; files put before that are
-    unreferenced."""
+    """Put the rows into the store as new files. Raises SchemaMismatch; files put before that are unreferenced."""
     keys = RevisionKeys(staging.folder)
     writer = FileWriter(staging.definition, staging.next_block)
     entries: list[FileEntry] = []
@@ -60,11 +59,11 @@ def stage(staging: Staging, store: Store, rows: Rows) -> Staged:
 def commit_staged(
     table: OpenTable, head: Head, staged: Iterable[Staged], *, token: str | None = None, is_overwrite: bool = False
 ) -> Appended:
-    """Make staged files part of the table in one version, on top of `head` or whatever came after it.
+    """Make staged files part of the table in one version, on top of `head` or a later version.
 
-    With `is_overwrite` they replace every file that `head` had. Raises CommitConflict when a commit since contradicts
-    this one (an overwrite: any that touched rows), RevisionClosed, and CommitUnknown, after which the files may be
-    part of the table. Nothing is deleted.
+    With `is_overwrite` they replace every file that `head` had. Raises CommitConflict when a commit since `head`
+    conflicts with this one (with an overwrite: any that touched rows), RevisionClosed, and CommitUnknown, after which
+    the files may be part of the table. Nothing is deleted.
     """
 
     def prepare(transaction: Transaction) -> None:
@@ -81,7 +80,7 @@ def commit_staged(
 
 
 def discard(staging: Staging, store: Store, staged: Iterable[Staged]) -> None:
-    """Delete staged files that no commit was tried with."""
+    """Delete staged files for which no commit was tried."""
     keys = RevisionKeys(staging.folder)
     names = [entry.location for one in staged for entry in one.entries]
     store.delete([key for name in names for key in (keys.file(name), keys.sidecar(name)) if key is not None])

@@ -1,1 +1,1 @@
-"""Changes rows that a table has: finds them by condition or key, deletes and replaces them in one commit."""
+"""Changes existing rows: finds them by condition or key, and deletes or replaces them in one commit."""

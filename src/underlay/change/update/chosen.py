@@ -1,4 +1,4 @@
-"""Rows that an engine chose are deleted, or get the values that it found for them."""
+"""Deletes rows that an engine chose, or gives them the values that it computed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from underlay.table.versions.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRows:
-    """Rows of a version: positions by file, each once and ascending, and the number that each has among the chosen.
+    """Rows of a version: positions by file, each once and ascending, and the number of each among the chosen rows.
 
-    `predicate` is true for every row that the choice depends on, and `reads_table` says that others matter too.
+    `predicate` is true for every row that the choice depends on; `reads_table` says that it depends on others too.
     """
 
     places: Mapping[str, tuple[Positions, Numbers]]
@@ -35,7 +35,7 @@ class ChosenRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenValues:
-    """What chosen rows become: whole rows, made of at least one column of them and of their numbers."""
+    """What chosen rows become: whole rows, made from at least one of their columns and their numbers."""
 
     columns: tuple[str, ...]
     make: Callable[[pa.Table, Numbers], pa.Table]
@@ -54,10 +54,10 @@ def change_chosen(
     then: Callable[[], object] | None = None,
     dry_run: bool = False,
 ) -> Changed:
-    """Change the rows that are chosen of the newest version; they are chosen again when commits that matter came first.
+    """Change the chosen rows of the newest version; they are chosen again when commits that matter came first.
 
-    `then` is called when all is done but the commit. Raises CommitUnknown, SchemaMismatch for a value that does not
-    fit, and what `choose` and `then` raise.
+    `then` is called just before the commit. Raises CommitUnknown, SchemaMismatch for a value that does not fit, and
+    what `choose` and `then` raise.
     """
 
     def prepare(edit: RowEdit) -> None:

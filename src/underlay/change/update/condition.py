@@ -1,4 +1,4 @@
-"""Rows that a condition matches: found by its columns, and taken out."""
+"""Finds the rows that a condition matches, by its columns, and removes them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def query_of(edit: RowEdit, condition: Condition, columns: tuple[str, ...] = ())
 
 
 def reads_of(query: Query) -> ReadSet:
-    """What depends on the rows that a query matches: all of the table, or a file that may have others."""
+    """What the choice of these rows depends on: all of the table, or files that may hold matching rows."""
     if is_everything(query):
         return ReadSet(is_whole=True)
     return ReadSet(may_match=file_may_match(query.table_schema, query.predicate))
 
 
 def remove_matching(edit: RowEdit, query: Query) -> int:
-    """Take out the rows that match; how many they are. Reads no file when all do."""
+    """Remove the rows that match, and return their number. Reads no file when all do."""
     if is_everything(query):
         return edit.remove_all()
     matched = 0

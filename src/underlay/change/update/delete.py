@@ -1,4 +1,4 @@
-"""Rows deleted by a condition or by their keys, or all of them."""
+"""Deletes rows by a condition or by their keys, or all of them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def delete(
 ) -> Changed:
     """Delete the rows for which the condition is true: not those for which it is null.
 
-    Rows that other commits added meanwhile are matched as well. Raises CommitConflict, CommitUnknown (then call it
-    again with the same token), and what the condition raises.
+    Rows that other commits add meanwhile are matched as well. Raises CommitConflict, CommitUnknown (then call it again
+    with the same token), and what the condition raises.
     """
 
     def prepare(edit: RowEdit) -> None:
@@ -50,9 +50,9 @@ def delete_keys(
     token: str | None = None,
     dry_run: bool = False,
 ) -> Changed:
-    """Delete the rows that have the key of a row of `data` (see `rows.read_rows`), which may have other columns too.
+    """Delete the rows with the key of a row of `data` (see `rows.read_rows`), which may have other columns too.
 
-    A key may occur twice in `data`, and one that is null matches nothing. Raises as `upsert` does.
+    A key may occur twice in `data`, and a null key matches nothing. Raises as `upsert` does.
     """
     source = UpdateSet(data)
 

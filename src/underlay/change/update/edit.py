@@ -1,8 +1,8 @@
-"""The core of every verb that changes rows: rows that go, by position, and rows that come, as one transaction.
+"""The core of every verb that changes rows: deletes rows by position and adds rows, as one transaction.
 
-Rows go by deletion bits. A block of which more than half of the rows go is rewritten: its other rows go too, and are
-written again among the new ones. A file that is left without rows is removed. Only positions are kept whole; rows
-stream from files to files.
+Rows are deleted by deletion bits. A block that loses more than half of its rows is rewritten: its other rows are
+deleted too, and written again among the new ones. A file that has no rows left is removed. Only positions are held in
+memory; rows stream from files to files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAccess:
-    """What a verb reads the files of a table with. Without a `cache` no bloom filter is asked."""
+    """What a verb needs to read the files of a table. Without a `cache` no bloom filter is used."""
 
     stores: FileStores
     cache: DecodedCache | None = None
@@ -53,7 +53,7 @@ WriteAgain = Callable[[Query, Iterator[Slab], int], Sequence[Staged] | None]
 
 
 class RowEdit:
-    """Collects rows that go and come for one transaction, with numbers of what was done. For one thread."""
+    """Collects deleted and added rows for one transaction, with statistics of what was done. For one thread."""
 
     def __init__(self, transaction: Transaction, files: FileAccess, *, is_dry: bool = False) -> None:
         self.transaction = transaction
@@ -66,7 +66,7 @@ class RowEdit:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that is changed."""
+        """The version being changed."""
         return self.transaction.snapshot
 
     def read(self, found: MatchedRows) -> None:
@@ -74,12 +74,12 @@ class RowEdit:
         self.count_read(blocks=found.block_count, fetched=found.fetch_bytes)
 
     def count_read(self, *, blocks: int = 0, fetched: int = 0) -> None:
-        """Count blocks that were not looked at before, and bytes."""
+        """Count bytes, and blocks that were not read before."""
         done = self.done
         self.done = replace(done, blocks_read=done.blocks_read + blocks, bytes_read=done.bytes_read + fetched)
 
     def remove(self, location: str, positions: Positions | bytes) -> None:
-        """Rows that go: positions in a file, or a packed bitmap of them, of rows that are not deleted."""
+        """Delete rows that are not deleted yet, by their positions in a file or a packed bitmap of them."""
         if not len(positions):
             return
         bits = positions if isinstance(positions, bytes) else bitmaps.pack(positions)
@@ -87,7 +87,7 @@ class RowEdit:
         self._gone[location] = bits if known is None else bitmaps.union(known, bits)
 
     def remove_all(self) -> int:
-        """All rows go; how many."""
+        """Delete all rows, and return their number."""
         self._is_emptied = True
         return self.transaction.base.row_count
 
@@ -101,14 +101,14 @@ class RowEdit:
         staged: Sequence[Staged] = (),
         write_again: WriteAgain | None = None,
     ) -> None:
-        """Put it all into the transaction: what was collected, and rows that come.
+        """Put everything into the transaction: the collected changes, and new rows.
 
-        `staged` has further rows that come, in files. `write_again` may write rows of rewritten blocks that stay, else
-        this process does.
+        `staged` has further new rows, in files. `write_again` may write the remaining rows of rewritten blocks;
+        otherwise this process does.
 
-        `matched` are the rows that go, unless it is given. `updated` of the rows that come take the place of one that
-        goes; the others are inserted, and what else goes is deleted. `reads` is what the choice of rows depends on.
-        Raises SchemaMismatch when a row does not fit the table.
+        `matched` defaults to the number of deleted rows. Of the new rows, `updated` replace a deleted one and the
+        others count as inserted; the remaining deleted rows count as deleted. `reads` is what the choice of rows
+        depends on. Raises SchemaMismatch when a row does not fit the table.
         """
         transaction = self.transaction
         kept: dict[str, tuple[Numbers, int]] = {}
@@ -139,11 +139,11 @@ class RowEdit:
         for name, number in counts.items():
             if number:
                 transaction.count(name, number)
-        if transaction.adds_files:  # a commit that only deletes is counted when it is applied to the head
+        if transaction.adds_files:  # deletions of a commit that only deletes are counted when it is applied to the head
             transaction.count("rows_deleted", self.done.rows_deleted)
 
     def _take_out(self) -> dict[str, tuple[Numbers, int]]:
-        """Set bits and remove files; the blocks to rewrite, by file, and how many of their rows stay."""
+        """Set bits and remove files; returns the blocks to rewrite, by file, and how many of their rows remain."""
         kept: dict[str, tuple[Numbers, int]] = {}
         entries = self.snapshot.find_files(self._gone)
         for location, gone in self._gone.items():
@@ -170,7 +170,7 @@ class RowEdit:
         staged: Sequence[Staged],
         write_again: WriteAgain | None,
     ) -> int:
-        """Write rows that come and rows that stay, and add those of staged files; bytes of new files."""
+        """Write new and remaining rows, and add staged files; returns the bytes of new files."""
         self._came += sum(count_rows(entry) for one in staged for entry in one.entries)
         again: Sequence[Staged] | None = None
         if kept and write_again is not None:
@@ -183,7 +183,7 @@ class RowEdit:
         return written + sum(entry.size_bytes + entry.sidecar_bytes for one in every for entry in one.entries)
 
     def _write(self, rows: Iterable[pa.Table], kept: dict[str, tuple[Numbers, int]]) -> int:
-        """Write the new rows and those that stay of rewritten blocks; bytes of new files."""
+        """Write the new rows and the remaining rows of rewritten blocks; returns the bytes of new files."""
         schema = to_arrow(self.snapshot.schema)
         stay = self._staying(kept) if kept else iter(())
         batches = chain(self._coming(rows), (_typed(batch, schema) for batch in stay))
@@ -204,7 +204,7 @@ class RowEdit:
         return query.batches(slabs)
 
     def _kept_slabs(self, kept: dict[str, tuple[Numbers, int]]) -> tuple[Query, Iterator[Slab]]:
-        """The blocks to rewrite, with all their columns and without the rows that go."""
+        """The blocks to rewrite, with all their columns and without the deleted rows."""
         snapshot = self.snapshot
         query = Query(
             snapshot=snapshot, columns=snapshot.schema.names, stores=self.files.stores, cache=self.files.cache
@@ -228,7 +228,7 @@ def commit_edit(
     can_redo: bool = True,
     dry_run: bool = False,
 ) -> Changed:
-    """Commit what `prepare` collects and finishes, as `commit_change` does; `dry_run`: only say what it would do."""
+    """Commit what `prepare` collects and finishes, as `commit_change` does; `dry_run` only tells what it would do."""
     edits: list[RowEdit] = []
 
     def edit(transaction: Transaction) -> None:
@@ -241,13 +241,13 @@ def commit_edit(
     done = commit_change(table, operation, edit, token=token, base=base, can_redo=can_redo)
     if done.is_repeat:
         return Changed(version=done.version, is_repeat=True)
-    # Another commit may have deleted some of the same rows: the root knows how many are gone by this one.
+    # Another commit may have deleted some of the same rows: the root has the number that this one deleted.
     deleted = done.head.root.counts.get("rows_deleted", 0) if done.is_new else 0
     return replace(edits[-1].done, version=done.version, rows_deleted=deleted)
 
 
 def choose_blocks(snapshot: Snapshot, blocks: Mapping[str, Numbers]) -> Callable[[PartChoice], BoolArray]:
-    """Narrows a plan of the snapshot to some blocks of files, by their numbers in each."""
+    """Narrows a plan of the snapshot to some blocks, given by file and number."""
 
     def chosen(choice: PartChoice) -> BoolArray:
         segment = choice.part.segment
@@ -259,7 +259,8 @@ def choose_blocks(snapshot: Snapshot, blocks: Mapping[str, Numbers]) -> Callable
 
 
 def _block_counts(file: FileEntry, gone: bytes) -> tuple[Numbers, Numbers, Numbers]:
-    """The first row of each block and the end, its rows that are not deleted, and how many of them go."""
+    """The first row of each block and the end, the number of its undeleted rows, and how many of them are deleted
+    now."""
     first = np.concatenate([[0], np.cumsum(np.frombuffer(file.block_rows, "<i8"))])
     live = np.diff(first)
     if file.deletes is not None:
@@ -268,7 +269,7 @@ def _block_counts(file: FileEntry, gone: bytes) -> tuple[Numbers, Numbers, Numbe
 
 
 def _block_count(snapshot: Snapshot) -> int:
-    """Blocks of the files that the snapshot has."""
+    """The number of blocks in the snapshot's files."""
     root = snapshot.root
     count = sum(ref.block_count for ref in root.segments) + sum(len(file.block_rows) // 8 for file in root.tail)
     for segment in snapshot.segments if root.removed else ():

@@ -1,4 +1,4 @@
-"""The rows of a table that have one of some keys: found by the key's columns of the blocks that may hold one."""
+"""Finds the rows of a table with one of some keys, by reading the key's columns of the blocks that may hold one."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ KEY_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundKeys:
-    """Rows of some blocks of a file that have a key, and for each the row of the update set with that key."""
+    """Rows of some blocks of a file that have one of the keys, and for each the row of the update set with that key."""
 
     found: MatchedRows
     key_rows: Rows
 
 
 def find_keys(edit: RowEdit, keys: KeySet, columns: tuple[str, ...] = ()) -> Iterator[FoundKeys]:
-    """The rows of the edited version that have one of the keys, with these columns; what is read is counted.
+    """The rows of the edited version that have one of the keys, with these columns; counts what is read.
 
-    Reads the key's columns, and these, of blocks whose bounds and bloom filters do not rule all keys out: as wide as
-    scans do. A file may come again.
+    Reads the key's columns, and these, of blocks whose bounds and bloom filters do not rule out all keys, with the
+    threads of a scan. A file may come repeatedly.
     """
     if keys.is_empty:
         return
@@ -71,12 +71,13 @@ def find_keys(edit: RowEdit, keys: KeySet, columns: tuple[str, ...] = ()) -> Ite
 
 
 def may_hold_keys(schema: TableSchema, keys: KeySet) -> Callable[[FileEntry], bool]:
-    """Whether a new file may hold a row with one of the keys, by what its entry says."""
+    """Whether a new file may hold a row with one of the keys, judging by its entry."""
     return may_hold_values(schema, _columns_of(keys))
 
 
 def bounds_of(keys: KeySet) -> Predicate:
-    """What every row with one of the keys fulfils, for the planner: ranges of columns, or lists of few values."""
+    """Conditions that every row with one of the keys meets, for the planner: ranges of columns, or lists of few
+    values."""
     return reduce(and_, (column.predicate for column in _columns_of(keys)), TRUE)
 
 
@@ -101,7 +102,7 @@ def _bounds(values: AnyArray, leaf: LeafColumn) -> list[Predicate]:
 
 def _find_in(query: Query, keys: KeySet, columns: tuple[str, ...], slab: Slab) -> FoundKeys:
     places, key_places, kept = [], [], []
-    # Block by block: keys in order take a tenth of their memory in a file, so that the blocks of a slab may take much.
+    # Block by block: sorted keys take ten times as much memory as in a file, so all blocks of a slab may take too much.
     for rows, first in zip(slab.open(query.files).blocks_in_turn(), slab.first_rows, strict=True):
         at, found_keys = keys.find(rows)
         places.append(at + first)
@@ -124,7 +125,7 @@ def _find_in(query: Query, keys: KeySet, columns: tuple[str, ...], slab: Slab) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SortedKeys:
-    """The values of one column of the keys in its order, as bounds have them; None for a type without bounds."""
+    """The sorted values of one column of the keys, in the form of bounds; None for a type without bounds."""
 
     leaf: LeafColumn
     keys: KeyArray | None
@@ -161,7 +162,7 @@ def _may_hold(ranges: list[_SortedKeys], segment: Segment, blocks: NDArray[np.in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnValues:
-    """A column and the values, in its own type, of which every row that matters has one there."""
+    """A column, and values in its type; every row that matters has one of these values in the column."""
 
     leaf: LeafColumn
     values: AnyArray
@@ -174,16 +175,16 @@ class ColumnValues:
 
 
 def blocks_with_values(columns: Sequence[ColumnValues]) -> Callable[[PartChoice], BoolArray]:
-    """Narrows a plan to the blocks that may hold, in each of the columns, one of its values."""
+    """Narrows a plan to the blocks that may hold one of the values in each of the columns."""
     ranges = [_SortedKeys.of(one.values, one.leaf) for one in columns]
     return lambda choice: _may_hold(ranges, choice.part.segment, choice.blocks)
 
 
 def may_hold_values(schema: TableSchema, columns: Sequence[ColumnValues]) -> Callable[[FileEntry], bool]:
-    """Whether a new file may hold a row that has one of the values in each of the columns, by what its entry says."""
+    """Whether a new file may hold a row that has one of the values in each of the columns, judging by its entry."""
 
     @cache
-    def ranges() -> list[_SortedKeys]:  # only a commit that lost a race asks, and sorting many keys takes long
+    def ranges() -> list[_SortedKeys]:  # only a commit that lost a race calls this, and sorting many keys is slow
         return [_SortedKeys.of(one.values, one.leaf) for one in columns]
 
     def may_hold(file: FileEntry) -> bool:

@@ -1,4 +1,4 @@
-"""The keys of an update set, and which rows have one of them.
+"""The keys of an update set, and a search for the rows that have one of them.
 
 Keys are compared in the table's types: numbers by value, text by its bytes. NaN equals NaN, the two zeros are one, and
 null equals nothing.
@@ -62,7 +62,7 @@ def leaf_values(rows: pa.Table | pa.RecordBatch, leaf: LeafColumn) -> AnyArray:
 class KeySet:
     """The keys of some rows, which have the table's types. Immutable, and safe for many threads.
 
-    Rows with a null in their key are none of them.
+    Rows with a null in their key are left out.
     """
 
     def __init__(self, rows: pa.Table, leaves: Sequence[LeafColumn]) -> None:
@@ -84,7 +84,7 @@ class KeySet:
         self.codes = codes
         self._rows_with_key = at
         self._row_of_code = np.zeros(int(codes.max(initial=-1)) + 1, np.intp)
-        self._row_of_code[codes[::-1]] = at[::-1]  # the first of several
+        self._row_of_code[codes[::-1]] = at[::-1]  # the first if there are several
 
     def check_distinct(self) -> None:
         """Raise InvalidRequest when a key is null, or several rows have the same."""
@@ -107,10 +107,11 @@ class KeySet:
         )
 
     def find(self, rows: pa.Table) -> tuple[Rows, Rows]:
-        """Which of these rows of the table have a key, ascending, and the row of the update set that has it."""
+        """Which of these rows of the table have one of the keys, ascending, and the row of the update set that has
+        it."""
         found: list[tuple[Rows, Rows]] = []
         first = 0
-        for batch in rows.to_batches():  # a block each: no column is copied to be in one piece
+        for batch in rows.to_batches():  # block by block, so that no column is copied into one piece
             at, key_rows = self._find(batch)
             found.append((at + first, key_rows))
             first += batch.num_rows
@@ -151,7 +152,7 @@ class KeySet:
 
 
 class _KeyColumn:
-    """The distinct values of one column of the keys, each with a number; `codes` are those of the keys."""
+    """The distinct values of one column of the keys, each with a number; `codes` has the number for each key."""
 
     def __init__(self, values: Comparable) -> None:
         self._octets: AnyArray = pa.nulls(0, pa.binary())
@@ -178,7 +179,8 @@ class _KeyColumn:
             return np.zeros(0, np.intp), np.zeros(0, np.int64)
         if not array.null_count and (values[1:] >= values[:-1]).all():
             return self._find_sorted(values)
-        # Most rows have no key. Two bounds and a table of hashes tell so of nearly all of them, without a search.
+        # Most rows have none of the keys. Two bounds and a table of hashes rule out nearly all of them without a
+        # search.
         is_near = (values >= self._numbers[0]) & (values <= self._numbers[-1])
         if array.null_count:
             is_near &= ~_null_mask(array)
@@ -190,7 +192,7 @@ class _KeyColumn:
         return at[is_found], places[is_found]
 
     def _find_sorted(self, values: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
-        """The same among values in order: only those of the keys that lie between them are searched for."""
+        """As `find`, for sorted values: only keys between the first and the last of them are searched for."""
         first, end = (
             np.searchsorted(self._numbers, values[0], "left"),
             np.searchsorted(self._numbers, values[-1], "right"),
@@ -208,7 +210,7 @@ class _KeyColumn:
 
 
 def _comparable(array: AnyArray, leaf: LeafColumn) -> Comparable:
-    """The values so that equal keys are equal; anything where they are null."""
+    """The values in a form in which equal keys are equal; undefined where they are null."""
     if leaf.type.kind is TypeKind.FLOAT16:
         floats: NDArray[np.float64] = array.cast(pa.float32()).fill_null(0).to_numpy(zero_copy_only=False)
         return _bits(floats)
@@ -219,7 +221,7 @@ def _comparable(array: AnyArray, leaf: LeafColumn) -> Comparable:
 
 
 def _bits(floats: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Floats as the bits of doubles: of one NaN, and of zero without a sign."""
+    """Floats as the bits of doubles, with a single NaN and an unsigned zero."""
     doubles = floats.astype(np.float64) + 0.0
     doubles[np.isnan(doubles)] = np.nan
     return doubles.view(np.int64)

@@ -1,8 +1,8 @@
-"""A merge: rows of a source decide which rows of the table change, which go, and which come.
+"""A merge: rows of a source decide which rows of the table are updated, deleted and inserted.
 
-Columns that decide are read of blocks that may matter, and joined with the source a group of rows at a time; then the
-columns that stay as they are, of blocks that have a row to update. Only positions and numbers are kept of rows that
-change.
+First it reads the columns that decide, from blocks that may matter, and joins them with the source, a group of rows at
+a time; then the other columns, from blocks that have a row to update. Of the rows that change it keeps only positions
+and numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GROUP_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """For each of some rows: the clause that applies, 0 for none, and the row of the source that it is applied with."""
+    """For each of some rows: the clause that applies, 0 for none, and the row of the source to apply it with."""
 
     clauses: NDArray[np.int64]
     sources: NDArray[np.int64]
@@ -45,11 +45,11 @@ class Decided:
 
 
 class MergeRules(Protocol):
-    """What a merge does with rows of one version, given all rows of a source."""
+    """What a merge does with the rows of one version, given all rows of a source."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the table that say which clause applies; at least one."""
+        """The columns of the table that decide which clause applies; at least one."""
 
     @property
     def predicate(self) -> Predicate:
@@ -57,7 +57,7 @@ class MergeRules(Protocol):
 
     @property
     def keys(self) -> Sequence[ColumnValues]:
-        """Columns that have one of some values in each of these rows, beside what the predicate says."""
+        """Columns, each with values of which every such row has one, in addition to the predicate."""
 
     @property
     def is_delete(self) -> BoolArray:
@@ -65,24 +65,24 @@ class MergeRules(Protocol):
 
     @property
     def source_rows(self) -> int:
-        """How many rows the source has."""
+        """The number of rows in the source."""
 
     @property
     def source_bytes(self) -> int:
         """How much memory the source takes."""
 
     def decide(self, rows: pa.Table) -> Decided:
-        """Which clause applies to each of some rows, of which every one comes once. Raises InvalidRequest."""
+        """Which clause applies to each of some rows. No row is passed twice. Raises InvalidRequest."""
 
     @property
     def update_columns(self) -> tuple[str, ...]:
-        """The columns of rows that are updated without which their new values are not known; there may be none."""
+        """The columns of updated rows that their new values depend on; there may be none."""
 
     def updated(self, rows: pa.Table, clauses: Numbers, sources: Numbers) -> Iterator[pa.Table]:
-        """The rows that come for rows with these columns, given what was decided for each. Raises SchemaMismatch."""
+        """The new rows for rows with these columns, given what was decided for each. Raises SchemaMismatch."""
 
     def inserted(self) -> Iterator[pa.Table]:
-        """The rows that come for rows of the source without a match. Asked when all is decided."""
+        """The new rows for rows of the source without a match. Called after all decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +103,10 @@ def merge(
     token: str | None = None,
     dry_run: bool = False,
 ) -> Changed:
-    """Do what the rules say of the newest version, again on top of commits that changed rows that matter meanwhile.
+    """Apply the rules to the newest version, and again after commits that changed rows that matter meanwhile.
 
-    `reads_table`: the source is made of rows of the same table, and changes with it. Raises CommitUnknown (then call it
-    again with the same token), and what the rules raise.
+    `reads_table`: the source consists of rows of the same table, and changes with it. Raises CommitUnknown (then call
+    it again with the same token), and what the rules raise.
     """
 
     def prepare(edit: RowEdit) -> None:
@@ -128,7 +128,7 @@ def merge(
 
 
 def _reads(query: Query, rules: MergeRules) -> ReadSet:
-    """What the choice of rows depends on: a file that may have others that matter."""
+    """What the choice of rows depends on: that no new file may have other rows that matter."""
     if not rules.keys:
         return reads_of(query)
     may_hold = may_hold_values(query.table_schema, rules.keys)
@@ -137,7 +137,7 @@ def _reads(query: Query, rules: MergeRules) -> ReadSet:
 
 
 def _decide(edit: RowEdit, query: Query, rules: MergeRules) -> tuple[int, dict[str, _Updates]]:
-    """Take out the rows that go; how many rows matched, and which are to be updated."""
+    """Delete the rows to delete or update; returns how many rows matched, and which to update."""
     matched = 0
     found: dict[str, list[_Updates]] = {}
     for group in _groups(edit, query, rules):
@@ -160,7 +160,8 @@ def _decide(edit: RowEdit, query: Query, rules: MergeRules) -> tuple[int, dict[s
 
 
 def _groups(edit: RowEdit, query: Query, rules: MergeRules) -> Iterator[list[MatchedRows]]:
-    """The rows that may matter, so many at a time that joining them with the source takes longer than reading it."""
+    """The rows that may matter, in groups large enough that joining one with the source takes longer than reading the
+    source."""
     most_rows, most_bytes = max(GROUP_ROWS, rules.source_rows), max(GROUP_BYTES, rules.source_bytes)
     slabs = query.slabs(query.plan.narrowed(blocks_with_values(rules.keys))) if rules.keys else None
     group: list[MatchedRows] = []

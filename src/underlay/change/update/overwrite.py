@@ -1,4 +1,4 @@
-"""New rows in place of those that a condition matches, or of all, in process and in one commit."""
+"""Replaces the rows that a condition matches, or all rows, by new ones, in this process and in one commit."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def overwrite(
 ) -> Changed:
     """Replace the rows for which the condition is true by those of `data` (see `rows.read_rows`), all or none.
 
-    New rows need not match the condition. What is replaced is chosen of the newest version at the call. Raises
+    New rows need not match the condition. The rows to replace are those of the newest version at the call. Raises
     CommitConflict when a later commit added rows that may match, or changed some that do; SchemaMismatch,
     RevisionClosed, CommitUnknown (then call it again with the same token).
     """
-    rows = read_rows(data, is_kept=True)  # a compaction that comes first must not fail it
+    rows = read_rows(data, is_kept=True)  # a compaction that comes first must not make it fail
 
     def prepare(edit: RowEdit) -> None:
         query = query_of(edit, condition)
         remove_matching(edit, query)
         edit.finish(rows(), reads=reads_of(query))
 
-    # Never prepared again but after commits that only wrote rows anew: the caller decided for the rows that the table
-    # had, not for those of a later commit.
+    # Prepared again only after commits that merely rewrote rows: the caller decided about the rows that the table had,
+    # not about those of a later commit.
     return commit_edit(table, files, Operation.OVERWRITE, prepare, token=token, base=table.head(), can_redo=False)

@@ -1,4 +1,4 @@
-"""Rows of a version by their positions: only blocks that have one are read."""
+"""Reads rows of a version by their positions: only the blocks that hold one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from underlay.scan.slabs import Slab, keep_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRows:
-    """Some rows of a file. `places` says where each is among the positions that were asked for."""
+    """Some rows of a file. `places` has the index of each among the requested positions."""
 
     location: str
     places: Numbers
@@ -27,7 +27,8 @@ class PlacedRows:
 
 
 def rows_at(edit: RowEdit, positions: Mapping[str, Positions], columns: tuple[str, ...]) -> Iterator[PlacedRows]:
-    """These columns of rows by positions in files, ascending in each, as wide as scans read. A file may come again."""
+    """These columns of rows at positions in files, ascending in each, with the threads of a scan. A file may come
+    repeatedly."""
     if not positions:
         return
     snapshot = edit.snapshot
@@ -61,7 +62,7 @@ def _read(query: Query, wanted: Mapping[str, Positions], slab: Slab) -> tuple[Sl
 
 
 def _spans(slab: Slab, asked: Positions) -> list[tuple[int, int]]:
-    """In each block of a slab the first row that is asked for, and the end of the last."""
+    """The first requested row of each block of a slab, and the end of the last."""
     firsts = np.array(slab.first_rows)
     begins = asked[np.searchsorted(asked, firsts)] - firsts
     ends = asked[np.searchsorted(asked, firsts + slab.row_counts) - 1] - firsts + 1
@@ -69,7 +70,7 @@ def _spans(slab: Slab, asked: Positions) -> list[tuple[int, int]]:
 
 
 def _between(slab: Slab, spans: Sequence[tuple[int, int]]) -> Slab:
-    """The slab with these rows of its blocks alone."""
+    """The slab with only these rows of its blocks."""
     blocks = [replace(block, row_count=end - begin) for block, (begin, end) in zip(slab.blocks, spans, strict=True)]
     firsts = [first + begin for first, (begin, _) in zip(slab.first_rows, spans, strict=True)]
     return msgspec.structs.replace(slab, blocks=tuple(blocks), first_rows=tuple(firsts))

@@ -1,4 +1,4 @@
-"""What a change of rows did, in numbers."""
+"""The result of a change of rows, in numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What a verb did. A dry run gives the same numbers, with the version that it looked at.
+    """What a verb did. A dry run gives the same numbers, with the version that it read.
 
     `is_repeat`: its token was committed before, in this version, and nothing was changed now.
     """

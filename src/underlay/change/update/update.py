@@ -1,4 +1,4 @@
-"""Rows that a condition matches get other values, computed of the values that they have."""
+"""Gives rows that a condition matches new values, computed from their current ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """Whole rows as they are to be, made of some columns of the rows as they are: at least one."""
+    """Makes whole new rows from some columns of the current ones, at least one."""
 
     columns: tuple[str, ...]
     make: Callable[[pa.Table], pa.Table]
@@ -36,10 +36,10 @@ def update(
     token: str | None = None,
     dry_run: bool = False,
 ) -> Changed:
-    """Change the rows for which the condition is true, as `change_for` the version that they are of says.
+    """Change the rows for which the condition is true by the RowChange that `change_for` returns for their version.
 
-    Done again on top of commits that changed such rows meanwhile. Raises CommitUnknown (then call it again with the
-    same token), SchemaMismatch for a value that does not fit, and what the condition and the values raise.
+    Starts over after commits that changed such rows meanwhile. Raises CommitUnknown (then call it again with the same
+    token), SchemaMismatch for a value that does not fit, and what the condition and the values raise.
     """
 
     def prepare(edit: RowEdit) -> None:
@@ -64,7 +64,7 @@ def _all_rows(edit: RowEdit, query: Query) -> Iterator[pa.Table]:
 
 
 def _matching(edit: RowEdit, query: Query) -> dict[str, Positions]:
-    """Take out the rows that match; their positions by file."""
+    """Remove the rows that match; returns their positions by file."""
     found: dict[str, list[Positions]] = {}
     unread: dict[str, list[Positions]] = {}
     for some in matched_rows(query):

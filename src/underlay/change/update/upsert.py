@@ -1,4 +1,4 @@
-"""Rows that replace those with the same key, or are new."""
+"""Upserts rows: each replaces the row with the same key, or is added."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def upsert(
 ) -> Changed:
     """Put the rows of `data` (see `rows.read_rows`) in place of those with the same key, and add the others.
 
-    Columns that `data` lacks stay as they are in rows that are replaced. Raises InvalidRequest for a key that is null
-    or occurs twice, and when there is no key; SchemaMismatch, CommitConflict, CommitUnknown (then call it again with
-    the same token).
+    Columns that `data` lacks keep their values in replaced rows. Raises InvalidRequest for a key that is null or occurs
+    twice, and when there is no key; SchemaMismatch, CommitConflict, CommitUnknown (then call it again with the same
+    token).
     """
     source = UpdateSet(data)
 
@@ -77,7 +77,7 @@ def check_columns(rows: pa.Table, leaves: Sequence[LeafColumn]) -> None:
 
 
 def _without_requirements(schema: TableSchema, missing: Sequence[str]) -> TableSchema:
-    """The schema in which these columns may be null: rows that are replaced have values of them."""
+    """The schema in which these columns may be null: replaced rows supply their values."""
     fields = [replace(field, is_required=False) if field.name in missing else field for field in schema.fields]
     return replace(schema, fields=tuple(fields))
 
