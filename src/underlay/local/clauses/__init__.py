@@ -1,1 +1,1 @@
-"""The clauses of SQL that changes tables, found in its text."""
+"""Parses the clauses of SQL statements that change tables."""

@@ -1,4 +1,4 @@
-"""What the statements that define tables say: CREATE, ALTER, DROP and COMMENT."""
+"""Statements that define tables, as values: CREATE, ALTER, DROP and COMMENT."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterStep:
-    """One change of ALTER TABLE: the words, and what they ask of a table that evolves.
+    """One change of ALTER TABLE: its words, and the change that they request.
 
-    `condition` is the column, or `check name`, that must be there, or not be there, for it to be done.
+    `condition` is the column, or `check name`, that must exist, or must not, for the change to be made.
     """
 
     piece: Clause
@@ -44,7 +44,7 @@ class AlterStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterTable:
-    """`ALTER TABLE`, with one change or more, or with a new name."""
+    """`ALTER TABLE`, with one or more changes, or with a new name."""
 
     target: NamedTable
     is_optional: bool

@@ -1,4 +1,4 @@
-"""Which statement a text is, and what it says."""
+"""Parses a statement that changes tables."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _DEFINITIONS: dict[str, Callable[[StatementReader], Statement]] = {
 
 
 def parse_statement(text: str) -> tuple[Clause | None, Statement]:
-    """WITH, if a statement begins with it, and what it says that changes a table.
+    """The statement's WITH, if it begins with one, and the statement that changes a table.
 
-    Raises InvalidRequest with the place of what is not understood.
-    DuckDB's own grammar checks changes of rows; it does not know all that can be said of tables here.
+    Raises InvalidRequest with the position of what it cannot parse. DuckDB's own grammar checks changes of rows, but it
+    does not know all of our definitions of tables.
     """
     reader = StatementReader(text)
     queries = read_with(reader)

@@ -1,4 +1,4 @@
-"""Errors of verbs, with the place in the statement where their cause stands."""
+"""Gives errors of verbs the position of their cause in the statement."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _QUOTED = re.compile(r"'[^']+'|\"[^\"]+\"")
 
 
 class Located:
-    """`with Located({"where": clause}):` gives errors of the request the place of the clause that caused them.
+    """`with Located({"where": clause}):` gives InvalidRequest errors the position of the clause that caused them.
 
-    The names are those by which the verb calls its texts: it puts them before its own places, which count in a text
-    that nobody wrote. An error without one is where the words stand that it quotes.
+    The names are the verb's names for its texts, which it puts before its own places; those count in a generated text.
+    An error without a place gets the position of the words that it quotes.
     """
 
     def __init__(self, clauses: Mapping[str, Clause | None] | Clause) -> None:
@@ -30,7 +30,7 @@ class Located:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if not isinstance(error, InvalidRequest) or not self._clauses:
             return
-        error.problem = error.problem.partition("\n")[0]  # then DuckDB shows a text that nobody wrote
+        error.problem = error.problem.partition("\n")[0]  # the rest is DuckDB's excerpt of a generated text
         place = error.place or ""
         name = max((one for one in self._clauses if place.startswith(one)), key=len, default=None)
         inner = place.removeprefix(name or "").lstrip(": ")
@@ -42,7 +42,7 @@ class Located:
 
 
 def _places_of(clause: Clause, error: InvalidRequest) -> Iterator[str]:
-    """Where the words stand that an error is about: a column that there is not, or what the message quotes."""
+    """The positions of the words that an error is about: an unknown column, or what the message quotes."""
     words = [error.problem.rpartition(" ")[2]] if isinstance(error, UnknownColumn) else _QUOTED.findall(error.problem)
     wanted = {word.strip("\"'").rpartition(".")[2].lower() for word in words}
     for word in words_of(clause.text):

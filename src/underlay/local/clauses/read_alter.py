@@ -1,4 +1,4 @@
-"""Reads ALTER TABLE: one change or more, which are committed together, or a new name."""
+"""Parses ALTER TABLE: one or more changes, which are committed together, or a new name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _steps(reader: StatementReader) -> list[AlterStep]:
 
 
 class _Read:
-    """What a change does, and whether it is to be done: of a column that may be there, or not."""
+    """What a change does, and its condition: a column that must exist, or must not."""
 
     def __init__(self, apply: Apply, condition: tuple[str, bool] | None = None) -> None:
         self.apply = apply
@@ -112,7 +112,7 @@ def _column(reader: StatementReader) -> _Read:
 
 
 def _type(reader: StatementReader) -> str:
-    """The words of a type: all up to a comma or an option that stand in no brackets."""
+    """The words of a type: all up to a comma or an option outside of brackets."""
     begin, depth = reader.mark(), 0
     while not reader.is_done:
         word = reader.next_word()

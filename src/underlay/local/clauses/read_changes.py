@@ -1,4 +1,4 @@
-"""Reads INSERT, UPDATE, DELETE, MERGE and TRUNCATE."""
+"""Parses INSERT, UPDATE, DELETE, MERGE and TRUNCATE."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WHEN = ("WHEN", "RETURNING")
 
 
 def read_with(reader: StatementReader) -> Clause | None:
-    """WITH and its queries, if they are next, before what changes the table."""
+    """WITH and its queries, if they are next, before the statement that changes the table."""
     begin = reader.mark()
     if not reader.take("WITH"):
         return None
@@ -90,7 +90,7 @@ def read_insert(reader: StatementReader) -> Insert:
 
 
 def _values(reader: StatementReader, end: int) -> tuple[tuple[Clause, ...], ...]:
-    """The rows of VALUES up to an end; none when the query is more than that."""
+    """The rows of VALUES, up to an end; none when the query contains more than that."""
     if not reader.take("VALUES"):
         return ()
     rows = [reader.items("a value")]
@@ -253,7 +253,7 @@ def _source(reader: StatementReader, stops: Collection[str]) -> JoinedSource:
     alias = written or default
     if alias is None:
         raise reader.refuse("AS and a name for the query")
-    if reader.next_word() == "(":  # AS s (a, b) is part of what is read: it names the columns
+    if reader.next_word() == "(":  # AS s (a, b) is part of the source: it names the columns
         reader.names()
         piece = reader.piece_from(begin)
     if not reader.is_done and reader.next_word() not in stops:
@@ -271,7 +271,7 @@ def _sources(reader: StatementReader) -> JoinedSource:
     reader.go_back(begin)
     try:
         one = _source(reader, _END)
-    except InvalidRequest:  # not one table or query: the engine says what is wrong with it, if anything is
+    except InvalidRequest:  # not one table or query: the engine reports what is wrong, if anything is
         one = None
     if one is not None and reader.mark() == end:
         return one

@@ -1,4 +1,4 @@
-"""Reads CREATE TABLE, DROP TABLE and COMMENT ON."""
+"""Parses CREATE TABLE, DROP TABLE and COMMENT ON."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _texts(pieces: Iterable[Clause]) -> tuple[str, ...]:
 
 
 class ColumnList:
-    """Columns as they are written, with the key and the checks that stand among them."""
+    """Columns as written, with the key and the checks among them."""
 
     def __init__(self, reader: StatementReader) -> None:
         self.key: tuple[str, ...] = ()
@@ -159,8 +159,9 @@ class ColumnList:
 
     @property
     def schema(self) -> TableSchema:
-        """The columns. Errors have their places in the whole text: what is not of them becomes blanks. Raises
-        InvalidRequest."""
+        """The columns. All other text becomes blanks, so that errors have positions in the whole text. Raises
+        InvalidRequest.
+        """
         if not self._pieces:
             raise InvalidRequest("a table needs at least one column")
         text = self._reader.text
@@ -168,7 +169,7 @@ class ColumnList:
         for number, piece in enumerate(self._pieces):
             kept[piece.begin : piece.end] = piece.text
             if number:
-                kept[piece.begin - 1] = ","  # a blank, the comma itself, or what ends another column
+                kept[piece.begin - 1] = ","  # a blank, the comma itself, or the end of another column
         for hole in self._holes:
             kept[hole.begin : hole.end] = _INK.sub(" ", hole.text)
         return parse_ddl("".join(kept))

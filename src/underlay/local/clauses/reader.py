@@ -1,7 +1,7 @@
 """Goes through the words of a statement once, and cuts its clauses out of the text as they were written.
 
-Expressions are never written anew: what stands in the statement is what the engine evaluates, and every error can say
-where in the text its cause stands.
+Expressions are never rewritten: the engine evaluates what the statement says, and every error can give the position of
+its cause.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class Clause:
 
     @property
     def text(self) -> str:
-        """As it was written."""
+        """The text as written."""
         return self.statement[self.begin : self.end]
 
     @property
     def place(self) -> str:
-        """Where it begins."""
+        """The position where it begins."""
         return place_of(self.statement, self.begin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenName:
-    """A name without its quotes, and where it stands."""
+    """A name without its quotes, and its position."""
 
     name: str
     piece: Clause
@@ -60,12 +60,12 @@ class NamedTable:
 
 
 def place_of(text: str, at: int) -> str:
-    """Line and column of a character, both from 1."""
+    """Line and column of a character, both counted from 1."""
     return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
 
 
 class StatementReader:
-    """The words of one statement. Its place is the next word. Raises InvalidRequest with the place of what is wrong."""
+    """Reads the words of one statement, one after the other. Raises InvalidRequest with the position of the error."""
 
     def __init__(self, text: str) -> None:
         words = words_of(text)
@@ -83,24 +83,24 @@ class StatementReader:
         return self._at >= len(self._words)
 
     def next_word(self, ahead: int = 0) -> str:
-        """A keyword or sign in upper case; nothing for a text, a quoted name, or at the end."""
+        """The next keyword or sign, in upper case; empty for a text, a quoted name, or at the end."""
         at = self._at + ahead
         if at >= len(self._words) or self._words[at].token_type not in (WordType.VAR, *_SIGNS):
             return ""
         return self._words[at].text.upper()
 
     def take(self, *words: str) -> bool:
-        """Go past these words if they are next."""
+        """Skip these words if they are next. Returns whether they were."""
         is_next = all(self.next_word(ahead) == word for ahead, word in enumerate(words))
         self._at += len(words) if is_next else 0
         return is_next
 
     def take_one(self, *words: str) -> str | None:
-        """Go past one of these words if it is next, and say which."""
+        """Skip one of these words if it is next, and return it."""
         return next((word for word in words if self.take(word)), None)
 
     def expect(self, *words: str) -> None:
-        """Go past these words. Raises InvalidRequest when others are next."""
+        """Skip these words. Raises InvalidRequest when others are next."""
         for word in words:
             if not self.take(word):
                 raise self.refuse(" ".join(words))
@@ -126,7 +126,7 @@ class StatementReader:
         return self._words[self._at - 1].text
 
     def table(self, *, is_target: bool = True) -> NamedTable:
-        """`dataset.table`. A version of it is refused, unless the table is not the one that is changed."""
+        """`dataset.table`. A version is refused for the table that is changed."""
         dataset = self.name("a table, named with its dataset")
         if not self.take("."):
             raise InvalidRequest(
@@ -146,7 +146,7 @@ class StatementReader:
         return NamedTable(dataset=dataset.name, table=table.name, piece=piece)
 
     def take_version(self) -> None:
-        """Go past VERSION AS OF and the like, if they are next."""
+        """Skip VERSION AS OF and the like, if they are next."""
         self._at = travel_end(self._words, self._at) or self._at
 
     def alias(self, stops: Collection[str]) -> str | None:
@@ -167,7 +167,7 @@ class StatementReader:
         return tuple(found)
 
     def expression(self, what: str, stops: Collection[str] = ()) -> Clause:
-        """All up to one of these words that stands in no parentheses and in no CASE, or up to the end."""
+        """Everything up to one of these words outside of parentheses and CASE, or up to the end."""
         begin, depth = self._at, 0
         while not self.is_done:
             word = self.next_word()
@@ -181,14 +181,14 @@ class StatementReader:
         return Clause(self.text, self._words[begin].start, self._words[self._at - 1].end + 1)
 
     def parenthesised(self, what: str) -> Clause:
-        """What stands in the parentheses that are next."""
+        """The text in the parentheses that come next."""
         self.expect("(")
         found = self.expression(what)
         self.expect(")")
         return found
 
     def items(self, what: str) -> tuple[Clause, ...]:
-        """`(a, b)`, each as it was written."""
+        """`(a, b)`, each item as written."""
         self.expect("(")
         found = [self.expression(what, (",",))]
         while self.take(","):
@@ -197,7 +197,7 @@ class StatementReader:
         return tuple(found)
 
     def rest(self, what: str) -> Clause:
-        """All that is left."""
+        """The rest."""
         begin = self._at
         self._at = len(self._words)
         if begin == self._at:
@@ -205,19 +205,19 @@ class StatementReader:
         return Clause(self.text, self._words[begin].start, self._words[-1].end + 1)
 
     def mark(self) -> int:
-        """The place, to go back to."""
+        """The current position, to go back to."""
         return self._at
 
     def go_back(self, mark: int) -> None:
-        """Be at a place that was marked."""
+        """Go back to a marked position."""
         self._at = mark
 
     def piece_from(self, mark: int) -> Clause:
-        """The words from a mark up to the place."""
+        """The text from a mark up to the current position."""
         return Clause(self.text, self._words[mark].start, self._words[self._at - 1].end + 1)
 
     def refuse(self, expected: str, hint: str | None = None) -> InvalidRequest:
-        """That the next word is not what is expected."""
+        """The error that the next word is not what was expected."""
         if self.is_done:
             return InvalidRequest("the statement ends too early", place=self._place(), expected=expected, hint=hint)
         word = self._words[self._at]
@@ -227,12 +227,12 @@ class StatementReader:
         )
 
     def unsupported(self, problem: str, hint: str) -> InvalidRequest:
-        """That the next word begins something that cannot be done."""
+        """The error that the next word begins something unsupported."""
         word = self._words[self._at]
         return InvalidRequest(problem, place=self._place(), found=self.text[word.start : word.end + 1], hint=hint)
 
     def find_outside(self, *sequences: tuple[str, ...]) -> tuple[int, str] | None:
-        """The first of these words, from the place on, that stand in no parentheses: where, and which."""
+        """The first of these words from here on that is outside of parentheses: its position, and which word it is."""
         depth = 0
         for ahead in range(len(self._words) - self._at):
             word = self.next_word(ahead)

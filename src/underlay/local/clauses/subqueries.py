@@ -1,4 +1,4 @@
-"""Subqueries in the clauses of a statement."""
+"""Finds subqueries in the clauses of a statement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from underlay.local.text.words import WordType, words_of
 
 
 def first_subquery(clause: Clause) -> tuple[str, str] | None:
-    """Where the first subquery of an expression stands, and its first word; None when there is none."""
+    """The position and first word of an expression's first subquery; None when there is none."""
     for before, word in pairwise(words_of(clause.text)):
         if before.token_type is WordType.L_PAREN and is_word(word, QUERIES):
             return place_of(clause.statement, clause.begin + word.start), word.text

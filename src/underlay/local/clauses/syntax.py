@@ -1,4 +1,4 @@
-"""What the statements say, clause by clause, as text that is still to be evaluated."""
+"""Statements that change rows, clause by clause, as text that is not evaluated yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Insert:
 class JoinedSource:
     """What a change joins the table with: a table, a frame, or a query in parentheses.
 
-    Several of them, joins and functions have no alias in common.
+    Several of these, joins, and functions share no alias.
     """
 
     piece: Clause

@@ -1,1 +1,3 @@
-"""Any SQL condition on one row as `scan(where=)` takes it: what of it prunes, and DuckDB for the rest of the rows."""
+"""Any SQL condition on one row, as for `scan(where=)`: a predicate that prunes, and DuckDB to filter the remaining
+rows.
+"""

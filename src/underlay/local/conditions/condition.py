@@ -1,10 +1,11 @@
-"""Any SQL condition on one row: what prunes blocks of it, and DuckDB for the rest of the rows.
+"""Splits any SQL condition on one row into a predicate that prunes blocks, and a filter that DuckDB applies to the
+rest.
 
-The predicate is what must hold wherever the condition is true: the parts that `parse_where` understands, the filters
-that DuckDB itself hands to a scan, after it folded constants, cast literals and turned things like `i + 1 = 2` into
-comparisons of a column, and what `underlay.local.implied` finds behind functions, such as `year(ts) = 2024`. The whole
-condition is then applied to the rows that are left, by DuckDB and so as `lake.sql` does. Rows themselves never pass
-through DuckDB: it says which to keep.
+The predicate holds wherever the condition is true. It consists of the parts that `parse_where` understands; of the
+filters that DuckDB itself pushes into a scan, after it folded constants, cast literals and turned things like `i + 1 =
+2` into comparisons of a column; and of what `underlay.local.implied` derives from functions, such as `year(ts) = 2024`.
+DuckDB then applies the whole condition to the remaining rows, just as `lake.sql` does. The rows themselves never pass
+through DuckDB: it only says which to keep.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ Split = tuple[Predicate, "SqlCondition | None"]
 
 @dataclass(frozen=True, slots=True)
 class SqlCondition:
-    """A condition that DuckDB applies. `schema` are the columns it may name, as the table writes them."""
+    """A condition that DuckDB applies. `schema` has the columns that it may name, spelled as in the table."""
 
     text: str
     schema: pa.Schema
@@ -62,7 +63,7 @@ class SqlCondition:
         return rows.filter(pa.array(self.matches(rows)))
 
     def matches(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """For which rows the condition is true. Raises BadPredicate."""
+        """A mask of the rows for which the condition is true. Raises BadPredicate."""
         numbers = pa.array(np.arange(rows.num_rows))
         given = rows.select(self.columns).append_column("underlay row", numbers)
         with connected(is_pushing=False) as connection:
@@ -74,14 +75,14 @@ class SqlCondition:
         return is_match
 
     def explain(self) -> Iterator[tuple[str, Predicate]]:
-        """Each of the conditions that AND joins, and what of it prunes: TRUE for one that only filters rows."""
+        """Each condition that AND joins, and its pruning predicate: TRUE for one that only filters rows."""
         with connected() as connection:
             parts = parts_of(connection, self.text) or [self.text]
         for part in parts:
             values = {name: value for name, value in self.parameters.values.items() if _names(part, name)}
             try:
                 predicate, _ = _split_with(part, self.schema, Parameters(values))
-            except InvalidRequest:  # it has a meaning among the others only
+            except InvalidRequest:  # it has a meaning only together with the others
                 predicate = TRUE
             yield part, predicate
 
@@ -90,17 +91,16 @@ class SqlCondition:
 
 
 def split_condition(text: str, schema: pa.Schema, problem: BadPredicate, parameters: Parameters) -> Split:
-    """The predicate that prunes, and the condition that is left for rows; None when the predicate is exact.
+    """The predicate that prunes, and the condition that remains for rows; None when the predicate is exact.
 
-    `problem` is why our own rules did not take the text; it is raised when DuckDB does not take it either, and our
-    grammar does: then it says which literal does not fit which column.
-    Raises BadPredicate for what is not a condition on one row, UnknownColumn, and Unsupported for columns that DuckDB
-    takes for the same.
+    `problem` is why our own rules refused the text. It is raised when DuckDB refuses the text too, but our grammar
+    accepts it: then it says which literal does not fit which column. Raises BadPredicate for a text that is not a
+    condition on one row, UnknownColumn, and Unsupported for columns that DuckDB cannot tell apart.
     """
     try:
         checked = checked_text(text)
         now = with_moments(checked, schema)
-        # the time is another one in the next query, so that its text does not come again; age(x) counts from today
+        # the next query has another time, so that its text does not recur; age(x) counts from today
         is_lasting = now == checked and _AGE.search(now) is None
         return _split(now, schema, parameters) if is_lasting else _split_with(now, schema, parameters)
     except BadPredicate as error:
@@ -138,18 +138,18 @@ def _split_with(text: str, schema: pa.Schema, parameters: Parameters) -> Split:
 
 
 def _understood(text: str, schema: pa.Schema, parameters: Parameters) -> Iterator[Predicate]:
-    """Conditions that our own grammar finds to follow from the text."""
+    """The parts of the text that our own grammar understands."""
     for part in conjuncts(weaken(parse_where(text, opaque=True, parameters=parameters))):
         try:
             bound = resolve_names(part, schema)
             check_literals(bound, schema)
-        except InvalidRequest:  # DuckDB knows better, or has said already that it does not
+        except InvalidRequest:  # DuckDB knows better, or has failed already
             continue
         yield bound
 
 
 class _Probe(ds.Dataset):
-    """One row of nulls, and the filters that DuckDB would have it scanned with."""
+    """A table of one row of nulls, which records the filters that DuckDB pushes into its scan."""
 
     def __init__(self, row: pa.Table) -> None:
         self._row = row
@@ -175,8 +175,9 @@ class _Probe(ds.Dataset):
 def _pushed_by_duckdb(
     text: str, read: pa.Schema, schema: pa.Schema, parameters: Parameters, *, is_pushing: bool
 ) -> list[Predicate]:
-    """What DuckDB hands to a scan. Running the query over one row also says whether it is one: literals that do not
-    convert are errors only when there are rows."""
+    """The filters that DuckDB pushes into a scan. Running the query over one row also checks it: literals that do not
+    convert are errors only when there are rows.
+    """
     row = pa.table([pa.nulls(1, field.type) for field in read], names=read.names)
     probe = _Probe(row)
     query = f"SELECT {quoted(read.names[0])} FROM {_ROWS} WHERE (\n{text}\n)"
@@ -185,10 +186,10 @@ def _pushed_by_duckdb(
             connection.register("underlay rows", probe)
             try:
                 _execute(connection, query, parameters).fetchall()
-            except duckdb.NotSupportedError:  # a filter that it cannot hand over, and could apply itself
+            except duckdb.NotSupportedError:  # a filter that it cannot push, but could apply itself
                 is_pushing = False
     if not is_pushing:
-        with connected(schema, is_pushing=False) as connection:  # a transaction that failed takes no other query
+        with connected(schema, is_pushing=False) as connection:  # a failed transaction accepts no other query
             connection.register("underlay rows", row)
             _execute(connection, query, parameters).fetchall()
         return []

@@ -1,4 +1,4 @@
-"""The text of a condition as DuckDB takes it: names quoted, bytes and clocks as values, nothing about many rows."""
+"""Prepares a condition's text for DuckDB: quotes names, turns bytes and clocks into values, refuses aggregates."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _REFUSED = (exp.Query, exp.Subquery, exp.Exists, exp.Star, exp.Columns, exp.Wind
 
 @lru_cache(maxsize=256)
 def checked_text(text: str) -> str:
-    """The text as DuckDB writes names and bytes. Raises BadPredicate for what is not a question about one row, or has
-    another answer every time."""
+    """The text with names and bytes as DuckDB writes them. Raises BadPredicate for a text that is not a condition on
+    one row, or whose value changes from call to call.
+    """
     tree, tokens = parse_condition(text), tokens_of(text)
     if any(_HIDDEN_BLANKS & set(token.text) for token in tokens if token.token_type not in _QUOTED):
         raise BadPredicate(f"{text[:80]!a}: a blank of no width is part of a name", hint="Delete it.")
@@ -64,16 +65,16 @@ def _in_duckdb_words(names: Collection[int], text: str, tokens: Sequence[Token],
 
 
 def with_moments(text: str, schema: pa.Schema) -> str:
-    """The time as one moment for all rows: every batch of them is a query of its own to DuckDB."""
+    """The text with one fixed time for all rows: each batch of rows is a separate query to DuckDB."""
     return all_with_moments([text], schema.names)[0]
 
 
 def all_with_moments(texts: Sequence[str], names: Iterable[str]) -> list[str]:
-    """The same for all texts of a statement, as one moment. `names` are the columns that there are."""
+    """The same for all texts of a statement, with one time. `names` are the existing columns."""
     if not any(clock in text.lower() for text in texts for clock in _CLOCKS):
         return list(texts)
     columns = {name.encode().lower().decode() for name in names}
-    with connected() as connection:  # one transaction: every clock tells its begin
+    with connected() as connection:  # in one transaction every clock shows its begin
         return [_replaced(text, tokens_of(text), partial(_moment, connection, columns)) for text in texts]
 
 
@@ -97,7 +98,7 @@ def _moment(
 def _replaced(
     text: str, tokens: Sequence[Token], replace: Callable[[str, Sequence[Token], int], tuple[int, str] | None]
 ) -> str:
-    """The text with other words for some tokens: `replace` says for how many, and which. The rest stays as it is."""
+    """The text with some tokens replaced: `replace` says how many, and by which words. The rest stays as it is."""
     pieces, at, number = [], 0, 0
     while number < len(tokens):
         instead = replace(text, tokens, number)

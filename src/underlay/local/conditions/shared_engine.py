@@ -28,10 +28,10 @@ _engines: dict[tuple[int, bool], SharedEngine] = {}
 
 
 class SharedEngine:
-    """A database of one thread, which keeps the order of rows; scans run many conditions side by side.
+    """A single-threaded database, which keeps the order of rows; scans run many conditions in parallel.
 
-    `volatile` are its functions that have another value at every call, `reserved` the words that are no names unless
-    they are quoted.
+    `volatile` are its functions whose value changes with every call, `reserved` the words that are names only when
+    quoted.
     """
 
     def __init__(self, *, is_pushing: bool) -> None:
@@ -64,7 +64,7 @@ def shared_engine(*, is_pushing: bool = True) -> SharedEngine:
 
 @contextmanager
 def connected(schema: pa.Schema | None = None, *, is_pushing: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection of its own, with errors as ours."""
+    """A separate connection, whose errors become ours."""
     engine = shared_engine(is_pushing=is_pushing)
     with _lock:  # threads of a scan open theirs from one database
         connection = engine.begin()

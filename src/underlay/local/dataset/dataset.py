@@ -25,8 +25,8 @@ _MOST_SHARES = 2048
 class TableDataset(ds.UnionDataset):
     """One version of a table. Filters follow the rules of SQL engines: NaN is the greatest value and equals itself.
 
-    Its methods, and the scanners that they return, push columns and filters into the planner. What Arrow's C++ makes of
-    the dataset itself (`Scanner.from_dataset`, unions, joins, Acero) reads all columns, in pieces, and filters by
+    Its methods, and the scanners that they return, push columns and filters into the planner. Operations of Arrow's C++
+    on the dataset itself (`Scanner.from_dataset`, unions, joins, Acero) read all columns, in pieces, and filter by
     Arrow's rules: NaN matches no comparison.
     """
 
@@ -48,7 +48,7 @@ class TableDataset(ds.UnionDataset):
         batch_size: int = DEFAULT_BATCH_ROWS,
         **options: object,
     ) -> ds.Scanner:
-        """A scan that reads no row until it is asked, and can be run again."""
+        """A scan that reads no row until it is iterated, and can be run again."""
         return self._scan(columns, filter, batch_size).arrow_scanner(**options)
 
     def to_table(  # type: ignore[override]  # as above
@@ -58,7 +58,7 @@ class TableDataset(ds.UnionDataset):
         batch_size: int = DEFAULT_BATCH_ROWS,
         **_: object,
     ) -> pa.Table:
-        """The rows, all at once. Options of Arrow's own scanners are taken and ignored, here and below."""
+        """The rows, all at once. Options of Arrow's own scanners are accepted and ignored, here and below."""
         return self._scan(columns, filter, batch_size).to_table()
 
     def to_batches(  # type: ignore[override]  # as above
@@ -68,7 +68,7 @@ class TableDataset(ds.UnionDataset):
         batch_size: int = DEFAULT_BATCH_ROWS,
         **_: object,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, as they come."""
+        """The rows, batch by batch."""
         return self._scan(columns, filter, batch_size).to_batches()
 
     def head(  # type: ignore[override]  # as above
@@ -96,15 +96,15 @@ class TableDataset(ds.UnionDataset):
         right_on: str | list[str] | None = None,
         right_by: str | list[str] | None = None,
     ) -> ds.InMemoryDataset:
-        """The nearest rows of another dataset. Reads both: Arrow keeps the order of tables only."""
+        """The nearest rows of another dataset. Reads both completely: Arrow keeps the order only of tables."""
         right = right_dataset.to_table()
         joined = self.to_table().join_asof(right, on, by, tolerance, right_on, right_by)
         return ds.InMemoryDataset(joined)  # type: ignore[call-arg]  # not in the stubs
 
     def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[TableFragment]:
-        """The rows in parts, to be read side by side: some files each, of those that may hold rows that match.
+        """The rows in parts, to be read in parallel: each has some of the files that may hold matching rows.
 
-        They have the methods of Arrow's fragments and are none.
+        They have the methods of Arrow's fragments, but are not instances of them.
         """
         return iter(make_fragments(self.source, filter))
 
@@ -124,7 +124,9 @@ class TableDataset(ds.UnionDataset):
 
 
 class _Shares:
-    """All rows in shares of about the same bytes. How many is known without a request, and which when one is read."""
+    """All rows in shares of about equal size. Their number is known without a request, their files only when one is
+    read.
+    """
 
     def __init__(self, source: SnapshotSource) -> None:
         root = source.snapshot.root

@@ -1,4 +1,4 @@
-"""What goes wrong inside a scan that an engine runs, for whoever asked the engine. Light: it loads no Arrow."""
+"""Errors inside a scan that an engine runs, for whoever runs the engine. Light: loads no Arrow."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ FailureListener = Callable[[Exception], None]
 
 
 class FilterMisread(Exception):
-    """DuckDB handed over a filter that does not mean what the query says. Without filters the query is right."""
+    """DuckDB pushed a filter that differs from the query's meaning. Without pushed filters the query is right."""

@@ -1,4 +1,4 @@
-"""Parts of a snapshot that engines such as DataFusion read side by side."""
+"""Parts of a snapshot that engines such as DataFusion read in parallel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TableFragment:
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """True: nothing is known of all rows."""
+        """True: nothing is known to hold for all rows."""
         return pc.scalar(True)
 
     def scanner(
@@ -41,7 +41,7 @@ class TableFragment:
         batch_size: int = DEFAULT_BATCH_ROWS,
         **options: object,
     ) -> ds.Scanner:
-        """A scan that reads no row until it is asked. The schema is the table's, whichever is given."""
+        """A scan that reads no row until it is iterated. The schema is always the table's."""
         return self._scan(columns, filter, batch_size).arrow_scanner(**options)
 
     def to_table(
@@ -63,7 +63,7 @@ class TableFragment:
         batch_size: int = DEFAULT_BATCH_ROWS,
         **_: object,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, as they come."""
+        """The rows, batch by batch."""
         return self._scan(columns, filter, batch_size).to_batches()
 
     def head(
@@ -89,7 +89,7 @@ class TableFragment:
 
 
 def make_fragments(source: SnapshotSource, filter: pc.Expression | None) -> list[TableFragment]:
-    """The files that may hold rows that match, in their order, a few together. Plans, and reads no row."""
+    """The files that may hold matching rows, in order, a few in each fragment. Plans, but reads no row."""
     plan = source.scan([], filter).query.plan
     most_bytes = max(_FRAGMENT_BYTES, plan.kept.data_bytes // _MOST_FRAGMENTS + 1)
     groups: list[list[str]] = []

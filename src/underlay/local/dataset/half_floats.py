@@ -1,4 +1,4 @@
-"""Half floats for DuckDB, which has none: it is shown them as float32, which has all their values."""
+"""Shows half floats, which DuckDB lacks, as float32, which has all of their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot for DuckDB with a number for each row, by which the rows that a query chooses are found again."""
+"""A snapshot for DuckDB with a number for each row, to find the rows again that a query chooses."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class RowNumbers:
 
     @property
     def predicate(self) -> Predicate:
-        """What is true for every row that was scanned."""
+        """A predicate that is true for every row that was scanned."""
         with self._lock:
             return normalise(Or(tuple(self._predicates))) if self._predicates else FALSE
 
     def begin(self, predicate: Predicate) -> None:
-        """Note a scan of the rows that match."""
+        """Record a scan of the matching rows."""
         with self._lock:
             self._predicates.append(predicate)
 
     def number(self, location: str, positions: Positions, *, block_count: int, fetch_bytes: int) -> Numbers:
-        """The numbers of rows of a file, whose columns took so much to read."""
+        """Assign numbers to the rows of a file."""
         with self._lock:
             self.block_count += block_count
             self.fetch_bytes += fetch_bytes
@@ -55,7 +55,7 @@ class RowNumbers:
         return positions + (number << _POSITION_BITS)
 
     def places(self, numbers: Numbers) -> dict[str, tuple[Positions, Numbers]]:
-        """For rows by their numbers, each once: the positions in each file, ascending, and where each number stood."""
+        """For rows given by distinct numbers: their positions in each file, ascending, and each number's index."""
         order = np.argsort(numbers, kind="stable")
         files, positions = numbers[order] >> _POSITION_BITS, numbers[order] & ((1 << _POSITION_BITS) - 1)
         found: dict[str, tuple[Positions, Numbers]] = {}
@@ -79,7 +79,7 @@ class NumberedDataset(EngineDataset):
         return super().schema.append(pa.field(ROW_NUMBER, pa.int64()))
 
     def watched(self, on_failure: FailureListener) -> NumberedDataset:
-        """The same, which tells its errors before it raises them."""
+        """The same, but it reports its errors before it raises them."""
         return NumberedDataset(replace(self.source, on_failure=on_failure), self._numbers)
 
     def scanner(  # type: ignore[override]  # as in the class above
@@ -89,14 +89,14 @@ class NumberedDataset(EngineDataset):
         batch_size: int = DEFAULT_BATCH_ROWS,
         **_: object,
     ) -> NumberedScanner:
-        """A scan that reads nothing until it is asked. Raises FilterMisread."""
+        """A scan that reads nothing until it is iterated. Raises FilterMisread."""
         names = tuple(self.schema.names if columns is None else columns)
         kept = [name for name in names if name != ROW_NUMBER]
         return NumberedScanner(super().scanner(kept, filter, batch_size), names, self._numbers, self.source.on_failure)
 
 
 class NumberedScanner(TableScanner):
-    """One scan: the rows of another, with a column more."""
+    """A scan that adds the number column to another one's rows."""
 
     def __init__(
         self, scan: TableScanner, names: Sequence[str], numbers: RowNumbers, on_failure: FailureListener | None

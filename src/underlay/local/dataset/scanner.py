@@ -1,4 +1,4 @@
-"""One scan of a snapshot as Arrow's engines ask for it: columns or expressions, and a filter."""
+"""One scan of a snapshot, as Arrow's engines request it: columns or expressions, and a filter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Columns = Sequence[str] | Mapping[str, pc.Expression]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """What to read, and what to make of it. No expressions: the columns as they are."""
+    """The columns to read, and the expressions to compute. Without expressions: the columns as they are."""
 
     names: tuple[str, ...]
     expressions: Mapping[str, pc.Expression] | None
@@ -43,10 +43,10 @@ class Projection:
 
 
 class TableScanner:
-    """One scan of a snapshot, that can be run again. Memory is bounded by the query's budget.
+    """One scan of a snapshot, which can be run again. Memory is bounded by the query's budget.
 
-    It has what engines call of Arrow's scanners and is none: those that Arrow's C++ shall read are made by
-    `arrow_scanner`. `locations` are the files to read; None are all. `are_halves_widened`: for DuckDB.
+    It has those methods of Arrow's scanners that engines call, but is not one: `arrow_scanner` makes those that Arrow's
+    C++ can read. `locations` are the files to read; None for all. `are_halves_widened` is for DuckDB.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class TableScanner:
         return widened(found) if self._are_halves_widened else found
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows, as they come."""
+        """The rows, batch by batch."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, as they come."""
+        """The rows, batch by batch."""
         try:
             slabs = self._slabs()
             for batch in self.query.batches() if slabs is None else self.query.batches(slabs):
@@ -120,7 +120,7 @@ class TableScanner:
         return sum(batch.num_rows for batch in bare.batches(_chosen(bare, self._locations)))
 
     def arrow_scanner(self, **options: object) -> ds.Scanner:
-        """The same for Arrow's C++. The plan is made now, and rows are read when they are asked for."""
+        """The same scan for Arrow's C++. It is planned now, and rows are read on demand."""
         groups = list(_groups(self._slabs() or self.query.slabs()))
         query, rows = self.query, self._batch_rows
 
@@ -172,7 +172,7 @@ def _cut(batch: pa.RecordBatch, most_rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def make_projection(columns: Columns | None, schema: pa.Schema) -> Projection:
-    """What an engine asks for. Raises UnknownColumn, InvalidRequest."""
+    """The projection that an engine requests. Raises UnknownColumn, InvalidRequest."""
     if isinstance(columns, str):
         raise InvalidRequest("columns is a list of names", found=repr(columns), hint=f"Write [{columns!r}].")
     if columns is None:

@@ -30,9 +30,9 @@ class NamedScan(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SnapshotSource:
-    """One version of a table, or the rows of it that match `where`, less rows for which `implied` is not true.
+    """One version of a table, or its rows that match `where`, without rows for which `implied` is not true.
 
-    `on_failure` is told what a scan raises before it is raised: engines hide it behind an error of their own.
+    `on_failure` receives a scan's error before it is raised, as engines hide it behind an error of their own.
     """
 
     snapshot: Snapshot
@@ -51,7 +51,7 @@ class SnapshotSource:
         return answer_schema(self.snapshot.schema, tuple(self.snapshot.schema.names))
 
     def matching(self, expression: pc.Expression | None) -> SnapshotSource:
-        """The rows that match this too."""
+        """The rows that also match this."""
         if expression is None:
             return self
         return replace(self, where=expression if self.where is None else self.where & expression)
@@ -65,7 +65,7 @@ class SnapshotSource:
         locations: Collection[str] | None = None,
         are_halves_widened: bool = False,
     ) -> TableScanner:
-        """A scan, that reads nothing until it is asked. Raises UnknownColumn, BadPredicate."""
+        """A scan that reads nothing until it is iterated. Raises UnknownColumn, BadPredicate."""
         schema = self.schema
         projection = make_projection(columns, schema)
         where = self.matching(filter).where
@@ -93,9 +93,9 @@ class SnapshotSource:
 
 
 class EngineDataset(ds.Dataset):
-    """What DuckDB asks of a dataset, and nothing else: rows go to it without a copy.
+    """The part of a dataset that DuckDB uses, and nothing else. Rows are passed without a copy.
 
-    There is no C++ object in it, so that Arrow's own functions would crash: it never leaves this package.
+    It has no C++ object inside, so Arrow's own functions would crash on it: it never leaves this package.
     """
 
     def __init__(self, source: SnapshotSource) -> None:
@@ -103,25 +103,25 @@ class EngineDataset(ds.Dataset):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns, as DuckDB is shown them."""
+        """The columns as shown to DuckDB."""
         return widened(self.source.schema)
 
     @property
     def is_as_stored(self) -> bool:
-        """Whether DuckDB is shown the columns' own types, so that filters on those mean the same here."""
+        """Whether DuckDB sees the columns' own types, so that its filters mean the same here."""
         schema = self.source.schema
         return widened(schema) == schema
 
     def watched(self, on_failure: FailureListener) -> EngineDataset:
-        """The same, which tells its errors before it raises them."""
+        """The same, but it reports its errors before it raises them."""
         return EngineDataset(replace(self.source, on_failure=on_failure))
 
     def noted(self, scans: list[NamedScan]) -> EngineDataset:
-        """The same, which takes a note of each scan."""
+        """The same, but it records each scan."""
         return EngineDataset(replace(self.source, scans=scans))
 
     def narrow(self, implied: Predicate) -> None:
-        """Leave out rows for which this is not true: none of them matters to the engine that asks."""
+        """Leave out rows for which this is not true: none of them matters to the query."""
         self.source = replace(self.source, implied=implied)
 
     def scanner(  # type: ignore[override]  # what DuckDB asks for
@@ -131,14 +131,16 @@ class EngineDataset(ds.Dataset):
         batch_size: int = DEFAULT_BATCH_ROWS,
         **_: object,
     ) -> TableScanner:
-        """A scan that reads nothing until it is asked. Raises FilterMisread."""
+        """A scan that reads nothing until it is iterated. Raises FilterMisread."""
         if self.source.on_failure is not None and filter is not None:
             _check_filter(filter, self.source.on_failure)
         return self.source.scan(columns, filter, batch_rows=batch_size, are_halves_widened=True)
 
 
 def _check_filter(filter: pc.Expression, on_failure: FailureListener) -> None:
-    """Raise FilterMisread for a filter with a bare `true`, which DuckDB makes of `c <= NaN`: nulls would match."""
+    """Raise FilterMisread for a filter that contains a bare `true`, into which DuckDB turns `c <= NaN`: nulls would
+    match.
+    """
     if "true" in str(filter) and is_true_inside(filter):
         error = FilterMisread("DuckDB handed over a comparison with NaN that is true for nulls")
         on_failure(error)

@@ -1,8 +1,8 @@
-"""Rows that Arrow's C++ reads as files: a file system of our own, whose files are made when Arrow opens them.
+"""Lets Arrow's C++ read rows as files, from our own file system, whose files are made when Arrow opens them.
 
-Arrow's datasets cannot call Python for rows, but they can for files. Each file here is some rows of a scan in Arrow's
-IPC format, in memory from when it is opened until its last batch is dropped. So whatever Arrow does with a dataset
-(scan it twice, write it, join it, take it into a union) reads rows as they are needed.
+Arrow's datasets cannot call Python for rows, but they can for files. Each file here holds some rows of a scan in
+Arrow's IPC format, in memory from when it is opened until its last batch is dropped. So whatever Arrow does with a
+dataset (scan it twice, write it, join it, put it into a union) reads rows on demand.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _MOST_SECONDS = 5.0
 def dataset_of_files(
     count: int, read: ReadFile, *, file_schema: pa.Schema, schema: pa.Schema, name: str
 ) -> ds.FileSystemDataset:
-    """Files with these columns as a dataset that may have more. `read` may be called again and by many threads."""
+    """A dataset of files with these columns; it may have more columns. `read` may be called repeatedly, by many
+    threads.
+    """
     handler = _Handler(name, read, file_schema)
     file_system = fs.PyFileSystem(handler)
     files = [_FORMAT.make_fragment(f"{name}/{number}.arrow", file_system) for number in range(count)]
@@ -44,9 +46,9 @@ def dataset_of_files(
 
 
 class _Handler(fs.FileSystemHandler):
-    """Until it is ready, its files have no rows.
+    """The file system. Until it is ready, its files have no rows.
 
-    It must not hold the dataset that is made of it: C++ stands between the two, and the cycle would never be collected.
+    It must not hold the dataset that is made from it: with C++ between the two, the cycle would never be collected.
     """
 
     def __init__(self, name: str, read: ReadFile, schema: pa.Schema) -> None:
@@ -57,15 +59,15 @@ class _Handler(fs.FileSystemHandler):
         self.is_ready = False
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """A file with its rows. Called by threads of Arrow."""
+        """Open a file with its rows. Called by Arrow's threads."""
         if not self.is_ready:
             return pa.BufferReader(self._empty)
         try:
             return pa.BufferReader(self._opened(path))
         except Exception as error:  # noqa: BLE001  # whatever it is, it must not get into C++
-            # Arrow asks a Python error for its text while it holds a lock, and waits for the interpreter, which
-            # `Scanner.to_reader` holds while it waits for that lock: a deadlock. So the error is logged, and Arrow is
-            # given a file that it cannot read: it raises ArrowInvalid.
+            # Arrow formats a Python error while it holds a lock, and waits for the GIL, which `Scanner.to_reader` holds
+            # while it waits for that lock: a deadlock. So the error is logged, and Arrow gets a file that it cannot
+            # read: it raises ArrowInvalid.
             LOG.error("%s cannot be read: %s", self._name, error)
             return pa.BufferReader(f"not a file, since it cannot be read: {error}".encode(errors="replace"))
 
@@ -81,15 +83,15 @@ class _Handler(fs.FileSystemHandler):
         return self.open_input_file(path)
 
     def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
-        """Files are there; how large they are is known when they are opened."""
+        """All files exist; their sizes are known only when they are opened."""
         return [fs.FileInfo(path, fs.FileType.File) for path in paths]
 
     def get_type_name(self) -> str:
-        """What Arrow shows."""
+        """The name that Arrow shows."""
         return "underlay"
 
     def normalize_path(self, path: str) -> str:
-        """Paths are as they are."""
+        """The path, unchanged."""
         return path
 
     def _number(self, path: str) -> int:
@@ -119,8 +121,8 @@ def _as_file(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Buffer:
 class _Openings:
     """Files that threads of Arrow are opening.
 
-    Such a thread that asks for the interpreter when it is gone aborts the process. So at exit no file is opened any
-    more, and the scans that were left in the middle, and read ahead, are waited for.
+    If such a thread asks for the GIL after the interpreter has gone, the process aborts. So at exit no file is opened
+    any longer, and we wait for unfinished scans that read ahead.
     """
 
     def __init__(self) -> None:

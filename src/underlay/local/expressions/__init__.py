@@ -1,1 +1,3 @@
-"""SQL expressions over rows of a table, and over pairs of its rows and a source's, for update and merge."""
+"""Evaluates SQL expressions over a table's rows, or over pairs of a table's and a source's rows, for update and
+merge.
+"""

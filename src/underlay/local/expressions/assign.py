@@ -1,4 +1,4 @@
-"""New values for columns of a table: SQL expressions and Python values, as rows in exactly the table's types."""
+"""Computes new values for columns, from SQL expressions and Python values, in exactly the table's types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CAST_HINT = "Round or cast it in the expression: no value changes on its way in
 
 @dataclass(frozen=True, slots=True)
 class _Computed:
-    """An expression that DuckDB evaluates, as it is written for that."""
+    """An expression that DuckDB evaluates, and the text for it."""
 
     text: SqlText
     expression: str
@@ -47,9 +47,9 @@ class _Assignment:
 
 
 class Assignments:
-    """Values for some columns of a table's rows. Raises UnknownColumn, InvalidRequest when it is made.
+    """Values for some columns of a table's rows. Its constructor raises UnknownColumn, InvalidRequest.
 
-    `alias` is what a name of a column may begin with.
+    `alias` may precede a column's name.
     """
 
     def __init__(
@@ -67,23 +67,23 @@ class Assignments:
         self._computed = [one.origin for one in self._assignments if isinstance(one.origin, _Computed)]
 
     def columns(self, side: int) -> tuple[str, ...]:
-        """The columns of a side that the values are made of."""
+        """The columns of a side that the values depend on."""
         origins = [one.origin for one in self._assignments]
         named = [one.path[0] for one in origins if isinstance(one, Reference) and one.side == side]
         read = self._scope.read_columns([one.text for one in self._computed])[side] if self._computed else ()
         return tuple(dict.fromkeys((*named, *read)))
 
     def needed(self) -> tuple[str, ...]:
-        """The columns of the rows that are changed, the first side, without which their new values are not known."""
+        """The columns of the changed rows (the first side) that are needed to compute their new values."""
         replaced = {one.path[0] for one in self._assignments if len(one.path) == 1}
         used = self.columns(0)
         return tuple(name for name in self._schema.names if name not in replaced or name in used)
 
     def apply(self, rows: Sequence[pa.Table], onto: pa.Table | None, row_count: int, row_name: RowName) -> pa.Table:
-        """Rows of the table with these values, and the others of `onto`, where it has them, else defaults.
+        """Rows of the table with these values; other columns from `onto` if it has them, else defaults.
 
-        `rows` are those of each side. Raises SchemaMismatch, with the name of the first row whose value is none of the
-        column's type; InvalidRequest when an expression has no value for a row.
+        `rows` are those of each side. Raises SchemaMismatch, naming the first row whose value does not fit the column's
+        type; InvalidRequest when an expression fails for a row.
         """
         computed = iter(self._evaluate(rows))
         found = {} if onto is None else dict(zip(onto.schema.names, onto.columns, strict=True))
@@ -125,12 +125,12 @@ class Assignments:
         if reference is not None:
             return reference
         expression = f"(\n{value.text}\n)"
-        if self._scope.check(value) == "UUID":  # which DuckDB hands over as text
+        if self._scope.check(value) == "UUID":  # DuckDB returns these as text
             expression = f"unhex(replace(CAST({expression} AS VARCHAR), '-', ''))"
         return _Computed(value, expression)
 
     def _constant(self, path: ColumnPath, value: object) -> AnyArray:
-        """A Python value in Arrow, of its own type: whether it fits the column's is asked as for any other."""
+        """A Python value in Arrow, with its own type: whether it fits the column is checked as for any other value."""
         if isinstance(value, pa.Scalar):
             return pa.array([value], value.type)
         arrow = to_arrow(self._schema).field(path[0]).type
@@ -146,7 +146,7 @@ class Assignments:
 
 
 def column_path(name: object, schema: pa.Schema, alias: str | None = None) -> ColumnPath:
-    """The column that a user names: as it is, or as a path, which may begin with the table's alias.
+    """The column that a user names: literally, or by a path that may begin with the table's alias.
 
     Raises UnknownColumn, InvalidRequest.
     """
@@ -174,7 +174,7 @@ def check_values(values: object, place: str) -> Mapping[str, str | Literal]:
 
 
 def _check_once(path: ColumnPath, known: Mapping[ColumnPath, object]) -> None:
-    """Raise InvalidRequest for a column that has a value already, by itself or as part of another."""
+    """Raise InvalidRequest for a column that has a value already, itself or as part of another."""
     for other in known:
         shorter = min(len(path), len(other))
         if path[:shorter] == other[:shorter]:
@@ -208,7 +208,7 @@ def _field(rows: pa.Table, path: ColumnPath) -> AnyChunks:
 
 
 def _untyped_nulls(values: AnyChunks) -> AnyChunks:
-    """NULL has every type; DuckDB hands it over as an integer. Likewise in fields of structs."""
+    """Restore untyped nulls: DuckDB returns NULL as an integer, also in fields of structs."""
     if values.null_count == len(values):
         return pa.chunked_array([pa.nulls(len(values))])
     if not isinstance(values.type, pa.StructType):
@@ -223,7 +223,7 @@ def _struct_with_untyped_nulls(chunk: AnyArray) -> AnyArray:
 
 
 def _with_field(struct: AnyChunks | None, path: ColumnPath, values: AnyChunks) -> AnyChunks:
-    """A struct with another value in one of its fields: it is no longer null then."""
+    """A struct with a new value in one of its fields. A null struct becomes non-null."""
     parts: dict[str, AnyChunks] = {}
     if struct is not None:
         names = [field.name for field in struct.type]

@@ -1,7 +1,8 @@
-"""What a merge's condition says of the table's rows alone, so that blocks without a match are never read.
+"""Derives from a merge's condition what must hold for the table's rows, so that blocks without a match are not read.
 
-The condition is read as DuckDB reads it. Parts that AND joins and that name columns of the table only are predicates;
-`t.a = expression of the source` says that a is one of the expression's values. What is not understood keeps blocks.
+The condition is parsed as DuckDB parses it. Parts that AND joins, and that name only the table's columns, are
+predicates; `t.a = expression of the source` means that a is one of the expression's values. A part that is not
+understood prunes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from underlay.schema.table_schema import LeafColumn
 
 
 def implied_for_rows(scope: Scope, text: SqlText) -> Predicate:
-    """What must hold of a row of the table where the text is true, by its parts about the table alone."""
+    """What must hold for a row of the table where the text is true, from its parts about the table alone."""
     found: list[Predicate] = []
     with connected() as connection:
         parts = [written for part, written in _parts(connection, scope, text) if part.is_of_table]
@@ -44,7 +45,7 @@ def implied_for_rows(scope: Scope, text: SqlText) -> Predicate:
         given = Parameters(values, key_of(values))
         try:
             predicate, _ = split_condition(part.text, scope.sides[TARGET].schema, BadPredicate(part.text), given)
-        except InvalidRequest:  # the text was checked as a whole: it says nothing in this form
+        except InvalidRequest:  # the text as a whole was checked: this form implies nothing
             continue
         found.append(predicate)
     return normalise(And(tuple(found)))
@@ -62,7 +63,7 @@ def key_values(bound: BoundMerge, source: pa.Table) -> list[ColumnValues]:
             continue
         try:
             (values,) = bound.source.values([written], [f"(\n{written.text}\n)"], [source])
-        except InvalidRequest:  # its error is one of the rows that the join comes to, or of none
+        except InvalidRequest:  # the error may be of a row that the join never reaches
             continue
         fitting = _fitting(values, leaf)
         if fitting is not None:
@@ -79,7 +80,7 @@ class _Part:
 
 
 def _parts(connection: duckdb.DuckDBPyConnection, scope: Scope, text: SqlText) -> Iterator[tuple[_Part, SqlText]]:
-    """The parts of use, with the text of the condition or of the source's expression."""
+    """The useful parts, with the text of the condition or of the source's expression."""
     try:
         query = read_query(connection, f"SELECT 1 FROM x WHERE (\n{text.text}\n)")
         for part in conjuncts_of(query["node"].get("where_clause")):
@@ -93,12 +94,12 @@ def _parts(connection: duckdb.DuckDBPyConnection, scope: Scope, text: SqlText) -
                     if column is not None and _sides(other, scope) == {SOURCE}:
                         written = write_exactly(connection, query, other)
                         yield _Part(column=column), SqlText(place=text.place, text=written)
-    except (NotUnderstood, KeyError, TypeError):  # a tree of another form says nothing
+    except (NotUnderstood, KeyError, TypeError):  # a tree of an unknown form implies nothing
         return
 
 
 def _sides(node: Node, scope: Scope) -> set[int | None]:
-    """The sides whose columns an expression names; None where that is not clear."""
+    """The sides whose columns an expression names; None if that is unclear."""
     return {_side(one["column_names"], scope) for one in nodes_below(node) if one.get("class") == "COLUMN_REF"}
 
 
@@ -129,7 +130,7 @@ def _short(names: list[str], scope: Scope) -> tuple[str, ...]:
 
 
 def _without_alias(value: Any, scope: Scope) -> Any:  # noqa: ANN401  # JSON
-    """The same tree with columns of the table by their names alone."""
+    """The same tree, without the alias before the table's columns."""
     if isinstance(value, list):
         return [_without_alias(one, scope) for one in value]
     if not isinstance(value, dict):
@@ -140,9 +141,9 @@ def _without_alias(value: Any, scope: Scope) -> Any:  # noqa: ANN401  # JSON
 
 
 def _fitting(values: AnyChunks, leaf: LeafColumn) -> AnyArray | None:
-    """The values that the column may have, in its type; None where DuckDB compares the two otherwise than by value.
+    """The values that the column may have, in its type; None if DuckDB does not compare the two by value.
 
-    A value that the column's type does not have equals none of its values.
+    A value that the column's type cannot hold equals none of its values.
     """
     given, types = values.type, pa.types
     column = to_arrow_type(leaf.type)

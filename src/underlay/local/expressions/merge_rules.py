@@ -1,7 +1,7 @@
-"""A merge as rules for rows: which clause applies to a row of the table or of the source, and the rows that come of it.
+"""Applies a merge to rows: which clause applies to a row of the table or of the source, and the resulting rows.
 
-DuckDB joins rows of the table with the source by the condition, and says for each pair which clause holds first. Only
-numbers of rows come back from it; values are computed later, for the rows that change.
+DuckDB joins rows of the table with the source by the condition, and determines the first clause that holds for each
+pair. It returns only row numbers; values are computed later, for the rows that change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INSERTED_ROWS = 1 << 18
 
 
 class DuckDbRules:
-    """What a merge does with rows of one version, given all rows of the source. Of use for one attempt."""
+    """What a merge does to rows of one version, given all rows of the source. Valid for one attempt."""
 
     def __init__(self, bound: BoundMerge, source: pa.Table, key: Sequence[str]) -> None:
         self._bound = bound
@@ -58,7 +58,7 @@ class DuckDbRules:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the table that say which clause applies."""
+        """The columns of the table that determine which clause applies."""
         pairs = self._bound.pairs.read_columns([self._bound.condition, *_predicates(self._matched)])[TARGET]
         alone = self._bound.target.read_columns(_predicates(self._unmatched))[TARGET]
         named = tuple(dict.fromkeys((*pairs, *alone, *self._key)))
@@ -66,7 +66,9 @@ class DuckDbRules:
 
     @cached_property
     def keys(self) -> Sequence[ColumnValues]:
-        """Columns that have one of some values in every row that matters; none where rows without a match do."""
+        """Columns and the values that every relevant row has in them; empty when rows without a match are relevant
+        too.
+        """
         return () if self._unmatched else self._keys
 
     @cached_property
@@ -75,7 +77,9 @@ class DuckDbRules:
 
     @cached_property
     def predicate(self) -> Predicate:
-        """What is true for every row of the table that a clause may apply to, or that the source may match."""
+        """A predicate that is true for every row of the table that a clause may apply to, or that the source may
+        match.
+        """
         of_pairs: Predicate = FALSE
         if self._source.num_rows:
             keys = (one.predicate for one in self._keys)
@@ -90,18 +94,18 @@ class DuckDbRules:
 
     @cached_property
     def update_columns(self) -> tuple[str, ...]:
-        """The columns of rows that are updated without which their new values are not known."""
+        """The columns of updated rows that are needed to compute their new values."""
         every = self._bound.schema.names
         updates = [one for one in self._bound.clauses if one.assignments is not None and one.kind not in NOT_MATCHED]
         needed = {name for one in updates if one.assignments is not None for name in one.assignments.needed()}
         if any(one.kind in NOT_MATCHED_BY_SOURCE for one in updates):
-            needed.add(every[0])  # there is no row of the source beside them to count by
+            needed.add(every[0])  # no row of the source is beside them to count by
         if needed:
-            needed.update(self._key)  # which errors call rows by
+            needed.update(self._key)  # errors name rows by these
         return tuple(name for name in every if name in needed)
 
     def decide(self, rows: pa.Table) -> Decided:
-        """Which clause applies to each of some rows of the table, and with which row of the source.
+        """Which clause applies to each of these rows of the table, and with which row of the source.
 
         Raises InvalidRequest when more than one row of the source would change a row, unless all delete it.
         """
@@ -122,7 +126,7 @@ class DuckDbRules:
         return found
 
     def updated(self, rows: pa.Table, clauses: Numbers, sources: Numbers) -> Iterator[pa.Table]:
-        """The rows that come for rows with `update_columns`, given what was decided for each. Raises SchemaMismatch."""
+        """The new rows for rows with `update_columns`, given the decision for each. Raises SchemaMismatch."""
         for number, clause in enumerate(self._bound.clauses, 1):
             at = np.flatnonzero(clauses == number)
             if clause.assignments is None or not len(at):
@@ -136,7 +140,7 @@ class DuckDbRules:
             yield clause.assignments.apply(sides, chosen, len(at), name)
 
     def inserted(self) -> Iterator[pa.Table]:
-        """The rows that come for rows of the source that matched none. Raises SchemaMismatch."""
+        """The new rows for rows of the source without a match. Raises SchemaMismatch."""
         clauses = self._bound.of(NOT_MATCHED)
         if not clauses:
             return
@@ -151,7 +155,7 @@ class DuckDbRules:
                     yield clause.assignments.apply([rows.take(at)], None, len(at), partial(_source_row, numbers[at]))
 
     def _pairs(self, rows: pa.Table) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
-        """Rows of the table and of the source that the condition is true for, and which clause applies to each pair."""
+        """Pairs of table and source rows for which the condition is true, and the clause that applies to each pair."""
         scope, condition = self._bound.pairs, self._bound.condition
         texts = [condition, *_predicates(self._matched)]
         query = (
@@ -176,7 +180,7 @@ class DuckDbRules:
         return np.asarray(found, np.int64)
 
     def _claim(self, found: Decided, targets: Numbers, sources: Numbers, clauses: Numbers, rows: pa.Table) -> None:
-        """Note the clause of each pair. A row that has one already may only be deleted again."""
+        """Record the clause of each pair. A row that has one already may only be deleted again."""
         if not len(targets):
             return
         _, firsts = np.unique(targets, return_index=True)

@@ -34,7 +34,7 @@ class ClauseKind(Enum):
 
     @property
     def is_delete(self) -> bool:
-        """Whether the row goes and none comes for it."""
+        """Whether the row is deleted without a replacement."""
         return self in (ClauseKind.MATCHED_DELETE, ClauseKind.NOT_MATCHED_BY_SOURCE_DELETE)
 
 
@@ -45,9 +45,9 @@ NOT_MATCHED_BY_SOURCE = (ClauseKind.NOT_MATCHED_BY_SOURCE_UPDATE, ClauseKind.NOT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextClause:
-    """What happens to rows for which `predicate` holds and no clause before it did.
+    """What happens to rows for which `predicate` holds and no earlier clause does.
 
-    `values` are those of columns; None for all columns of the source but `except_columns`, and for a deletion.
+    `values` are by column; None for all columns of the source except `except_columns`, and for a deletion.
     """
 
     kind: ClauseKind
@@ -58,7 +58,7 @@ class TextClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeStatement:
-    """A merge that is not bound to a version yet."""
+    """A merge that is not yet bound to a version."""
 
     condition: str
     source_alias: str | None
@@ -69,7 +69,7 @@ class MergeStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundClause:
-    """A clause whose texts are checked for the columns of a version and a source."""
+    """A clause whose texts were checked against the columns of a version and a source."""
 
     kind: ClauseKind
     predicate: SqlText | None
@@ -78,7 +78,7 @@ class BoundClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundMerge:
-    """The texts of a merge, checked, with the scopes that they are evaluated in."""
+    """The checked texts of a merge, with the scopes in which they are evaluated."""
 
     schema: TableSchema
     condition: SqlText
@@ -98,7 +98,7 @@ class BoundMerge:
 
 
 def bind_merge(statement: MergeStatement, schema: TableSchema, source: pa.Schema) -> BoundMerge:
-    """The statement for these columns. Raises InvalidRequest, UnknownColumn with the place in the text."""
+    """Bind the statement to these columns. Raises InvalidRequest, UnknownColumn with the position in the text."""
     target = Side(alias=statement.target_alias, schema=to_arrow(schema))
     given = Side(alias=statement.source_alias, schema=source)
     _check_aliases(statement)

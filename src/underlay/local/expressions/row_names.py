@@ -1,4 +1,4 @@
-"""What an error calls a row of the table: the values of its key, or of the columns that it was found by."""
+"""How errors name a row of the table: by the values of its key, or of the columns that it was found by."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SHOWN_CHARS = 40
 
 
 def key_columns(snapshot: Snapshot) -> tuple[str, ...]:
-    """The columns of the table's key, or those that they are in."""
+    """The columns of the table's key, or the structs that contain them."""
     leaves = snapshot.schema.leaf_by_id
     return tuple(leaves[field].path[0] for field in snapshot.root.definition.key)
 
 
 def name_row(rows: pa.Table, columns: Sequence[str]) -> RowName:
-    """The name of a row by these of its columns, or the first of all."""
+    """A row's name, made of these columns, or of the first ones."""
     names = [name for name in columns if name in rows.schema.names] or rows.schema.names[:1]
 
     def name(row: int) -> str:
@@ -32,7 +32,7 @@ def name_row(rows: pa.Table, columns: Sequence[str]) -> RowName:
 
 
 def _shown(rows: pa.Table, column: str, row: int) -> str:
-    """One value, cut short. Arrow prints what Python cannot hold."""
+    """One value, cut short. Arrow formats values that Python cannot represent."""
     value = rows.column(column)[row]
     try:
         text = repr(value.as_py())

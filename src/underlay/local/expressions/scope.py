@@ -1,4 +1,4 @@
-"""The rows that expressions are about: of one table, or of two side by side, each known by an alias."""
+"""The rows that expressions refer to: of one table, or of two side by side, each with an alias."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Rows by the name that expressions have for them; None for columns alone. `schema` are all columns."""
+    """Rows, and their name in expressions; None for columns without a qualifier. `schema` has all columns."""
 
     alias: str | None
     schema: pa.Schema
 
     def named_in(self, texts: Iterable[str], others: Collection[str] = ()) -> tuple[str, ...]:
-        """The columns that these texts may name, but not after one of the other aliases; all of them where a text has
-        the alias alone."""
+        """The columns that these texts may name, except after another alias; all of them if a text uses the alias
+        alone.
+        """
         words: set[bytes] = set()
         columns = {name.lower() for name in self.schema.names}
         skipped = {name.lower() for name in others} - columns
@@ -72,14 +73,14 @@ class Side:
 
 
 class Scope:
-    """Asks DuckDB for values of expressions over its sides, row by row of each beside the other's."""
+    """Has DuckDB evaluate expressions over its sides, whose rows are aligned one to one."""
 
     def __init__(self, sides: Sequence[Side], parameters: Parameters = NO_PARAMETERS) -> None:
         self.sides = tuple(sides)
         self.parameters = parameters
 
     def reference(self, tree: exp.Expr) -> Reference | None:
-        """The column that an expression is and nothing else; None for others and for what DuckDB must decide."""
+        """The column, if the expression is a plain column; None for other expressions, and if DuckDB must decide."""
         while isinstance(tree, exp.Paren):
             tree = tree.this
         if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier):
@@ -97,9 +98,10 @@ class Scope:
         return [Reference(at, found) for at, side in enumerate(self.sides) if (found := _resolved(path, side.schema))]
 
     def read_columns(self, texts: Iterable[SqlText]) -> list[tuple[str, ...]]:
-        """The columns of each side that DuckDB is given for these texts.
+        """The columns of each side that DuckDB gets for these texts.
 
-        Raises Unsupported for columns that it takes for the same, InvalidRequest for those of which it cuts values.
+        Raises Unsupported for columns that DuckDB cannot tell apart, InvalidRequest for those whose values it
+        truncates.
         """
         listed = list(texts)
         aliases = [side.alias for side in self.sides if side.alias is not None]
@@ -117,7 +119,7 @@ class Scope:
         return named
 
     def check(self, text: SqlText) -> str:
-        """The type that DuckDB has for an expression. Raises InvalidRequest with its place in the text."""
+        """DuckDB's type for an expression. Raises InvalidRequest with the position in the text."""
         self.read_columns([text])
         empty = [side.schema.empty_table() for side in self.sides]
         query = f"SELECT (\n{text.text}\n) AS v FROM {self.tables} WHERE ((\n{text.text}\n) IS NULL) IS NULL"
@@ -134,7 +136,7 @@ class Scope:
         return kind
 
     def values(self, texts: Sequence[SqlText], expressions: Sequence[str], rows: Sequence[pa.Table]) -> list[AnyChunks]:
-        """The values of expressions that are made of these texts, for the rows of all sides. Raises InvalidRequest."""
+        """The values of expressions that contain these texts, for the rows of all sides. Raises InvalidRequest."""
         chosen = ", ".join(f"{expression} AS v{at}" for at, expression in enumerate(expressions))
         try:
             with connected(is_pushing=False) as connection:
@@ -147,7 +149,7 @@ class Scope:
 
     @property
     def tables(self) -> str:
-        """What stands after FROM: the rows of the sides beside each other."""
+        """The FROM clause: the rows of the sides beside each other."""
         return " POSITIONAL JOIN ".join(self.table(at) for at in range(len(self.sides)))
 
     def table(self, side: int) -> str:
@@ -168,7 +170,7 @@ class Scope:
         *,
         with_numbers: bool = False,
     ) -> None:
-        """Make the rows known to a connection: the columns that the texts name, with the number of each row."""
+        """Register the rows with a connection: the columns that the texts name, and the number of each row."""
         for at, (names, table) in enumerate(zip(self.read_columns(texts), rows, strict=True)):
             given = _readable(table.select(names))
             if with_numbers or not names:  # a table without columns would have no rows
@@ -180,7 +182,7 @@ class Scope:
         return {name: value for one in texts for name, value in (one.given(self.parameters) or {}).items()} or None
 
     def explained(self, error: UnderlayError, text: SqlText | None) -> UnderlayError:
-        """DuckDB's error as one about the text: the column that is missing, and where."""
+        """DuckDB's error as one about the text: the missing column, and its position."""
         cause = error.__cause__
         if not isinstance(cause, duckdb.Error) or not isinstance(error, InvalidRequest):
             return error if text is None else located(error, text)
@@ -191,7 +193,7 @@ class Scope:
             return InvalidRequest(found.problem, hint=found.hint)
         if pointed and not pointed["text"].startswith("..."):
             lines = text.text.count("\n") + 1
-            line = (int(pointed["line"]) - 2) % (lines + 1) + 1  # the text stands in the query once or twice
+            line = (int(pointed["line"]) - 2) % (lines + 1) + 1  # the text occurs in the query once or twice
             column = len(pointed["pointer"]) - len(f"LINE {pointed['line']}: ") + 1
             found.place = f"line {line}, column {column}" if line <= lines else None
         return located(found, text)
@@ -220,7 +222,7 @@ def _resolved(path: ColumnPath, schema: pa.Schema) -> ColumnPath | None:
 
 
 def _readable(table: pa.Table) -> pa.Table:
-    """The same values in types that DuckDB has: it has no floats of 16 bits."""
+    """The same values in types that DuckDB has: it lacks 16-bit floats."""
     types = pa.schema(
         [pa.field(one.name, pa.float32() if one.type == pa.float16() else one.type) for one in table.schema]
     )

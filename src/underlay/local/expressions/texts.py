@@ -1,4 +1,4 @@
-"""The SQL texts of one statement as DuckDB takes them: checked, with parameters and one moment for all clocks."""
+"""Prepares the SQL texts of one statement for DuckDB: checked, with parameters, and with one time for all clocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SqlText:
         return parse_condition(self.text)
 
     def given(self, parameters: Parameters) -> dict[str, object] | None:
-        """The parameters that it names: DuckDB refuses others."""
+        """The parameters that the text names: DuckDB refuses others."""
         used = {node.name.lower() for node in self.tree.find_all(exp.Placeholder)}
         return {name: value for name, value in parameters.values.items() if name in used} or None
 
@@ -39,10 +39,10 @@ class SqlText:
 def read_texts(
     texts: Sequence[SqlText], columns: Iterable[str], given: Given | None
 ) -> tuple[list[SqlText], Parameters]:
-    """The same texts as DuckDB takes them, and the values of their parameters.
+    """The texts as DuckDB accepts them, and the values of their parameters.
 
-    `columns` are the names that they may mean. Raises BadPredicate for a condition, InvalidRequest for another
-    expression, unless it is one about a single row that has the same value every time.
+    `columns` are the names that they may use. Raises BadPredicate for a condition, InvalidRequest for another
+    expression, that is not about a single row, or whose value changes from call to call.
     """
     words = []
     for one in texts:
@@ -68,7 +68,9 @@ def read_texts(
 
 
 def located(error: UnderlayError, text: SqlText) -> UnderlayError:
-    """The error of a text, with the place that the text is for. A value that does not parse is no condition."""
+    """The error of a text, with the text's purpose as its place. A value that does not parse is not called a
+    condition.
+    """
     if type(error) is BadPredicate and not text.is_condition:
         is_syntax = error.found is not None and (error.place or "").startswith("line ")
         problem = "not an SQL expression" if is_syntax else error.problem.replace(_NO_CONDITION, _NO_EXPRESSION)

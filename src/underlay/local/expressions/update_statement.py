@@ -22,7 +22,7 @@ _Condition = TypeVar("_Condition")
 
 
 class UpdateStatement(Generic[_Condition]):
-    """Values by column, and a condition: text, or anything else, which is handed on as it is. Raises InvalidRequest."""
+    """Values by column, and a condition: text, or anything else, which is passed on as it is. Raises InvalidRequest."""
 
     def __init__(
         self, values: Mapping[str, str | Literal], where: str | _Condition, given: Given | None = None
@@ -30,7 +30,7 @@ class UpdateStatement(Generic[_Condition]):
         self._values = dict(check_values(values, "update"))
         self._where = where
         self._given = given
-        self._read_once = lru_cache(maxsize=1)(self._read)  # one moment for the clocks, however often it is done again
+        self._read_once = lru_cache(maxsize=1)(self._read)  # one time for all clocks, also in retries
 
     def where(self, snapshot: Snapshot) -> tuple[str | _Condition, dict[str, object] | None]:
         """The condition for the columns of a version, and its parameters. Raises InvalidRequest."""
@@ -40,7 +40,7 @@ class UpdateStatement(Generic[_Condition]):
         return read[-1].text, read[-1].given(parameters)
 
     def change(self, snapshot: Snapshot) -> RowChange:
-        """What becomes of rows of a version. Raises InvalidRequest, UnknownColumn."""
+        """What happens to rows of a version. Raises InvalidRequest, UnknownColumn."""
         read, parameters = self._read_once(snapshot.schema.names)
         texts = iter(read)
         values: dict[str, Value] = {
@@ -57,7 +57,7 @@ class UpdateStatement(Generic[_Condition]):
         return RowChange(columns=tuple(name for name in schema.names if name in needed), make=make)
 
     def _read(self, columns: tuple[str, ...]) -> tuple[list[SqlText], Parameters]:
-        """The texts of the values, then that of the condition if it is one."""
+        """The texts of the values, then that of the condition, if it is text."""
         texts = [SqlText(place=name, text=value) for name, value in self._values.items() if isinstance(value, str)]
         if isinstance(self._where, str):
             texts.append(SqlText(place="where", text=self._where, is_condition=True))

@@ -1,1 +1,3 @@
-"""What a SQL condition implies for its columns: `year(ts) = 2024` for `ts`, by DuckDB's own syntax tree and types."""
+"""Derives what a SQL condition implies for its columns, such as `year(ts) = 2024` for `ts`, from DuckDB's syntax
+tree.
+"""

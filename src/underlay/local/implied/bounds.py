@@ -1,4 +1,4 @@
-"""Intervals as predicates on columns, with bounds of the column's own type."""
+"""Turns intervals into predicates on columns, with bounds in the column's own type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MICROSECOND_NS = 1_000
 
 
 def between_bounds(path: ColumnPath, kind: pa.DataType, interval: Interval) -> Predicate:
-    """The column lies in the interval, by bounds of its own type."""
+    """The predicate that the column is in the interval, with bounds in the column's type."""
     low, high = interval.low, interval.high
     if pa.types.is_integer(kind):
         ends = tuple(None if one is None else number_or_count(one) for one in (low, high))
@@ -61,7 +61,7 @@ def _day(days: int) -> date | Instant:
 
 
 def _times(path: ColumnPath, low: int | None, high: int | None) -> Predicate:
-    """Ends in microseconds, where one nanosecond more or less is one."""
+    """Bounds on times. A bound that is one nanosecond off a whole microsecond becomes a strict comparison with that."""
     if low is not None and low == high:
         return Compare(path, Op.EQ, Instant(low))
     found: list[Predicate] = []
@@ -102,7 +102,7 @@ def _float_ends(interval: Interval, *, is_double: bool) -> tuple[float | None, f
 
 
 def is_told(part: Predicate, others: Iterable[Predicate]) -> bool:
-    """Whether a comparison follows from one of others."""
+    """Whether a comparison follows from one of the others."""
     ends = _counted_ends(part)
     if ends is None or not isinstance(part, Compare):
         return part in others
@@ -116,7 +116,7 @@ def is_told(part: Predicate, others: Iterable[Predicate]) -> bool:
 
 
 def _counted_ends(predicate: Predicate) -> tuple[float, float] | None:
-    """The least and greatest value that match, of types whose values are counted."""
+    """The least and the greatest matching value, for types with discrete values."""
     if not isinstance(predicate, Compare):
         return None
     match predicate.value:

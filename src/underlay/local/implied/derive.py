@@ -1,6 +1,6 @@
-"""The predicate on columns that must hold wherever a condition is true: it may be wider, never narrower.
+"""Derives the predicate on columns that must hold wherever a condition is true: it may be wider, never narrower.
 
-DuckDB applies the condition itself to the rows, so all that matters here is that nothing is claimed too much. What is
+DuckDB applies the condition itself to the rows, so it only matters that the predicate never claims too much. What is
 not understood implies nothing.
 """
 
@@ -47,7 +47,7 @@ _PLAIN = ("COMPARE_IN", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL")
 def implied_by(
     connection: duckdb.DuckDBPyConnection, condition: str, schema: pa.Schema, parameters: Mapping[str, object]
 ) -> list[Predicate]:
-    """What each part of a condition implies that DuckDB would not find itself. Registers a table of one row."""
+    """What each part of a condition implies beyond what DuckDB finds itself. Registers a table of one row."""
     try:
         query = read_query(connection, f"SELECT 1 FROM {_ROWS} WHERE (\n{condition}\n)")
     except NotUnderstood:
@@ -76,7 +76,7 @@ def implied_by_parts(
 
 
 def parts_of(connection: duckdb.DuckDBPyConnection, condition: str) -> list[str]:
-    """The texts of the conditions that AND joins, as DuckDB writes them; none when there is one, or none is known."""
+    """The texts of the conditions that AND joins, as DuckDB writes them; empty for a single or unknown condition."""
     try:
         query = read_query(connection, f"SELECT 1 FROM {_ROWS} WHERE (\n{condition}\n)")
         parts = conjuncts_of(query["node"].get("where_clause"))
@@ -86,7 +86,7 @@ def parts_of(connection: duckdb.DuckDBPyConnection, condition: str) -> list[str]
 
 
 def _is_plain(part: Node) -> bool:
-    """Whether our own grammar finds as much itself: a column and literals."""
+    """Whether our own grammar finds the same: a comparison of a column with literals."""
     match part["class"]:
         case "COLUMN_REF" | "CONSTANT":
             return True
@@ -111,7 +111,7 @@ class _Deriver:
         """What a condition that is loaded on its own implies."""
         try:
             self._reader.load(node)
-        except (NotUnderstood, KeyError, TypeError):  # a tree of another form implies nothing
+        except (NotUnderstood, KeyError, TypeError):  # a tree of an unknown form implies nothing
             return TRUE
         return self.condition(node, is_negated=False)
 
@@ -224,7 +224,7 @@ class _Deriver:
         return self.lies_in(inner, comparable(interval, kind, value.type))
 
     def lies_in(self, node: Node, interval: Interval) -> Predicate:
-        """What must hold where the value of an expression lies in an interval."""
+        """What must hold where the value of an expression is in an interval."""
         if interval.is_empty:
             return FALSE
         path = self._column(node)
@@ -274,7 +274,7 @@ class _Deriver:
                 return Or((self._text_compared(begin, Op.LT, most), self._begins(begin, most)))
 
     def _first_characters(self, node: Node) -> tuple[Node, int]:
-        """What an expression gives the first characters of, and how many."""
+        """The expression whose first characters this one returns, and how many."""
         if node["class"] == "FUNCTION" and node["function_name"].lower() in _FIRST_CHARACTERS:
             inner, *numbers = node["children"]
             is_left = node["function_name"].lower() == "left"
@@ -319,7 +319,9 @@ class _Deriver:
         return str(found)
 
     def _values(self, inner: Node, constants: list[Node]) -> list[Value]:
-        """What an expression is compared with. DuckDB casts all to one type, which differs when their kinds do."""
+        """The values that an expression is compared with. DuckDB casts all to one type, which changes if their kinds
+        differ.
+        """
         kind = self._reader.type_of(inner)
         found = [self._reader.value_of(one) for one in constants]
         valid = [value for value in found if value.scalar.is_valid]
@@ -387,7 +389,7 @@ def _interval(op: Op, bound: Bound, *, is_count: bool) -> Interval:
 
 
 def _whole_interval(interval: Interval, op: Op) -> Interval:
-    """The whole numbers in an interval, its end outside for < and >."""
+    """The whole numbers in an interval, without its end for < and >."""
     low, high = number(interval.low), number(interval.high)
     if op is Op.GT and low is not None:
         return Interval(Fraction(math.floor(low) + 1), None)

@@ -1,6 +1,6 @@
-"""Closed intervals of values, always wide enough: every value that an engine may find inside is inside.
+"""Closed intervals of values, always wide enough: they contain every value that an engine may consider inside.
 
-Numbers are exact fractions, days are counted from 1970, times are nanoseconds since then. Text is itself.
+Numbers are exact fractions, days are counted from 1970, times are nanoseconds since then, text is text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """From `low` to `high`, both inside; None is no bound. `has_nan` adds NaN, which no `high` adds anyway."""
+    """From `low` to `high`, both included; None is no bound. `has_nan` adds NaN; without a `high` NaN is included
+    anyway.
+    """
 
     low: Bound | None
     high: Bound | None
@@ -54,7 +56,7 @@ class Interval:
 
 
 def family_of(kind: str) -> str:
-    """What kind of values a type has. Raises NotUnderstood for one that has no intervals."""
+    """The kind of values of a type. Raises NotUnderstood for a type without intervals."""
     found = "decimal" if _DECIMAL.fullmatch(kind) else _FAMILIES.get(kind)
     if found is None:
         raise NotUnderstood(kind)
@@ -118,7 +120,7 @@ def whole(bound: Bound | None) -> int | None:
 
 
 def rounded(interval: Interval, kind: str) -> Interval:
-    """Numbers that lie in the interval after they were rounded to a type."""
+    """The numbers that are in the interval once they are rounded to a type."""
     family = family_of(kind)
     if family not in FLOATS:
         return interval
@@ -134,14 +136,14 @@ def _slack(bound: Bound | None, family: str, sign: int) -> Fraction | None:
 
 
 def from_whole_numbers(interval: Interval, kind: str) -> Interval:
-    """Whole numbers that lie in the interval after they were cast to a type of floats."""
+    """The whole numbers that are in the interval once they are cast to a float type."""
     bounds = [abs(one) for one in (number(interval.low), number(interval.high)) if one is not None]
     limit = _EXACT_DOUBLE if family_of(kind) == "double" else 2**24
     return interval if all(one <= limit for one in bounds) else rounded(interval, kind)
 
 
 def widened(interval: Interval, by: Fraction | int) -> Interval:
-    """The interval with so much more on both sides, of numbers or counts."""
+    """The interval, extended by `by` on both sides, for numbers or counts."""
     low, high = interval.low, interval.high
     if isinstance(low, str) or isinstance(high, str):
         raise NotUnderstood("text")
@@ -149,7 +151,7 @@ def widened(interval: Interval, by: Fraction | int) -> Interval:
 
 
 def days_of(interval: Interval) -> Interval:
-    """Days whose midnights lie in an interval of times."""
+    """The days whose midnights are in an interval of times."""
     low, high = whole(interval.low), whole(interval.high)
     return _days(None if low is None else -(-low // DAY_NS), None if high is None else high // DAY_NS)
 
@@ -159,7 +161,7 @@ def _days(low: int | None, high: int | None) -> Interval:
 
 
 def times_of(interval: Interval) -> Interval:
-    """Times that lie in the days of an interval."""
+    """The times on the days of an interval."""
     low, high = whole(interval.low), whole(interval.high)
     return clamped(
         Interval(None if low is None else low * DAY_NS, None if high is None else (high + 1) * DAY_NS - 1), "TIMESTAMP"
@@ -167,7 +169,7 @@ def times_of(interval: Interval) -> Interval:
 
 
 def clamped(interval: Interval, kind: str) -> Interval:
-    """The interval without bounds that are beyond all finite values of a type of times or days."""
+    """The interval, without bounds beyond all finite values of a type of times or days."""
     last = _LAST_DAY if kind == "DATE" else _LAST_NS
     low, high = whole(interval.low), whole(interval.high)
     return Interval(

@@ -1,8 +1,7 @@
-"""From the values of a function to those of its argument: where f(x) lies in an interval, x lies in another.
+"""Inverts functions on intervals: if f(x) is in an interval, x is in another one.
 
-Only functions that never fall, or never rise, are here, and those that are made of such parts. DuckDB raises an error
-where whole numbers or decimals overflow, so a row that has an answer was computed exactly; floats are given slack for
-rounding.
+It covers monotonic functions, and functions made of monotonic parts. DuckDB raises an error when whole numbers or
+decimals overflow, so a row with a result was computed exactly; floats get slack for rounding.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _ROUNDED = ("round", "floor", "ceil", "ceiling", "trunc")
 
 
 def invert(reader: Reader, node: Node, interval: Interval) -> list[Inner]:
-    """Arguments of an expression and where they lie, one of which must be true. Raises NotUnderstood."""
+    """Arguments of an expression with their intervals, at least one of which holds. Raises NotUnderstood."""
     match node["class"]:
         case "CAST":
             return [(node["child"], _cast(reader.type_of(node["child"]), reader.type_of(node), interval))]
@@ -61,7 +60,7 @@ def invert(reader: Reader, node: Node, interval: Interval) -> list[Inner]:
 
 
 def _cast(source: str, target: str, interval: Interval) -> Interval:
-    """Values of the source type that lie in the interval as values of the target type."""
+    """The values of the source type whose casts to the target type are in the interval."""
     kinds = family_of(source), family_of(target)
     if source == target:
         return interval
@@ -81,7 +80,7 @@ def _cast(source: str, target: str, interval: Interval) -> Interval:
 
 
 def comparable(interval: Interval, kind: str, constant: str) -> Interval:
-    """Values of a type, compared with a constant of another, that lie in an interval of the constant's values."""
+    """The values of a type that compare as inside an interval of another type, that of a constant."""
     families = family_of(kind), family_of(constant)
     if "real" in families and families[0] in NUMBERS and families[1] in NUMBERS:
         return _numbers(interval, "FLOAT")
@@ -127,7 +126,7 @@ def _sum(reader: Reader, node: Node, interval: Interval) -> list[Inner]:
 
 
 def _moved(reader: Reader, node: Node, inner: Node, constant: Node, interval: Interval, sign: int) -> Interval:
-    """The interval of x where x + c, or x - c, lies in one."""
+    """The interval of x, given that of x + c or x - c."""
     kind, target = reader.type_of(inner), reader.type_of(node)
     value = reader.value_of(constant)
     if value.type == "INTERVAL":
@@ -144,7 +143,7 @@ def _moved(reader: Reader, node: Node, inner: Node, constant: Node, interval: In
 
 
 def widened_by(interval: Interval, by: Fraction | int) -> Interval:
-    """The interval, moved."""
+    """The interval, moved by a constant."""
     low, high = interval.low, interval.high
     if isinstance(low, str) or isinstance(high, str):
         raise NotUnderstood("text")
@@ -152,14 +151,14 @@ def widened_by(interval: Interval, by: Fraction | int) -> Interval:
 
 
 def _as_argument(kind: str, target: str, interval: Interval) -> Interval:
-    """Numbers of a type that are in the interval after DuckDB cast them to the type it computes in."""
+    """The numbers of a type that are in the interval once DuckDB casts them to the type it computes in."""
     if family_of(target) not in FLOATS or kind == target:
         return interval
     return rounded(interval, target) if family_of(kind) != "whole" else from_whole_numbers(interval, target)
 
 
 def _shifted(kind: str, target: str, interval: Interval, scalar: object, sign: int) -> Interval:
-    """Times that, with months, days and a rest added, lie in the interval."""
+    """The times that are in the interval once months, days and a rest are added."""
     if not isinstance(scalar, pa.MonthDayNanoIntervalScalar) or family_of(target) != "time":
         raise NotUnderstood("an interval")
     found = scalar.as_py()
@@ -168,7 +167,7 @@ def _shifted(kind: str, target: str, interval: Interval, scalar: object, sign: i
     months, days, nanoseconds = found
     by = sign * (days * DAY_NS + nanoseconds)
     low, high = whole(interval.low), whole(interval.high)
-    if months:  # the last days of a month become one
+    if months:  # several last days of a month map to one day
         low = None if low is None else _months_later(low, sign * months) - 4 * DAY_NS
         high = None if high is None else _months_later(high, sign * months) + 4 * DAY_NS
     moved = clamped(Interval(None if low is None else low + by, None if high is None else high + by), target)
@@ -176,7 +175,7 @@ def _shifted(kind: str, target: str, interval: Interval, scalar: object, sign: i
 
 
 def _months_later(ns: int, months: int) -> int:
-    """About so many months later, on the first of the month plus the same days."""
+    """About `months` later: the first of that month plus the same number of days."""
     days, rest = divmod(ns, DAY_NS)
     day = _date(days)
     month = day.year * 12 + day.month - 1 + months
@@ -190,7 +189,7 @@ def _date(days: int) -> date:
 
 
 def _days(year: int, month: int) -> int:
-    """The first of a month, in days since 1970."""
+    """The first day of a month, in days since 1970."""
     if not 1 <= year <= 9999:
         raise NotUnderstood("beyond the years of Python")
     return date(year, month, 1).toordinal() - _EPOCH
@@ -276,7 +275,7 @@ def _in_any_calendar(kind: str, interval: Interval) -> Interval:
 
 
 def _trunc(reader: Reader, node: Node, interval: Interval) -> list[Inner]:
-    """The argument is not before its begin, and before the begin of what follows."""
+    """date_trunc: the argument is at or after the truncated value, and before the next one."""
     part, inner = node["children"]
     word = _text(reader, part).removesuffix("s") if _text(reader, part) not in _FIXED_PARTS else _text(reader, part)
     kind, target = reader.type_of(inner), reader.type_of(node)
@@ -297,7 +296,7 @@ def _ns(days: int | None) -> int | None:
 
 
 def _next_begin(ns: int, part: str) -> int:
-    """When the part of time that holds this moment is over."""
+    """When the part (day, month, …) that contains this moment ends."""
     if part in _FIXED_PARTS:
         size = _FIXED_PARTS[part]
         return ns - ns % size + size

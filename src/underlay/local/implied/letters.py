@@ -1,4 +1,6 @@
-"""Which text becomes a given text by lower() or upper(): few candidates, letter by letter, as DuckDB maps them."""
+"""Finds the texts that lower() or upper() maps to a given text: a few candidates, letter by letter, as DuckDB maps
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,10 @@ _origins: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {}
 
 
 def candidates(connection: duckdb.DuckDBPyConnection, function: str, text: str) -> tuple[list[str], int]:
-    """Every way in which text begins that the function turns into `text`, and how many characters that is.
+    """All prefixes that texts can begin with which the function maps to `text`, and the prefixes' length in characters.
 
-    None when no text becomes it. All of them when they are few, else the ways of its first characters.
+    Empty when the function maps no text to it. The prefixes are whole texts if there are few, else only first
+    characters.
     """
     origins = _read_origins(connection, function)
     choices: list[tuple[str, ...]] = []
@@ -39,7 +42,7 @@ def candidates(connection: duckdb.DuckDBPyConnection, function: str, text: str) 
 
 
 def _read_origins(connection: duckdb.DuckDBPyConnection, function: str) -> dict[str, tuple[str, ...]]:
-    """The letters that become each letter. Letters that are not in it come from themselves only."""
+    """For each letter, the letters that are mapped to it. A letter that is not listed comes only from itself."""
     key = os.getpid(), function
     with _lock:
         if key not in _origins:
@@ -50,7 +53,7 @@ def _read_origins(connection: duckdb.DuckDBPyConnection, function: str) -> dict[
             for before, after in rows:
                 found.setdefault(after, [after]).append(before)
             changed = {before for before, _ in rows}
-            for before in changed:  # does not stay itself
+            for before in changed:  # it is not mapped to itself
                 found[before] = [one for one in found.get(before, []) if one != before]
             _origins[key] = {letter: tuple(sorted(letters)) for letter, letters in found.items()}
         return _origins[key]

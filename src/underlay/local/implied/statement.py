@@ -1,8 +1,8 @@
-"""What a whole statement implies for the tables it reads: a row for which that is not true is in no answer.
+"""Derives what a whole statement implies for the tables that it reads: no other row can affect the answer.
 
-Only where DuckDB's own tree says so plainly: every time the statement names the table, it stands in the FROM of a
-SELECT, alone or in joins that make no row of the answer without one of it; so that a row that WHERE refuses may as well
-not be there. In a join only columns count that are written with the table's name. Otherwise nothing is implied.
+It does so only if DuckDB's own tree shows it plainly: wherever the statement names the table, it is in the FROM of a
+SELECT, alone or in joins that yield no row without a row of the table; so a row that WHERE refuses may as well not
+exist. In a join, only columns written with the table's name count. Otherwise nothing is implied.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def implied_by_statement(
     tables: Mapping[TableName, pa.Schema],
     parameters: Sequence[object] | Mapping[str, object] | None,
 ) -> dict[TableName, Predicate]:
-    """For tables by schema and name, what every row that matters must match."""
+    """For each table, by schema and name, what every relevant row must match."""
     values = _by_name(parameters)
     key = text, tuple(tables.items()), key_of(values)
     with _lock:
@@ -95,7 +95,7 @@ def _implied(
 
 
 class _Place(NamedTuple):
-    """A table in the FROM of a SELECT, of which every row of the answer has a row."""
+    """A table in the FROM of a SELECT; every row of the answer comes from one of its rows."""
 
     select: Node
     table: Node
@@ -117,20 +117,20 @@ def _names(node: Node, name: TableName) -> bool:
 
 
 def _is_plain(place: _Place) -> bool:
-    """Whether WHERE sees the rows of the table as they are: no sample of them, no other names for its columns."""
+    """Whether WHERE sees the table's rows as they are: not sampled, and without renamed columns."""
     select, table, _ = place
     return not (table["sample"] or table["column_name_alias"] or table["at_clause"] or select["sample"])
 
 
 def _parts(place: _Place, name: TableName, schema: pa.Schema) -> list[Node]:
-    """The parts of WHERE that are about columns of the table, which they name without the table's name."""
+    """The parts of WHERE that are only about the table's columns, with the table's name removed."""
     select, table, is_joined = place
     columns = {column.lower() for column in schema.names}
     alias = (table["alias"] or name[1]).lower()
     if is_joined and _named_alike(select["from_table"], alias) > 1:
         return []
     others = {one["alias"].lower() for one in select["select_list"] if one["alias"]}
-    own = columns - others  # WHERE may name what SELECT calls so
+    own = columns - others  # in WHERE, these names may mean aliases of SELECT
 
     def is_own(ref: Node) -> bool:
         names = ref["column_names"]

@@ -1,7 +1,7 @@
-"""DuckDB's syntax tree of a query, and what it says of expressions in it: their types, and values of constants.
+"""Reads DuckDB's syntax tree of a query, the types of its expressions, and the values of its constants.
 
-The tree is DuckDB's own, as JSON: precedence, names of operators and literals are read once, by who applies them.
-A tree of a form that is not known raises NotUnderstood, and nothing is implied then.
+The tree is DuckDB's own, as JSON: only the engine that applies operators and literals parses them. A tree of an unknown
+form raises NotUnderstood, and then nothing is implied.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _consistent: set[str] = set()
 
 
 class NotUnderstood(Exception):
-    """Nothing can be said of an expression or a tree."""
+    """Nothing can be derived from an expression or a tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A constant: its type in DuckDB's words, its value, and whether it is text that takes any other type."""
+    """A constant: DuckDB's name of its type, its value, and whether it is an untyped text literal."""
 
     type: str
     scalar: AnyScalar
@@ -74,7 +74,7 @@ def write_expression(connection: duckdb.DuckDBPyConnection, query: Node, node: N
 
 
 def write_exactly(connection: duckdb.DuckDBPyConnection, query: Node, node: Node) -> str:
-    """The same, where text that is read again has the same value: doubles stay doubles. Raises NotUnderstood."""
+    """The same, so that parsing the text again gives the same value: doubles stay doubles. Raises NotUnderstood."""
     return write_expression(connection, query, _exact(node))
 
 
@@ -102,7 +102,7 @@ def conjuncts_of(node: Node | None) -> list[Node]:
 
 
 def nodes_below(value: object) -> Iterator[Node]:
-    """Every expression and table in a tree, the tree itself too."""
+    """Every expression and table in a tree, including the tree itself."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -117,7 +117,7 @@ def nodes_below(value: object) -> Iterator[Node]:
 class Reader:
     """Asks DuckDB about expressions over one table.
 
-    `query` is a statement over a table of the same columns, whose tree lends its FROM.
+    `query` is a statement over a table with the same columns, whose FROM is reused.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Reader:
     def load(self, condition: Node) -> None:
         """Learn the types of all expressions in a condition, and the values of its constants, in one query.
 
-        Raises NotUnderstood when DuckDB does not take one of them.
+        Raises NotUnderstood when DuckDB refuses one of them.
         """
         computed: dict[str, Node] = {}
         constants: dict[str, Node] = {}
@@ -158,7 +158,7 @@ class Reader:
             self._values[key] = Value(self._types[key], value, _is_text(one))
 
     def type_of(self, node: Node) -> str:
-        """The type of an expression, in DuckDB's words."""
+        """DuckDB's name of an expression's type."""
         found = self._types.get(_key(node))
         if found is None:
             raise NotUnderstood("an expression of unknown type")
@@ -203,7 +203,7 @@ class Reader:
 
 
 def _consistent_functions(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """Asked once: they are those of the installed DuckDB."""
+    """The installed DuckDB's consistent functions, queried once."""
     with _lock:
         if not _consistent:
             _consistent.update([name for (name,) in connection.execute(_CONSISTENT).fetchall()])
@@ -211,7 +211,7 @@ def _consistent_functions(connection: duckdb.DuckDBPyConnection) -> frozenset[st
 
 
 def _children(node: Node) -> list[Node]:
-    """The expressions right below one."""
+    """The direct children of an expression."""
     found = [node[name] for name in ("left", "right", "child", "input", "lower", "upper") if node.get(name)]
     if node["class"] in ("SUBQUERY", "LAMBDA", "WINDOW", "CASE", "COLLATE") or node.get("filter"):
         raise NotUnderstood(node["class"])

@@ -1,4 +1,4 @@
-"""Which columns of a wide table are shown, and a value as text."""
+"""Chooses which columns of a wide table are shown, and formats values."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def show_value(value: object, kind: pa.DataType) -> str:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether values are written to the right, and never cut."""
+    """Whether values are aligned right and never cut."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
 def fitting(widths: Sequence[int], most: int) -> list[int]:
-    """The columns that fit into `most`, in their order: from both ends to the middle, one at least."""
+    """The columns that fit into `most`, in order: chosen from both ends to the middle, at least one."""
     if sum(widths) <= most:
         return list(range(len(widths)))
     count = len(widths)

@@ -1,4 +1,4 @@
-"""What a change of rows did, or would do, in words."""
+"""Describes in words what a change of rows did, or would do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from underlay.change.update.result import Changed
 
 
 def show_change(name: str, done: Changed, *, is_dry_run: bool) -> str:
-    """One line: rows, and what it takes to change them."""
+    """One line: how many rows, and what is rewritten to change them."""
     if done.is_repeat:
         return f"{name}: nothing changed; version {done.version} has the change of this token already"
     counted = (

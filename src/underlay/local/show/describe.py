@@ -1,4 +1,4 @@
-"""What DESCRIBE and SHOW TABLES answer: what DuckDB says, with what only the lake knows."""
+"""The answers to DESCRIBE and SHOW TABLES: DuckDB's, completed with what only the lake knows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def with_definition(described: pa.Table, snapshot: Snapshot) -> pa.Table:
 
 
 def shown_tables(tokens: Sequence[Word], tables: Iterable[str]) -> pa.Table | None:
-    """The answer to SHOW [ALL] TABLES [FROM dataset], from names alone; None when the words are others."""
+    """The answer to SHOW [ALL] TABLES [FROM dataset], from names alone; None for other statements."""
     words = [token.text.lower() for token in tokens if token.text != ";"]
     if words[:2] == ["show", "all"]:
         words.pop(1)

@@ -26,12 +26,12 @@ Open = Callable[[str], SnapshotSource]
 
 
 class LakeConnection:
-    """What a `duckdb.DuckDBPyConnection` has, with the tables of a lake as `dataset.table`.
+    """A connection like `duckdb.DuckDBPyConnection`, with the tables of a lake as `dataset.table`.
 
     Each use of the connection (`sql`, `execute`, `table` …) takes the newest version of each table, and keeps it until
-    the next use: all that one query reads of a table is one version. So queries that run at the same time, by cursors
-    in other threads, may see a table change; give each thread a connection of its own. Tables that were created since
-    are there after `refresh`. `connection` is DuckDB's own object.
+    the next use, so that one query reads one version of a table. Queries that run at the same time, through cursors in
+    other threads, may therefore see a table change; give each thread its own connection. Call `refresh` to see tables
+    that were created since. `connection` is DuckDB's own object.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class LakeConnection:
     else:
 
         def __getattr__(self, name: str) -> object:
-            # DuckDB's own method: it looks for variables in the frame that calls it
+            # DuckDB's own method looks for variables in its caller's frame
             self._pins.release()
             return getattr(self._connection, name)
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """DuckDB's own object. Its queries read the versions that were taken last."""
+        """DuckDB's own object. Its queries read the versions taken by the last use."""
         return self._connection
 
     def cursor(self) -> LakeConnection:
@@ -72,14 +72,14 @@ class LakeConnection:
     duplicate = cursor
 
     def refresh(self) -> None:
-        """Make a view of each table that there is now, with the columns that it has now."""
+        """Create a view for each table that exists now, with its current columns."""
         self._pins.release()
         ((catalog, schema),) = self._connection.execute("SELECT current_database(), current_schema()").fetchall()
         for name in self._list_tables():
             dataset, table = split_name(name)
             within = f"memory.{quoted(dataset)}"
             live = _LiveDataset(name, self._pins)
-            with suppress(duckdb.Error):  # a name that DuckDB has for itself, such as information_schema
+            with suppress(duckdb.Error):  # a name that DuckDB reserves, such as information_schema
                 self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {within}; USE {within}")
                 self._connection.from_arrow(live).create_view(table, replace=True)
         self._connection.execute(f"USE {quoted(catalog)}.{quoted(schema)}")
@@ -102,7 +102,7 @@ class LakeConnection:
 
 
 class _Pins:
-    """The version of each table that is read until they are released."""
+    """The version of each table that is read until the pins are released."""
 
     def __init__(self, open_table: Open) -> None:
         self._open = open_table
@@ -121,7 +121,7 @@ class _Pins:
 
 
 class _LiveDataset(ds.Dataset):
-    """A table for DuckDB. It has no C++ object in it, and DuckDB hands it to nobody."""
+    """A table for DuckDB. It has no C++ object inside, but DuckDB passes it to nobody."""
 
     def __init__(self, name: str, pins: _Pins) -> None:
         self._name = name
@@ -130,7 +130,7 @@ class _LiveDataset(ds.Dataset):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that the view has."""
+        """The columns of the view."""
         return self._schema
 
     def scanner(  # type: ignore[override]  # what DuckDB asks for
@@ -140,7 +140,7 @@ class _LiveDataset(ds.Dataset):
         batch_size: int = DEFAULT_BATCH_ROWS,
         **_: object,
     ) -> TableScanner:
-        """A scan of the version that is held. Raises Unsupported for a filter that DuckDB hands over wrongly."""
+        """A scan of the pinned version. Raises Unsupported for a filter that DuckDB pushes wrongly."""
         if filter is not None and "true" in str(filter) and is_true_inside(filter):
             raise Unsupported(
                 "DuckDB hands a comparison with NaN to tables as true, also for nulls",

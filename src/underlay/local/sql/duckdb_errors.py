@@ -1,4 +1,4 @@
-"""DuckDB's errors as our own."""
+"""Translates DuckDB's errors to our own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENVIRONMENT = (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.Internal
 
 
 def from_duckdb(error: Exception, tables: Collection[str], named: Collection[str]) -> UnderlayError:
-    """The same with its message, which shows the place in the text. `named` are the names a.b in the query."""
+    """Our error with DuckDB's message, which shows the position in the text. `named` are the names a.b in the query."""
     message, _ = read_message(error)
     missing = _NO_TABLE.search(message)
     if isinstance(error, duckdb.CatalogException) and missing:
@@ -33,7 +33,7 @@ def from_duckdb(error: Exception, tables: Collection[str], named: Collection[str
 
 
 def read_message(error: BaseException) -> tuple[str, int | None]:
-    """What DuckDB says, and the byte of the text that it is about where the engine gives places."""
+    """DuckDB's message, and the byte offset in the text, if the engine reports positions."""
     message = str(error)
     kind, found, rest = message.partition("{")
     if not found or not rest.startswith('"exception_type"'):
@@ -51,7 +51,7 @@ def read_message(error: BaseException) -> tuple[str, int | None]:
 
 
 def no_table(name: str, tables: Collection[str]) -> TableNotFound:
-    """There is no such table; the names most like it are named."""
+    """The error for a missing table, with the most similar names."""
     from difflib import get_close_matches  # only here: most queries find their tables
 
     by_fold = {one.casefold(): one for one in tables} | {one.casefold().partition(".")[2]: one for one in tables}

@@ -1,8 +1,8 @@
-"""DuckDB databases in memory, locked so that SQL reaches nothing of the machine.
+"""DuckDB databases in memory, locked down so that SQL cannot reach the machine.
 
-Opening one takes tens of milliseconds, so idle ones are kept. A query has one for itself: its views, and what an
-engine remembers of it, are never there for another query that runs at the same time. What a query leaves behind is
-rolled back before the next one; the views of its tables stay, for a query that names the same ones.
+Opening one takes tens of milliseconds, so idle ones are kept. Each query has an engine to itself: a concurrent query
+never sees its views or other state. What a query leaves behind is rolled back before the next one; the views of its
+tables stay, for a query that names the same tables.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MAX_IDLE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
-    """What each database of this process may use, None for DuckDB's own limits.
+    """Limits for each database of this process; None for DuckDB's own limits.
 
-    `has_places`: errors are JSON, which has the byte of the text that they are about.
+    `has_places`: errors are JSON, with the byte offset in the text.
     """
 
     memory_bytes: int | None = None
@@ -54,7 +54,7 @@ _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions()
 
 
 class Engine:
-    """A database for one query at a time. With `is_pushing` it hands filters to scans.
+    """A database for one query at a time. With `is_pushing` it pushes filters into scans.
 
     `threads` is how many it uses, None for one on each core. `refused_functions` are table functions that reach out
     of the lake.
@@ -74,20 +74,20 @@ class Engine:
         """Statements that were found to read only, and to reach nothing but the lake: that depends on their text."""
         self._views: KeptViews | None = None
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open, threads=threads))
-        with suppress(duckdb.CatalogException):  # without ICU there is no zone but UTC, and no such setting
+        with suppress(duckdb.CatalogException):  # without ICU the only zone is UTC, and this setting does not exist
             self._database.execute("SET GLOBAL TimeZone = 'UTC'")
         if not is_pushing:
-            # the second one hands a join's least and greatest keys to the other side's scan
+            # the second one pushes a join's least and greatest keys into the other side's scan
             self._database.execute("SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown'")
         start_afresh_after_fork(self)
         if not is_open:
-            # after the folder to spill to is set, which it forbids to set
+            # must come after the spill folder, which can no longer be set then
             self._database.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def start_afresh(self) -> None:
         """Leave the database alone in a forked child: its threads are the parent's, and it would wait for them."""
         leave_to_parent(self._database)
-        leave_to_parent(duckdb.default_connection())  # which DuckDB makes when it is imported
+        leave_to_parent(duckdb.default_connection())  # DuckDB creates it on import
 
     @cached_property
     def refused_functions(self) -> frozenset[str]:
@@ -101,28 +101,28 @@ class Engine:
 
     @property
     def shown(self) -> frozenset[str]:
-        """`dataset.table` of each view that it has, in lower case."""
+        """`dataset.table` of each view, in lower case."""
         return frozenset() if self._views is None else self._views.names
 
     def connect(self) -> duckdb.DuckDBPyConnection:
-        """A connection for one query, or one beside it, whose errors end no transaction of another."""
+        """A connection for one query, or a second one, so that its errors do not end another's transaction."""
         return self._database.cursor()
 
     def begin(self) -> duckdb.DuckDBPyConnection:
-        """A connection in a transaction of its own."""
+        """A connection in its own transaction."""
         connection = self.connect()
         connection.begin()
         return connection
 
     def remember_checked(self, text: str) -> None:
-        """The statement may run. Few and short ones are remembered."""
+        """Remember that the statement may run. Only a few short statements are remembered."""
         if len(text) <= _CHECKED_CHARS:
             if len(self.checked) >= _MOST_CHECKED:
                 self.checked.clear()
             self.checked.add(text)
 
     def show(self, tables: Sequence[ShownTable]) -> None:
-        """Have views of these tables and of no others, before a transaction begins."""
+        """Have views of exactly these tables, before a transaction begins."""
         if self._views is None:
             if not tables:
                 return
@@ -132,11 +132,13 @@ class Engine:
         self._views.show(tables)
 
     def find_plan(self, text: str) -> tuple[duckdb.DuckDBPyConnection, str] | None:
-        """A connection, and what to run on it in place of a statement over the views that are shown, if there is."""
+        """A connection with a kept plan, and what to run on it instead of a statement over the current views, if there
+        is one.
+        """
         return None if self._views is None else self._views.plans.find(text)
 
     def end(self, connection: duckdb.DuckDBPyConnection) -> bool:
-        """Undo what was done on the connection. Whether the engine may serve another query."""
+        """Undo what was done on the connection. Returns whether the engine may serve another query."""
         try:
             self._close(connection)
             if self.has_failed:
@@ -150,7 +152,7 @@ class Engine:
         return self._views.are_whole
 
     def _close(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Close it, which rolls back; one with plans is kept when nothing runs on it any more."""
+        """Close the connection, which rolls back. One with plans is kept if nothing runs on it any longer."""
         if self._views is None or not self._views.plans.has(connection):
             connection.close()
         elif self.has_failed or not self.has_ended:
@@ -163,7 +165,7 @@ class Engine:
 
 
 def limit_engines(limits: EngineLimits) -> None:
-    """Limit the databases that this process opens from now on: a server calls it before its first query."""
+    """Limit the databases that this process opens from now on. A server calls this before its first query."""
     global _limits
     _limits = limits
 
@@ -176,14 +178,14 @@ class _Pool:
     def start_afresh(self) -> None:
         self._idle: list[Engine] = []
         self._taken: set[Engine] = set()
-        self._lock = RLock()  # a result that is collected gives its engine back, in whatever thread, at any time
+        self._lock = RLock()  # a result that is garbage-collected returns its engine, in any thread, at any time
 
     def take(self, *, is_open: bool, is_pushing: bool, threads: int | None, names: Collection[str]) -> Engine:
         with self._lock:
             wanted = (is_open, is_pushing, threads)
             alike = [one for one in reversed(self._idle) if (one.is_open, one.is_pushing, one.threads) == wanted]
             if alike:
-                # of equal ones that which was used last: it has the plans of the query before
+                # of equal ones, the one used last: it has the plans of the previous query
                 found = max(alike, key=lambda one: (bool(one.shown) and one.shown.issubset(names), not one.shown))
                 self._idle.remove(found)
                 self._taken.add(found)
@@ -195,7 +197,7 @@ class _Pool:
 
     def give_back(self, engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
         with self._lock:
-            if engine not in self._taken:  # the parent of this process has it, or the process ends
+            if engine not in self._taken:  # it belongs to this process's parent, or the process is exiting
                 return
         is_clean = engine.end(connection)
         with self._lock:
@@ -215,7 +217,7 @@ class _Pool:
 
 
 def _settings(*, is_open: bool, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:
-    # each database has a folder of its own to spill to: DuckDB gives its files the same names in all
+    # each database spills to its own folder, since DuckDB uses the same file names in all
     folder = _limits.spill_folder or tempfile.gettempdir()
     spill = os.path.join(folder, f"underlay-duckdb-{uuid4().hex}")
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -249,7 +251,7 @@ atexit.register(_pool.close)
 def take_engine(
     *, external_access: bool, pushdown: bool, threads: int | None = None, names: Collection[str] = ()
 ) -> Engine:
-    """An idle database with this many threads, None for one on each core. Give it back after use.
+    """An idle database with this many threads; None for one on each core. Give it back after use.
 
     One whose views are among `names` is preferred.
     """
@@ -257,5 +259,5 @@ def take_engine(
 
 
 def give_back(engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
-    """The engine may serve another query: what was done on the connection is undone."""
+    """Return an engine for another query, after undoing what was done on the connection."""
     _pool.give_back(engine, connection)

@@ -1,7 +1,7 @@
-"""What EXPLAIN adds to DuckDB's plan: for each scan of a table, which files and blocks it reads, and why no others.
+"""Adds to DuckDB's EXPLAIN: for each scan of a table, which files and blocks it reads, and why it skips the rest.
 
-DuckDB decides while a query begins what it hands to which scan. So the explained query runs over tables without rows,
-which note what they are asked for; under EXPLAIN ANALYZE it runs over the tables themselves, which note it too.
+DuckDB decides only when a query begins what it pushes into which scan. So the explained query runs over tables without
+rows, which record what is requested; under EXPLAIN ANALYZE it runs over the tables themselves, which record it too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DRAWING = ("┌", "╭", "+")
 
 @dataclass(frozen=True, slots=True)
 class NotedScan:
-    """A scan that DuckDB asked for."""
+    """A scan that DuckDB requested."""
 
     columns: tuple[str, ...] | None
     where: pc.Expression | None
@@ -36,7 +36,7 @@ class NotedScan:
 
 @dataclass(frozen=True, slots=True)
 class NotedTable:
-    """A table of the query, the rows of it that can matter, and its scans."""
+    """A table of the query, its relevant rows, and its scans."""
 
     source: QueriedTable
     rows: EngineDataset
@@ -44,7 +44,7 @@ class NotedTable:
 
 
 class NotingDataset(ds.Dataset):
-    """A table that notes what it is asked for, and has its rows, or none."""
+    """A table that records its scans, with its rows or without any."""
 
     def __init__(self, table: NotedTable, rows: EngineDataset | None) -> None:
         self._table = table
@@ -58,7 +58,7 @@ class NotingDataset(ds.Dataset):
     def scanner(  # type: ignore[override]  # what DuckDB asks for
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **options: object
     ) -> ds.Scanner | TableScanner:
-        """The scan that is asked for."""
+        """The requested scan."""
         self._table.scans.append(NotedScan(None if columns is None else tuple(columns), filter))
         if self._rows is not None:
             return self._rows.scanner(columns, filter)
@@ -67,7 +67,7 @@ class NotingDataset(ds.Dataset):
 
 
 def run_without_rows(connection: duckdb.DuckDBPyConnection, text: str, parameters: object) -> None:
-    """Run the query for what its scans note. One that takes long is interrupted."""
+    """Run the query only to record its scans. A long one is interrupted."""
     timer = Timer(PROBE_SECONDS, connection.interrupt)
     timer.start()
     try:
@@ -79,7 +79,7 @@ def run_without_rows(connection: duckdb.DuckDBPyConnection, text: str, parameter
 
 
 def with_pruning(plan: pa.Table, scans: Sequence[str]) -> pa.Table:
-    """DuckDB's answer and what each scan reads: below a drawing, and in rows of their own beside JSON and the like."""
+    """DuckDB's answer with what each scan reads: below a drawing, or as separate rows for JSON and the like."""
     keys, texts = plan.column(0).to_pylist(), plan.column(1).to_pylist()
     if str(texts[-1]).startswith(_DRAWING):
         texts[-1] = "\n".join([str(texts[-1]).rstrip("\n"), *scans])
@@ -95,7 +95,7 @@ def scan_texts(tables: Sequence[NotedTable]) -> list[str]:
 
 
 def counted_text(table: QueriedTable) -> str:
-    """What is said of a count that metadata answers."""
+    """The text for a count that metadata answers."""
     return f"{_name(table)}\n{_INDENT}counted from metadata: no data is read\n"
 
 

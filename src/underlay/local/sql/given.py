@@ -1,4 +1,4 @@
-"""Frames, readers and datasets that a query names beside the tables of the lake."""
+"""Frames, readers and datasets that a query can use besides the tables of the lake."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _HINT = "Give a pyarrow table, reader or dataset, a pandas or Polars frame, a ta
 
 
 class GivenTables:
-    """Tables by their one-part names. Rows that can be read once are read at once: a query may scan them twice.
+    """Tables by their one-part names. Rows that can be read only once are loaded immediately: a query may scan them
+    twice.
 
-    Rows in memory become tables of DuckDB, so that it filters them by its own rules: what it hands to Arrow compares
-    NaN by Arrow's. Datasets stay where they are, and no filter is handed to one that is not of a lake.
+    Rows in memory become DuckDB tables, so that it filters them by its own rules: filters pushed to Arrow would compare
+    NaN by Arrow's. Datasets stay where they are, and no filter is pushed into one that is not a lake's.
     """
 
     def __init__(self, tables: Mapping[str, object] | None) -> None:
@@ -36,12 +37,12 @@ class GivenTables:
 
     @property
     def are_pushed_right(self) -> bool:
-        """Whether filters may be handed to them."""
+        """Whether filters may be pushed into them."""
         kept = [rows for rows in self._tables.values() if not isinstance(rows, pa.Table)]
         return all(isinstance(rows, EngineDataset) and rows.is_as_stored for rows in kept)
 
     def add(self, connection: duckdb.DuckDBPyConnection, on_failure: Callable[[Exception], None]) -> None:
-        """Make them known to a connection, until its transaction ends."""
+        """Register them with a connection, until its transaction ends."""
         for name, rows in self._tables.items():
             if isinstance(rows, pa.Table):
                 connection.register("underlay given", widen_table(rows))

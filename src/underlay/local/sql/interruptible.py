@@ -1,4 +1,6 @@
-"""Calls into C++ that Ctrl-C can stop: the main thread waits in Python meanwhile, which a signal ends."""
+"""Makes calls into C++ interruptible by Ctrl-C: the main thread waits in Python meanwhile, and a signal ends the
+wait.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,19 @@ _T = TypeVar("_T")
 
 
 class Worker:
-    """One thread, begun at its first call, that makes the main thread's calls; other threads make theirs themselves."""
+    """One thread, started by the first call, that makes the main thread's calls; other threads make their own."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="underlay-sql")
 
     def call(self, function: Callable[[], _T], interrupt: Callable[[], None]) -> _T:
-        """What the function returns or raises. When a signal ends the wait, it is interrupted, and over before that."""
+        """What the function returns or raises. When a signal ends the wait, the function is interrupted first, and has
+        ended.
+        """
         if current_thread() is not main_thread():
             return function()
-        future: Future[_T] = Future()  # ours: a signal that ends submit would lose the executor's
-        over = SimpleQueue[None]()  # a signal ends a wait for it too, and it costs less than to wait for a future
+        future: Future[_T] = Future()  # our own future: a signal during submit would lose the executor's
+        over = SimpleQueue[None]()  # a signal ends this wait too, and it is cheaper than waiting for a future
         try:
             if not self._begin(future, function, over):
                 return function()
@@ -34,7 +38,7 @@ class Worker:
         try:
             return future.result()
         finally:
-            del future  # its error holds this frame
+            del future  # its error references this frame
 
     def close(self) -> None:
         """End the thread after its call."""
@@ -43,7 +47,7 @@ class Worker:
     def _begin(self, future: Future[_T], function: Callable[[], _T], over: SimpleQueue[None]) -> bool:
         try:
             self._executor.submit(_fulfil, future, function, over)
-        except RuntimeError:  # the interpreter ends: no thread begins any more
+        except RuntimeError:  # the interpreter is exiting: no new threads
             return False
         return True
 
@@ -62,11 +66,13 @@ def _fulfil(future: Future[_T], function: Callable[[], _T], over: SimpleQueue[No
 
 
 def _stop(future: Future[_T], interrupt: Callable[[], None]) -> None:
-    """Returns when the call is over. An interrupt that comes before the query begins is lost, hence again and again."""
+    """Interrupt until the call has ended. An interrupt that arrives before the query begins is lost, so it is
+    repeated.
+    """
     future.cancel()
     while not future.done():
         try:
             interrupt()
             wait([future], timeout=_INTERRUPT_SECONDS)
-        except KeyboardInterrupt:  # the one that is raised already says it
+        except KeyboardInterrupt:  # the exception being raised says it already
             continue

@@ -1,9 +1,9 @@
-"""The tables of a query as views of an engine, kept for the next query that names the same ones.
+"""Keeps the tables of a query as views of an engine, for the next query that names the same ones.
 
-To make a view takes DuckDB longer than to plan a small query. A view reads whatever the query that runs puts behind it,
-so that it outlives the query and its snapshots do not. An engine has the views of one query only: nothing that another
-one named is found by name or in a catalog. A statement that comes again over the same views keeps DuckDB's plan: to
-bind and optimise it takes longer than to run it on a few rows.
+DuckDB takes longer to create a view than to plan a small query. A view reads whatever the running query puts behind it,
+so the view outlives the query, but its snapshots do not. An engine has the views of only one query: what others named
+cannot be found by name or in a catalog. A statement that recurs over the same views reuses DuckDB's plan: to bind and
+optimise it takes longer than to run it on a few rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ShownTable = tuple[str, str, ds.Dataset]
 
 
 class _View(ds.Dataset):
-    """What DuckDB scans: the rows of the query that runs."""
+    """What DuckDB scans: the rows of the running query."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -45,7 +45,7 @@ class _View(ds.Dataset):
 
 
 class KeptViews:
-    """The views of one engine. `connection` lives as long as they do: DuckDB keeps with it what they scan."""
+    """The views of one engine. `connection` lives as long as they do: it keeps alive what they scan."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class KeptViews:
         """Of statements over these views."""
 
     def show(self, tables: Sequence[ShownTable]) -> None:
-        """Have views of these tables and of no others."""
+        """Have views of exactly these tables."""
         if not self._are_of(tables):
             self.are_whole = False
             self.plans.forget()
@@ -85,7 +85,9 @@ class KeptViews:
         )
 
     def _create(self, schema: str, table: str, columns: pa.Schema) -> None:
-        """A view of the dataset itself keeps the pushdown of columns and filters, and is all that catalogs show."""
+        """Create a view over the dataset itself: it keeps the pushdown of columns and filters, and catalogs show
+        nothing else.
+        """
         view = _View(columns)
         within = f"memory.{quoted(schema)}"
         self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {within}; USE {within}")
@@ -102,10 +104,10 @@ class KeptViews:
 
 
 class KeptPlans:
-    """Statements that DuckDB has planned over the views of an engine, on one connection for one query at a time.
+    """Statements that DuckDB has planned over an engine's views, on one connection for one query at a time.
 
-    DuckDB itself plans anew what calls a clock. What else a statement may leave to the next one on a connection is the
-    state of `random`, hence none that names `setseed` is kept.
+    DuckDB itself plans statements with clocks again. The only other state that a statement may leave on a connection is
+    that of `random`, so a statement that names `setseed` is not kept.
     """
 
     def __init__(self, database: duckdb.DuckDBPyConnection) -> None:
@@ -115,9 +117,9 @@ class KeptPlans:
         self._made = 0
 
     def find(self, text: str) -> tuple[duckdb.DuckDBPyConnection, str] | None:
-        """A connection, and what to run on it instead of this statement, which reads; it is planned if it is not yet.
+        """A connection, and what to run on it instead of this reading statement, which is planned now if necessary.
 
-        None when it cannot be: the statement itself then says why.
+        None when it cannot be planned: running the statement itself then reports why.
         """
         if self._connection is None:
             self._connection = self._database.cursor()
@@ -130,7 +132,7 @@ class KeptPlans:
         return connection is self._connection
 
     def forget(self) -> None:
-        """Close the connection, which ends what runs on it."""
+        """Close the connection, which ends whatever runs on it."""
         if self._connection is not None:
             self._connection.close()
         self._connection, self._names = None, {}

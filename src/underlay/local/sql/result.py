@@ -1,4 +1,4 @@
-"""The answer of a query, read as it comes; its engine is freed at the last row, at Ctrl-C, or when it is closed."""
+"""The streamed answer of a query. Its engine is freed at the last row, at Ctrl-C, or when the result is closed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXPLAINED = ["explain_key", "explain_value"]
 
 
 class SqlResult:
-    """Rows, once. Use it in a `with` block, or read it to its end, or close it."""
+    """Rows that can be read once. Use it in a `with` block, read it to its end, or close it."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class SqlResult:
 
     @classmethod
     def of_table(cls, rows: pa.Table) -> SqlResult:
-        """Rows that are there already."""
+        """A result of rows that are in memory already."""
         reader, nothing = rows.to_reader(), _nothing
         return cls(reader, worker=Worker(), close=nothing, translate=_as_it_is, interrupt=nothing, on_end=nothing)
 
@@ -63,13 +63,13 @@ class SqlResult:
         return list(self.schema.names) == _EXPLAINED
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, as they come."""
+        """The rows, batch by batch."""
         self._check_unread()
         self._is_taken = True
         return self._batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows, as they come."""
+        """The rows, batch by batch."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def to_arrow(self) -> pa.Table:
@@ -104,7 +104,7 @@ class SqlResult:
 
     def fetchall(self) -> list[tuple[Any, ...]]:  # Any: values of the columns' types
         """The rows as tuples of Python values."""
-        return list(iter(self))  # not list(self), which asks for the length first
+        return list(iter(self))  # not list(self), which would call len() first
 
     def show(self) -> None:
         """Print the first rows."""
@@ -119,12 +119,16 @@ class SqlResult:
         return draw(table.slice(0, _SHOWN_ROWS), has_more=table.num_rows > _SHOWN_ROWS)
 
     def head(self, rows: int = 10) -> pa.Table:
-        """The first rows, which stay to be read. Raises InvalidRequest when the result was read already."""
+        """The first rows, which can still be read afterwards. Raises InvalidRequest when the result was read
+        already.
+        """
         self._check_unread()
         return self._peek(rows).slice(0, rows)
 
     def __len__(self) -> int:
-        """How many rows there are. All are read for it, and stay to be read. Raises InvalidRequest when they were."""
+        """How many rows there are. Loads all of them, and they can still be read. Raises InvalidRequest if they were
+        read already.
+        """
         self._check_unread()
         while (batch := self._next()) is not None:
             self._peeked.append(batch)
@@ -134,7 +138,7 @@ class SqlResult:
         return True
 
     def _repr_html_(self) -> str:
-        from underlay.local.show.html import MOST_ROWS, as_html, as_text  # what notebooks need
+        from underlay.local.show.html import MOST_ROWS, as_html, as_text  # needed only in notebooks
 
         if self._is_read or self.is_explanation:
             return as_text(repr(self))
@@ -149,7 +153,7 @@ class SqlResult:
             raise InvalidRequest("the result was read already", hint="Run the query again, or keep to_arrow().")
 
     def _peek(self, rows: int) -> pa.Table:
-        """At least so many rows, if there are."""
+        """At least `count` rows, if there are so many."""
         while sum(batch.num_rows for batch in self._peeked) < rows:
             batch = self._next()
             if batch is None:
@@ -184,7 +188,7 @@ class SqlResult:
         return self._read(self._reader.read_next_batch)
 
     def _read(self, read: Callable[[], _Read]) -> _Read | None:
-        """What the reader reads. None at its end, which frees the engine."""
+        """The next batch of the reader. None at its end, which frees the engine."""
         if not self._closing.alive:
             return None
         try:
@@ -207,7 +211,7 @@ class SqlResult:
 
 
 def _nothing() -> None:
-    """There is no engine to free or to interrupt."""
+    """For results without an engine to free or interrupt."""
 
 
 def _as_it_is(error: Exception) -> Exception:

@@ -58,10 +58,10 @@ def run_sql(
 ) -> SqlResult:
     """Run one statement that reads. Each table is one snapshot, however often it is named.
 
-    Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, which may be
-    later, while rows are read. `given` are tables with names of one part, `views` the system views. `external_access`
-    lets SQL reach files and the network as this process can. `scans` is where the tables note theirs. `is_dry`: they
-    have no rows; there is no answer.
+    Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, possibly
+    later, while rows are read. `given` are tables with one-part names, `views` the system views. `external_access` lets
+    SQL reach files and the network like this process. The tables record their scans in `scans`. `is_dry`: the tables
+    have no rows, and there is no answer.
     """
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
@@ -78,7 +78,7 @@ def run_sql(
         engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads, names=names)
         query = _Query(engine, engine.connect(), rewritten, sources, others)
         if scans is not None:
-            scans.clear()  # of an engine that gave up
+            scans.clear()  # the scans of an engine that gave up
         try:
             return query.run_dry(parameters) if is_dry else query.run(parameters)
         except duckdb.Error as error:
@@ -90,7 +90,7 @@ def run_sql(
             raise
 
     def run_pushing() -> SqlResult:
-        """On one thread if a scan keeps few rows: threads that wait for each other take longer than those rows."""
+        """Run on one thread if scans keep few rows: threads that wait for each other take longer than these rows."""
         if others is None and reads_one_table(rewritten.tokens):
             from underlay.local.sql.small_scan import TooManyRowsError
 
@@ -113,7 +113,7 @@ def run_sql(
 
 
 def is_change(text: str) -> bool:
-    """Whether the statement changes tables, or explains one that does. Its words are kept for when it is run."""
+    """Whether the statement changes tables, or explains one that does. Its words are kept for the run."""
     return isinstance(text, str) and changing_from(rewrite_time_travel(text).tokens) is not None
 
 
@@ -130,15 +130,15 @@ def _check_given(text: object, parameters: object) -> None:
 
 
 def _stream(connection: duckdb.DuckDBPyConnection, text: str, parameters: Parameters | None) -> pa.RecordBatchReader:
-    """Rows as they come: from DuckDB 1 those of a statement, as its relations hang over parameters and our scans; from
-    DuckDB 2 those of a relation, as its statements keep all rows first.
+    """Stream the rows: with DuckDB 1 from a statement, as its relations hang with parameters and our scans; with DuckDB
+    2 from a relation, as its statements materialise all rows first.
     """
     if _IS_DUCKDB_1:
         return connection.execute(text, parameters).to_arrow_reader(_BATCH_ROWS)
     try:
         relation = connection.sql(text, params=parameters)
     except duckdb.ProgrammingError:
-        connection.execute(text, parameters)  # fails alike, and says where in the text
+        connection.execute(text, parameters)  # fails in the same way, and reports the position
         raise
     return relation.to_arrow_reader(_BATCH_ROWS)
 
@@ -163,7 +163,7 @@ class _Query:
         self._is_begun = False
         self._is_too_large = False
         self._is_closed = False
-        self._closing = ProcessLock(reentrant=True)  # a result may be collected at any time
+        self._closing = ProcessLock(reentrant=True)  # a result may be garbage-collected at any time
 
     def run(self, parameters: Parameters | None) -> SqlResult:
         """Begin the query."""
@@ -200,7 +200,7 @@ class _Query:
         return self._result(execute, None)
 
     def run_dry(self, parameters: Parameters | None) -> SqlResult:
-        """Run the query over tables without rows, for what it scans. There is no answer."""
+        """Run the query over tables without rows, to record its scans. There is no answer."""
         from underlay.local.sql.explain import NotedTable, NotingDataset, run_without_rows
 
         check_statement(self._text, self._tokens, self._connection, lambda: self._engine.refused_functions)
@@ -223,13 +223,13 @@ class _Query:
             give_back(self._engine, self._connection)
 
     def interrupt(self) -> None:
-        """End what runs, if it still runs: the connection may serve another query afterwards."""
+        """Interrupt the query if it still runs: the connection may serve another query afterwards."""
         with self._closing:
             if not self._is_closed:
                 self._connection.interrupt()
 
     def translate(self, error: Exception) -> Exception:
-        """What a scan raised, or else what DuckDB says."""
+        """The error that a scan raised, or else DuckDB's."""
         self._engine.has_failed = True
         if self._is_too_large:
             from underlay.local.sql.small_scan import TooManyRowsError
@@ -240,7 +240,7 @@ class _Query:
         return from_duckdb(error, self._sources.tables, self._sources.pairs)
 
     def _stop_pushing(self) -> None:
-        """Another engine, before anything was done on this one."""
+        """Switch to an engine without pushdown, before anything was done on this one."""
         engine = take_engine(external_access=self._engine.is_open, pushdown=False)
         connection = engine.connect()
         self.close()
@@ -265,16 +265,18 @@ class _Query:
         self._engine.has_ended = True
 
     def _can_be_planned(self, parameters: Parameters | None) -> bool:
-        """Whether DuckDB's plan of the statement may be kept: of one that reads few rows, so that it holds no more."""
-        if self._engine.gives_places:  # those of a plan that is kept count from PREPARE
+        """Whether DuckDB's plan of the statement may be kept: only if it reads few rows, so that the plan holds no
+        more.
+        """
+        if self._engine.gives_places:  # positions in a kept plan count from PREPARE
             return False
         return _IS_DUCKDB_1 and self._engine.threads == 1 and self._given is None and not parameters
 
     def _show(self, tables: Iterable[ShownTable], engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
-        """The tables, and what the query names beside those of the lake.
+        """Show the engine the lake's tables, and what else the query names.
 
-        Given tables are added in a transaction, which is undone; so is what DuckDB makes of the values that a pivot
-        finds. Any other statement changes nothing.
+        Given tables are added in a transaction that is rolled back; so is the type that DuckDB creates for the values
+        that a pivot finds. Any other statement changes nothing.
         """
         shown = list(tables)
         for name, view in self._sources.views.items():
@@ -291,7 +293,7 @@ class _Query:
     def _narrowed(
         self, named: Sequence[QueriedTable], text: str, parameters: Parameters | None
     ) -> list[tuple[QueriedTable, EngineDataset]]:
-        """The tables, each with the rows that can matter to the statement, as far as it implies which."""
+        """The tables, each restricted to the rows that are relevant to the statement, as far as it implies which."""
         implied = self._implied(named, text, parameters)
         narrowed = []
         for source in named:
@@ -304,7 +306,7 @@ class _Query:
     def _implied(
         self, named: Sequence[QueriedTable], text: str, parameters: Parameters | None
     ) -> Mapping[tuple[str, str], Predicate]:
-        """What the statement implies for its tables that DuckDB does not hand over."""
+        """What the statement implies for its tables beyond the filters that DuckDB pushes."""
         if not may_imply(text):
             return {}
         from underlay.local.implied.statement import implied_by_statement  # loads a parser of SQL
@@ -353,18 +355,18 @@ class _Query:
         return with_pruning(plan, scan_texts(noted))
 
     def _sized(self, dataset: EngineDataset) -> ds.Dataset:
-        """As it is, or on an engine with one thread with scans that are refused if they are large."""
+        """The dataset; on an engine with one thread, a wrapper that refuses large scans."""
         from underlay.local.sql.small_scan import SmallScan  # loads pyarrow.dataset
 
         return SmallScan(dataset, self._refuse) if self._engine.threads == 1 else dataset
 
     def _refuse(self) -> bool:
-        """Whether another engine can still begin anew. Called where a scan is too large for this one."""
+        """Whether another engine can still start over. Called when a scan is too large for this one."""
         self._is_too_large = not self._is_begun
         return self._is_too_large
 
     def _count(self) -> pa.Table | None:
-        """What SELECT count(*) FROM dataset.table answers, from metadata: DuckDB would read a column to count it."""
+        """The answer to SELECT count(*) FROM dataset.table, from metadata: DuckDB would read a column to count it."""
         source = self._counted(self._tokens)
         if source is None:
             return None
@@ -372,14 +374,14 @@ class _Query:
         return pa.table({"count_star()": pa.array([rows], pa.int64())})
 
     def _counted(self, tokens: Sequence[Word]) -> QueriedTable | None:
-        """The table, when the words are SELECT count(*) FROM dataset.table and no others."""
+        """The table, if the statement is exactly SELECT count(*) FROM dataset.table."""
         words = [token.text for token in tokens if token.text != ";"]
         if [word.lower() for word in words[:6]] != _COUNT or len(words) != 9 or words[7] != "." or self._has_travels:
             return None
         return self._sources.find_named(words[6], words[8])
 
     def _described(self) -> pa.Table | None:
-        """What DESCRIBE dataset.table answers: DuckDB does not know of keys, defaults, comments and NOT NULL."""
+        """The answer to DESCRIBE dataset.table: DuckDB does not know keys, defaults, comments and NOT NULL."""
         words = [token.text for token in self._tokens if token.text != ";"]
         is_plain = len(words) == 4 and words[2] == "." and words[0].upper() in ("DESCRIBE", "DESC")
         source = self._sources.find_named(words[1], words[3]) if is_plain else None

@@ -1,4 +1,4 @@
-"""A table for an engine with one thread, which is the faster one for few rows: it is told when there are many."""
+"""A table for a single-threaded engine, which is faster for few rows: it refuses a scan of many rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SmallScan(ds.Dataset):
         found = self._dataset.scanner(columns, filter, **options)  # type: ignore[arg-type]  # as it was asked
         try:
             row_count = found.query.plan.kept.rows
-        except UnderlayError:  # the scan raises it again, and tells its listener
+        except UnderlayError:  # the scan raises it again, and reports it to its listener
             return found
         if row_count > MAX_ROWS and self._is_refused():
             raise TooManyRowsError

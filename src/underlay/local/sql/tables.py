@@ -1,4 +1,4 @@
-"""The tables that a query names, each resolved once: one snapshot, whichever engine runs the query."""
+"""Resolves each table that a query names once, to one snapshot, whichever engine runs the query."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CATALOGS = ("information_schema", "duckdb_tables", "duckdb_views", "duckdb_colu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueriedTable:
-    """A snapshot and the name that the query has for it."""
+    """A snapshot, and its name in the query."""
 
     schema: str
     table: str
@@ -58,7 +58,7 @@ class QueriedTables:
 
     @cached_property
     def tables(self) -> list[str]:
-        """The names of all tables there are."""
+        """The names of all existing tables."""
         return sorted(self._list_tables())
 
     @cached_property
@@ -68,7 +68,7 @@ class QueriedTables:
 
     @cached_property
     def named(self) -> list[QueriedTable]:
-        """The tables and versions whose names stand in the text, and all tables when it asks the catalog."""
+        """The tables and versions whose names occur in the text, or all tables if it queries the catalog."""
         newest = ((name, self._resolve(name, None, None)) for name in self._names())
         found = [
             *map(self._version, self._rewritten.travels),
@@ -82,7 +82,9 @@ class QueriedTables:
 
     @cached_property
     def views(self) -> dict[str, SystemView]:
-        """The system views that stand in the text, by their names in the dataset; a table of that name wins."""
+        """The system views whose names occur in the text, by their names in the dataset; a table of the same name
+        wins.
+        """
         words = {token.text.lower() for token in self._rewritten.tokens}
         if self._views is None or SYSTEM not in words:
             return {}
@@ -93,19 +95,20 @@ class QueriedTables:
     def are_pushed_right(self) -> bool:
         """Whether DuckDB compares all columns as Arrow does, so that either may filter.
 
-        DuckDB hands over no nanoseconds of a day, knows microseconds only of instants with a time zone, and no float16.
+        DuckDB pushes no nanoseconds of a day, supports only microseconds for timestamps with a time zone, and no
+        float16.
         """
         shown = [source.dataset for source in self.named]
         are_stored = all(dataset.is_as_stored for dataset in shown)
         return are_stored and not any(has_unlike_type(field.type) for dataset in shown for field in dataset.schema)
 
     def find_named(self, dataset: str, table: str) -> QueriedTable | None:
-        """The newest version of a table that stands in the text."""
+        """The newest version of a table that occurs in the text."""
         name = f"{dataset}.{table}".lower()
         return next((one for one in self.named if f"{one.schema}.{one.table}".lower() == name), None)
 
     def _names(self) -> list[str]:
-        """The tables whose newest version is wanted. A few may be columns' names."""
+        """The tables whose newest version is needed. Some of these names may really be columns."""
         words = {token.text.lower() for token in self._rewritten.tokens}
         if not words.isdisjoint(_CATALOGS):
             return self.tables
@@ -127,7 +130,7 @@ def _source(name: str, dataset: EngineDataset) -> QueriedTable:
 
 
 def refuse_alike_names(schema: pa.Schema, place: str | None = None) -> None:
-    """Raise Unsupported for columns, or fields of one struct, that DuckDB takes for the same."""
+    """Raise Unsupported for columns, or fields of one struct, that DuckDB cannot tell apart."""
     alike = _alike_names(schema)
     if alike is not None:
         raise Unsupported(
@@ -143,7 +146,7 @@ def _alike_names(schema: pa.Schema) -> list[str] | None:
     for group in _groups(pa.struct(list(schema)), ()):
         by_fold: dict[bytes, list[str]] = {}
         for name in group:
-            by_fold.setdefault(name.encode().lower(), []).append(name)  # of bytes: only A to Z, as DuckDB does
+            by_fold.setdefault(name.encode().lower(), []).append(name)  # of bytes: folds only A to Z, as DuckDB does
         alike = next((names for names in by_fold.values() if len(names) > 1), None)
         if alike is not None:
             return alike
@@ -151,7 +154,7 @@ def _alike_names(schema: pa.Schema) -> list[str] | None:
 
 
 def _groups(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[list[str]]:
-    """The names, each with its path, that stand beside each other in a type."""
+    """The names on each level of a type, with their paths."""
     fields = _fields(kind)
     if isinstance(kind, pa.StructType):
         yield [".".join((*path, field.name)) for field in fields]
@@ -160,7 +163,7 @@ def _groups(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[list[str]]:
 
 
 def has_unlike_type(kind: pa.DataType) -> bool:
-    """Whether DuckDB compares values of a type otherwise than Arrow."""
+    """Whether DuckDB and Arrow compare values of a type differently."""
     if isinstance(kind, pa.TimestampType):
         return kind.unit == "ns" and kind.tz is not None
     return kind == pa.time64("ns") or any(has_unlike_type(field.type) for field in _fields(kind))

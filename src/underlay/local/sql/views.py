@@ -1,4 +1,4 @@
-"""System views: what is known of a lake's tables, as tables that SQL reads. They are built when a query names them."""
+"""System views: facts about a lake's tables, as tables for SQL. They are built when a query names them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _NAME_COLUMNS = frozenset((name,) for name in NAMES.names)
 
 
 class SystemView(Protocol):
-    """What is known of tables, in columns that begin with their names."""
+    """Facts about tables; the first columns are the tables' names."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
 
     def read(self, tables: Sequence[str], columns: Collection[str]) -> pa.Table:
-        """The rows for these tables, in which columns that are not asked for may be null."""
+        """The rows for these tables. Columns that were not requested may be null."""
 
 
 class ViewDataset(ds.Dataset):
-    """A system view for DuckDB: what a filter says of names decides which tables are looked at."""
+    """A system view for DuckDB. A filter on names decides which tables are looked at."""
 
     def __init__(self, view: SystemView, tables: Callable[[], list[str]], on_failure: FailureListener) -> None:
         self._view = view

@@ -25,7 +25,7 @@ _ALL_HINT = "* takes all columns of the source: name those that the table has, o
 
 @dataclass(frozen=True, slots=True)
 class RowsChanged:
-    """What a statement did to rows, and what RETURNING answers, or the plan of the query that chose the rows."""
+    """What a statement did to rows, with RETURNING's answer, or the plan of the query that chose the rows."""
 
     done: Changed
     answer: pa.Table | None = None
@@ -49,7 +49,7 @@ def change_rows(
 
 
 def _needs_query(statement: Update | Delete, queries: StatementQueries) -> bool:
-    """Whether rows are chosen by a query rather than by an expression of one row, or of one and a source's."""
+    """Whether choosing the rows needs a query, rather than an expression over one row, or over pairs with a source."""
     if statement.returning is not None:
         return True
     if statement.source is not None and statement.source.alias is None:
@@ -79,7 +79,7 @@ class _Changing:
         self._source: NamedTable | None = None
 
     def update(self, statement: Update) -> Changed:
-        """Update the rows for which the condition is true, by those of a source if there is one."""
+        """Update the rows for which the condition is true, from a source if there is one."""
         columns = tuple(column for column, _ in statement.assignments)
         values = tuple(value for _, value in statement.assignments)
         if statement.source is not None:
@@ -148,7 +148,7 @@ class _Changing:
                 raise
 
     def _rows_of(self, source: JoinedSource) -> object:
-        """The rows of a source; those that depend on the table are read for the version that is changed."""
+        """The rows of a source. Rows that depend on the table are read at the version that is changed."""
         if self._queries.names_table(source.piece.text, self._name):
             return _RowsOfTable(lambda version: self._queries.joined(source, {self._name: version}))
         return self._queries.joined(source)
@@ -177,7 +177,7 @@ class _Changing:
 
 @dataclass(frozen=True, slots=True)
 class _RowsOfTable:
-    """Rows that depend on the table, for the version of it that a merge changes."""
+    """Rows that depend on the table, read at the version that a merge changes."""
 
     read: Callable[[int], pa.Table]
 
@@ -201,7 +201,7 @@ def _when(
 
 
 def _add(merge: StatementMerge, clause: WrittenWhen, values: Values, predicate: str | None) -> str:
-    """Add a clause, and say what the merge calls it in errors."""
+    """Add a clause. Returns its name in the merge's errors."""
     match clause.match, clause.action:
         case Match.BOTH, Action.UPDATE:
             merge.when_matched_update(values, predicate)

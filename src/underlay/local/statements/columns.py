@@ -1,4 +1,4 @@
-"""Columns of the changed table, as a statement names them."""
+"""Finds columns of the changed table by the names in a statement."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from underlay.prune.parse.bind import unknown_column
 
 
 def find_column(named: WrittenName, schema: pa.Schema) -> str:
-    """The table's name of a column, upper and lower case aside. Raises UnknownColumn."""
+    """The table's spelling of a column's name, ignoring case. Raises UnknownColumn."""
     return _matched(named.name, schema, named.piece)
 
 
 def find_columns(chosen: Sequence[WrittenName], schema: pa.Schema) -> list[str]:
-    """The same of several; all of the table for none. Raises UnknownColumn, and InvalidRequest for one named twice."""
+    """The same for several columns; without names, all of the table. Raises UnknownColumn, and InvalidRequest for
+    duplicates.
+    """
     names = [find_column(one, schema) for one in chosen] if chosen else list(schema.names)
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -26,7 +28,7 @@ def find_columns(chosen: Sequence[WrittenName], schema: pa.Schema) -> list[str]:
 
 
 def columns_by_name(columns: Sequence[tuple[str, str]], schema: pa.Schema, rows: Clause) -> list[str]:
-    """The columns of a table that a query's are for, by their names. Raises InvalidRequest, UnknownColumn."""
+    """The table's columns that a query's columns match by name. Raises InvalidRequest, UnknownColumn."""
     names = [_matched(name, schema, rows) for name, _ in columns]
     again = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if again is not None:
@@ -47,7 +49,7 @@ def check_count(names: Sequence[str], count: int, place: str, *, are_chosen: boo
 
 
 def _matched(name: str, schema: pa.Schema, piece: Clause) -> str:
-    fold = name.encode().lower()  # of bytes: A to Z alike, as DuckDB does
+    fold = name.encode().lower()  # of bytes: folds only A to Z, as DuckDB does
     found = next((one for one in schema.names if one.encode().lower() == fold), None)
     if found is None:
         raise unknown_column(name, list(schema.names)).at(piece.place)

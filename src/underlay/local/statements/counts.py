@@ -1,4 +1,4 @@
-"""What a statement did, as the one row that it answers. The names are those of Delta Lake, and the version."""
+"""What a statement did, as the row that it returns: the version, and counts by Delta Lake's names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementCounts:
-    """Rows that were changed, and the version that the table has then; None for a table that is gone."""
+    """The counts of changed rows, and the table's version afterwards; None for a dropped table."""
 
     version: int | None
     updated: int = 0
@@ -30,7 +30,7 @@ class StatementCounts:
 
     @classmethod
     def of(cls, done: Changed) -> StatementCounts:
-        """What a verb did."""
+        """The counts of what a verb did."""
         return cls(
             version=done.version,
             updated=done.rows_updated,

@@ -1,4 +1,4 @@
-"""EXPLAIN of statements that change tables: what would be read and written. Nothing is changed."""
+"""Answers EXPLAIN for statements that change tables: what would be read and written. Changes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _NO_FILES = "no data file is read or written"
 
 
 def explain(statement: Statement, lake: StatementLake, queries: StatementQueries) -> pa.Table:
-    """As EXPLAIN of a query answers: what would become of the table, and the plan of the query if there is one.
+    """The answer, in the form of DuckDB's EXPLAIN: what would happen to the table, and the query's plan if there is a
+    query.
 
     Raises what the statement would raise.
     """

@@ -1,4 +1,4 @@
-"""What statements need of a lake and its tables; `api` has it."""
+"""The interface of a lake and its tables that statements need; `api` implements it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class StatementMerge(Protocol):
     """A merge to which clauses are added."""
 
     def when_matched_update(self, updates: Values, predicate: str | None = None) -> object:
-        """Update rows that match."""
+        """Update matching rows."""
 
     def when_matched_update_all(self, predicate: str | None = None) -> object:
-        """Update all columns of rows that match."""
+        """Update all columns of matching rows."""
 
     def when_matched_delete(self, predicate: str | None = None) -> object:
-        """Delete rows that match."""
+        """Delete matching rows."""
 
     def when_not_matched_insert(self, updates: Values, predicate: str | None = None) -> object:
-        """Insert rows of the source that match none."""
+        """Insert source rows without a match."""
 
     def when_not_matched_insert_all(self, predicate: str | None = None) -> object:
         """The same with all their columns."""
@@ -44,10 +44,10 @@ class StatementMerge(Protocol):
         """Update rows that no row of the source matches."""
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> object:
-        """Delete them."""
+        """Delete rows that no row of the source matches."""
 
     def execute(self) -> Changed:
-        """Do it."""
+        """Run the merge."""
 
 
 class StatementTable(Protocol):
@@ -63,14 +63,14 @@ class StatementTable(Protocol):
 
     @property
     def definition(self) -> Definition:
-        """What the table is."""
+        """The table's definition."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
 
     def __len__(self) -> int:
-        """The rows of the newest version."""
+        """How many rows the newest version has."""
 
     def delete(
         self, where: str | None = None, *, params: Mapping[str, object] | None = None, dry_run: bool = False
@@ -85,7 +85,7 @@ class StatementTable(Protocol):
         params: Mapping[str, object] | None = None,
         dry_run: bool = False,
     ) -> Changed:
-        """Give columns of rows other values."""
+        """Set columns of rows."""
 
     def merge(
         self,
@@ -100,7 +100,7 @@ class StatementTable(Protocol):
         """Change rows by those of a source."""
 
     def evolve(self) -> Evolution:
-        """Change what the table is."""
+        """Change the table's definition."""
 
     def truncate(self) -> Changed:
         """Delete all rows."""
@@ -121,9 +121,9 @@ class StatementLake(Protocol):
     def insert(
         self, name: str, read: ReadRows, *, is_of_table: bool, then: Callable[[pa.Table], object] | None = None
     ) -> Appended:
-        """Add rows; `is_of_table`: they depend on the rows that the table has, and are read again if these change.
+        """Add rows. `is_of_table`: the new rows depend on the table's own, and are computed again if those change.
 
-        `then` is given the rows as the table has them, before they are committed.
+        `then` gets the rows as the table will store them, before the commit.
         """
 
     def change_chosen(
@@ -135,7 +135,7 @@ class StatementLake(Protocol):
         then: Callable[[], object] | None = None,
         dry_run: bool = False,
     ) -> Changed:
-        """Delete rows that are chosen, or give them other values; `then` is called before the commit."""
+        """Delete or update the chosen rows; `then` is called before the commit."""
 
     def create_table(
         self,
@@ -151,8 +151,9 @@ class StatementLake(Protocol):
         properties: Mapping[str, str | int],
         checks: Mapping[str, str],
     ) -> StatementTable:
-        """A new table, in place of the version that it replaces. Raises TableExists, and CommitConflict when the table
-        that is replaced has other rows by now."""
+        """Create a table, or replace the given version of one. Raises TableExists, and CommitConflict when the replaced
+        table has other rows by now.
+        """
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Rename a table. Raises TableNotFound, TableExists."""

@@ -1,4 +1,4 @@
-"""Queries inside of statements: run as any other, over one snapshot of each table for the whole statement."""
+"""Runs queries inside statements like any other query, over one snapshot of each table for the whole statement."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Types = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class NamedRows:
-    """Rows that a query has beside tables, and what it calls them."""
+    """Rows that a query uses besides tables, and their name in it."""
 
     schema: str
     table: str
@@ -38,7 +38,7 @@ class NamedRows:
 
 
 class StatementQueries:
-    """The queries of one statement. `before` is its WITH, and `given` are frames by names of one part."""
+    """The queries of one statement. `before` is its WITH, and `given` are frames by one-part names."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class StatementQueries:
         return any(f"{one}.{other}".lower() == name.lower() for one, other in dotted_names(words))
 
     def columns(self, piece: Clause) -> list[tuple[str, str]]:
-        """Names and DuckDB's types of what a query answers. Raises InvalidRequest with the place in the text."""
+        """The names and DuckDB types of a query's columns. Raises InvalidRequest with the position in the text."""
         with self._run(self._query(piece, "DESCRIBE "), [piece], None) as result:
             return [(name, kind) for name, kind, *_ in result]
 
@@ -72,18 +72,20 @@ class StatementQueries:
         return self._run(self._query(piece, "EXPLAIN "), [piece], None).to_arrow()
 
     def types(self, schema: pa.Schema, name: str) -> Types:
-        """DuckDB's types of a table's columns. Raises Unsupported for columns that it takes for the same."""
+        """DuckDB's types of a table's columns. Raises Unsupported for columns that it cannot tell apart."""
         refuse_alike_names(schema, name)
         empty = {_ROWS: schema.empty_table()}
         with run_sql(f"DESCRIBE FROM {quoted(_ROWS)}", self._resolved, self._list_tables, given=empty) as result:
             return {column: kind for column, kind, *_ in result}
 
     def rows(self, piece: Clause, at: Mapping[str, int] | None = None) -> pa.RecordBatchReader:
-        """The rows of a query, as they come. `at` are versions of tables to read; others are read as at first."""
+        """The rows of a query, streamed. `at` gives versions of tables to read; the others are read as the first
+        time.
+        """
         return self._run(self._query(piece), [piece], at).to_reader()
 
     def joined(self, source: JoinedSource, at: Mapping[str, int] | None = None) -> pa.Table:
-        """The rows of what a statement joins its table with, all at once."""
+        """The rows that a statement joins its table with, all at once."""
         if self._before is None:
             text = self.values.query(source.piece, "SELECT * FROM ")
         else:
@@ -91,7 +93,7 @@ class StatementQueries:
         return self._run(text, [source.piece], at).to_arrow()
 
     def chosen(self, text: str, pieces: Sequence[Clause], rows: NamedRows, at: Mapping[str, int]) -> pa.Table:
-        """What a query answers that is made of the pieces, and has these rows by their name."""
+        """The answer of a query composed of these pieces, with the given rows under their name."""
         return self._run(f"{self._with}{text}", pieces, at, rows).to_arrow()
 
     def explained_choice(self, text: str, pieces: Sequence[Clause], rows: NamedRows, at: Mapping[str, int]) -> pa.Table:
@@ -99,7 +101,7 @@ class StatementQueries:
         return self._run(f"EXPLAIN {self._with}{text}", pieces, at, rows).to_arrow()
 
     def returned(self, returning: Clause, target: NamedTable, alias: str, rows: pa.Table) -> pa.Table:
-        """What RETURNING answers of rows."""
+        """RETURNING's answer for rows."""
         chosen = self.values.of_pairs(returning, target, alias)
         text = f"SELECT {chosen} FROM {quoted(_ROWS)} AS {quoted(alias)}"
         used, given = self.values.used(returning), {_ROWS: rows}
@@ -113,7 +115,7 @@ class StatementQueries:
         types: Types,
         at: Mapping[str, int] | None,
     ) -> pa.RecordBatchReader:
-        """The same for columns of a table: values are cast to their types, as DuckDB does for INSERT."""
+        """The same for a table's columns: values are cast to their types, as DuckDB does for INSERT."""
         kinds = [types[name] for name in names]
         if all(kind == wanted != _UUID for (_, kind), wanted in zip(columns, kinds, strict=True)):
             return _renamed(self.rows(piece, at), names)
@@ -140,7 +142,7 @@ class StatementQueries:
         return _renamed(self._rewritten_rows(text, piece, at), names)
 
     def _rewritten_rows(self, text: str, piece: Clause, at: Mapping[str, int] | None) -> pa.RecordBatchReader:
-        """Rows of a text that nobody wrote: errors do not show it, and have the place of what was written."""
+        """Rows of a generated query: errors do not show its text, but give the position of the user's."""
         with Located(piece):
             reader = self._run(text, [piece], at).to_reader()
 
@@ -155,7 +157,7 @@ class StatementQueries:
         return "" if self._before is None else f"{self.values.text(self._before)} "
 
     def _query(self, piece: Clause, verb: str = "") -> str:
-        """A query for the engine, after WITH if there is one: DuckDB knows no WITH before another."""
+        """A query for the engine, merged with the statement's WITH, since DuckDB allows no WITH before another."""
         if self._before is None:
             return self.values.query(piece, verb)
         return f"{verb}{self._with}SELECT * FROM (\n{self.values.text(piece)}\n)"
@@ -183,7 +185,7 @@ class StatementQueries:
 
 
 def cast_to(expression: str, kind: str) -> str:
-    """A cast to a type. DuckDB gives UUIDs to Arrow as text, which is no UUID to a table."""
+    """A cast to a type. DuckDB passes UUIDs to Arrow as text, which a table does not accept as a UUID."""
     if kind == _UUID:
         return f"from_hex(replace(CAST(CAST({expression} AS UUID) AS VARCHAR), '-', ''))"
     return f"CAST({expression} AS {kind})"

@@ -1,6 +1,7 @@
-"""UPDATE and DELETE with subqueries, several sources or RETURNING: a query of DuckDB chooses rows and their values.
+"""Runs UPDATE and DELETE with subqueries, several sources or RETURNING: a DuckDB query chooses the rows and their
+values.
 
-The query reads the version that is changed, of which each row has a number, and one version of every other table.
+The query reads the version that is changed, whose rows are numbered, and one version of every other table.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _DOUBLED_HINT = "Leave one row for each in the source, or add a condition that h
 
 @dataclass(slots=True)
 class _Attempt:
-    """One version, the numbers of its rows, and what came of them."""
+    """One version, the numbers of its rows, and the result."""
 
     snapshot: Snapshot
     numbers: RowNumbers
@@ -78,7 +79,7 @@ class RowQuery:
         self._last: _Attempt | None = None
 
     def run(self) -> tuple[Changed, pa.Table | None]:
-        """Change the rows in one commit; what it did, and what RETURNING answers."""
+        """Change the rows in one commit. Returns what was done, and RETURNING's answer."""
         done = self._change(dry_run=False)
         return done, None if self._last is None else self._last.answer
 
@@ -92,7 +93,9 @@ class RowQuery:
         return done, self._queries.explained_choice(text, pieces, self._named(self._last), at)
 
     def _check_sources(self) -> bool:
-        """Whether the table is among the sources by its own name. Raises InvalidRequest when both are called so."""
+        """Whether the table itself is among the sources under its own name. Raises InvalidRequest if that is
+        ambiguous.
+        """
         target, source = self._statement.target, self._statement.source
         if source is None or not reads_table(words_of(source.whole.text), target.dataset, target.table):
             return False
@@ -116,7 +119,7 @@ class RowQuery:
             )
 
     def _text(self, snapshot: Snapshot) -> str:
-        """The query: numbers of rows, their keys or all columns where those are needed, and new values."""
+        """The query: row numbers, keys or all columns where needed, and new values."""
         own = self._own
         chosen = [f"{own}.{quoted(ROW_NUMBER)}", *(f"{own}.{quoted(name)}" for name in self._shown(snapshot))]
         for at, (name, value) in enumerate(zip(self._names, self._values, strict=True)):
@@ -128,7 +131,7 @@ class RowQuery:
         return f"SELECT {', '.join(chosen)} FROM {rows}{sources}{condition}"
 
     def _shown(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """The columns of chosen rows that are read with them: for RETURNING all, else those that errors show."""
+        """The columns that are read with the chosen rows: all for RETURNING, else those that errors show."""
         if self._returning is not None and isinstance(self._statement, Delete):
             return tuple(snapshot.schema.names)
         return key_columns(snapshot) if isinstance(self._statement, Update) else ()
@@ -173,7 +176,7 @@ class RowQuery:
         return ChosenValues(columns=tuple(name for name in schema.names if name in read), make=make)
 
     def _check_once(self, rows: Numbers, shown: pa.Table, key: Sequence[str]) -> None:
-        """Raise InvalidRequest when a row is chosen twice: which values it gets would be left to chance."""
+        """Raise InvalidRequest when a row is chosen twice: its new values would be arbitrary."""
         _, firsts, counts = np.unique(rows, return_index=True, return_counts=True)
         if (counts < 2).all():
             return
@@ -187,7 +190,7 @@ class RowQuery:
         )
 
     def _finish(self) -> None:
-        """Answer RETURNING before the commit: what is wrong with it changes nothing."""
+        """Compute RETURNING before the commit, so that an error in it changes nothing."""
         attempt, returning = self._last, self._returning
         if attempt is None or returning is None:
             return

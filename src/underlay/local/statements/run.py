@@ -1,4 +1,4 @@
-"""Runs a statement that changes tables: read its clauses, then call the verb that does it, which commits once."""
+"""Runs a statement that changes tables: parses its clauses, then calls the verb for it, which commits once."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def run_statement(
     parameters: Given | None,
     views: Views | None = None,
 ) -> SqlResult:
-    """Run one statement that changes a table, and answer one row of counts, or the rows of RETURNING.
+    """Run one statement that changes a table. Returns one row of counts, or the rows of RETURNING.
 
     EXPLAIN changes nothing.
 
-    Raises InvalidRequest with the place in the text for what is not understood or does not match the table,
+    Raises InvalidRequest with the position in the text for what cannot be parsed or does not match the table,
     TableNotFound, and what the verb raises. Then nothing is changed.
     """
     words = words_of(text)
@@ -52,7 +52,7 @@ def run_statement(
 
 
 def _without_explain(text: str, words: list[Word]) -> str:
-    """The statement alone, where it stands in the text."""
+    """The statement without EXPLAIN, at its position in the text."""
     begin = words[explained_from(words)].start
     if words[1].start < begin:
         raise InvalidRequest(

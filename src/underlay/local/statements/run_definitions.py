@@ -18,7 +18,7 @@ from underlay.local.statements.target import find_target, known_as
 def run_definition(
     statement: CreateTable | AlterTable | DropTable | CommentOn, lake: StatementLake, queries: StatementQueries
 ) -> StatementCounts:
-    """Change what tables there are, or what one of them is."""
+    """Create, alter, rename, drop or comment on a table."""
     match statement:
         case CreateTable():
             return create(statement, lake, queries)
@@ -31,7 +31,7 @@ def run_definition(
 
 
 def create(statement: CreateTable, lake: StatementLake, queries: StatementQueries) -> StatementCounts:
-    """Create the table; the rows of a query are in it when it is there."""
+    """Create the table. With a query, the table exists only once the rows are in it."""
     target = statement.target
     known = known_as(target, lake.names())
     if known is not None and statement.is_optional:
@@ -64,7 +64,7 @@ def create(statement: CreateTable, lake: StatementLake, queries: StatementQuerie
 
 
 def alter(statement: AlterTable, lake: StatementLake) -> StatementCounts:
-    """Change what the table is, all in one commit, or give it another name."""
+    """Change the table's definition in one commit, or rename it."""
     if statement.is_optional and known_as(statement.target, lake.names()) is None:
         return StatementCounts(version=None)
     name = find_target(statement.target, lake)
@@ -81,7 +81,7 @@ def alter(statement: AlterTable, lake: StatementLake) -> StatementCounts:
 
 
 def apply_steps(steps: Sequence[AlterStep], table: StatementTable, change: Evolution) -> None:
-    """Make each change that is to be made. Raises InvalidRequest with the place of the one that cannot be."""
+    """Make each change whose condition holds. Raises InvalidRequest with the position of a change that fails."""
     definition = table.definition
     known = {name.lower() for name in table.schema.names} | {f"check {name}" for name in definition.checks}
     for step in steps:
@@ -96,7 +96,7 @@ def drop(statement: DropTable, lake: StatementLake) -> StatementCounts:
         return StatementCounts(version=None)
     try:
         lake.drop_table(find_target(statement.target, lake))
-    except TableNotFound:  # dropped by another since
+    except TableNotFound:  # somebody else dropped it meanwhile
         if not statement.is_optional:
             raise
     return StatementCounts(version=None)

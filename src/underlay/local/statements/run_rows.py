@@ -22,7 +22,7 @@ _DEFAULT = "DEFAULT"
 
 
 def run_rows(statement: RowChange, lake: StatementLake, queries: StatementQueries) -> pa.Table:
-    """Change rows of a table; a row of counts, or what RETURNING answers."""
+    """Change rows of a table. Returns a row of counts, or RETURNING's answer."""
     match statement:
         case Insert():
             return insert(statement, lake, queries)
@@ -52,7 +52,7 @@ def insert(statement: Insert, lake: StatementLake, queries: StatementQueries) ->
 
 
 def inserted_rows(statement: Insert, name: str, schema: pa.Schema, queries: StatementQueries) -> ReadRows:
-    """The rows for the columns of the table. Raises InvalidRequest and UnknownColumn with the place in the text."""
+    """The rows for the columns of the table. Raises InvalidRequest and UnknownColumn with the position in the text."""
     rows, values = statement.rows, statement.values
     types = queries.types(schema, name)
     are_chosen = bool(statement.columns)
@@ -73,7 +73,7 @@ def inserted_rows(statement: Insert, name: str, schema: pa.Schema, queries: Stat
 
 
 def _given(values: Sequence[Sequence[Clause]]) -> list[int]:
-    """The columns that have values; one that is DEFAULT in every row is left out. Raises InvalidRequest."""
+    """The columns with values, without those that are DEFAULT in every row. Raises InvalidRequest."""
     by_column = list(zip(*values, strict=True))
     given = [at for at, column in enumerate(by_column) if any(value.text.upper() != _DEFAULT for value in column)]
     for at in given:

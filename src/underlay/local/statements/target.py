@@ -1,4 +1,4 @@
-"""The table that a statement changes."""
+"""Finds the table that a statement changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from underlay.local.statements.lake import StatementLake
 
 
 def find_target(target: NamedTable, lake: StatementLake) -> str:
-    """The name of the table, upper and lower case aside. Raises TableNotFound, InvalidRequest for a system view."""
+    """The name of the table, ignoring case. Raises TableNotFound, InvalidRequest for a system view."""
     names = lake.names()
     found = known_as(target, names)
     if found is None:
@@ -20,12 +20,12 @@ def find_target(target: NamedTable, lake: StatementLake) -> str:
 
 
 def known_as(target: NamedTable, names: list[str]) -> str | None:
-    """The name that a table of the lake has, upper and lower case aside; None when there is none."""
+    """The lake's spelling of a table's name, ignoring case; None when there is no such table."""
     return next((one for one in names if one.lower() == target.name.lower()), None)
 
 
 def refuse_system(target: NamedTable) -> None:
-    """Raise InvalidRequest for what is in the dataset of system views."""
+    """Raise InvalidRequest for names in the dataset of system views."""
     if target.dataset.lower() == SYSTEM:
         raise InvalidRequest(
             f"{target.name} is no table: system views are read only",

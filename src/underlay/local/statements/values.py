@@ -1,4 +1,4 @@
-"""The parts of a statement as engines take them: with numbers for `?`, and without names of the changed table."""
+"""Prepares parts of a statement for engines: numbers each `?`, and removes the changed table's name before columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _nothing(_: Sequence[Word]) -> Mapping[int, _Instead]:
 
 
 class StatementValues:
-    """The values that are given for the parameters of a statement. Raises InvalidRequest when they do not match."""
+    """The values for a statement's parameters. Raises InvalidRequest when they do not match."""
 
     def __init__(self, text: str, given: Given | None) -> None:
         self._text = text
@@ -59,22 +59,24 @@ class StatementValues:
         return self._rewritten(piece)
 
     def of_rows(self, piece: Clause, target: NamedTable, alias: str) -> str:
-        """The same of an expression on the table's rows alone: without the table's name before columns."""
+        """The same for an expression on the table's rows alone: without the table's name before columns."""
         owners = [((target.dataset, target.table), ""), ((alias,), "")]
         return self._rewritten(piece, lambda words: _qualifiers(words, owners))
 
     def of_pairs(self, piece: Clause, target: NamedTable, alias: str, source: NamedTable | None = None) -> str:
-        """The same of an expression on rows of the table and of another one, each called by its alias. `source` is the
-        other table if it has none."""
+        """The same for an expression on rows of the table and another one, each named by its alias. `source` is the
+        other table if it has no alias.
+        """
         instead = f"{quoted(alias)}."
         owners: list[_Owner] = [((target.dataset, target.table), instead), ((alias,), instead)]
-        if source is not None:  # first: of a table that is joined with itself, it is the one that has no alias
+        if source is not None:  # first: in a self-join, the changed table is the one without an alias
             owners.insert(0, ((source.dataset, source.table), f"{quoted(source.table)}."))
         return self._rewritten(piece, lambda words: _qualifiers(words, owners))
 
     def of_query(self, piece: Clause, target: NamedTable, rows: str, *, has_alias: bool) -> str:
-        """The same of a part of a query that calls the table's rows by another name, in which subqueries have a scope
-        of their own."""
+        """The same for a part of a query that uses another name for the table's rows, and whose subqueries have their
+        own scopes.
+        """
 
         def found(words: Sequence[Word]) -> dict[int, _Instead]:
             places = changed_table_names(words, target.dataset, target.table, has_alias=has_alias)
@@ -83,8 +85,9 @@ class StatementValues:
         return self._rewritten(piece, found)
 
     def query(self, piece: Clause, before: str = "") -> str:
-        """The piece at its place in the statement, of which all that goes before becomes blanks: what the engine says
-        of lines is then right. `before` takes the place of some of them, in the first line if it fits in."""
+        """The piece at its position in the statement. Everything before it becomes blanks, so that the engine's line
+        numbers are right. `before` replaces some of these blanks, in the first line if it fits.
+        """
         blanks = _INK.sub(" ", self._text[: piece.begin])
         if "\n" not in blanks[: len(before)]:
             return f"{before}{blanks[len(before) :]}{self.text(piece)}"
@@ -93,7 +96,7 @@ class StatementValues:
         return f"{kept}{lines}{before}{self.text(piece)}"
 
     def used(self, *pieces: Clause | None) -> dict[str, object] | None:
-        """The values that pieces name, None for none: engines refuse others."""
+        """The values that pieces name; None for none. Engines refuse unused values."""
         found = {
             name: self._values[name]
             for start, name in self._names.items()
@@ -118,7 +121,7 @@ class StatementValues:
 
 
 def _qualifiers(words: Sequence[Word], owners: Sequence[_Owner]) -> dict[int, _Instead]:
-    """What takes the place of the words before the names of columns that say whose they are."""
+    """What replaces the qualifiers before the names of columns."""
     found: dict[int, _Instead] = {}
     for at in range(len(words)):
         for names, instead in owners:

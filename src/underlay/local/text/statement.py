@@ -1,4 +1,4 @@
-"""Which SQL may run: one statement that reads, and no function that reaches out of the lake."""
+"""Checks which SQL may run: one statement that reads, and no function that reaches out of the lake."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_statement(
 ) -> None:
     """Raise InvalidRequest unless the text is one statement that reads. Raises duckdb.Error for bad syntax.
 
-    Which functions are refused is asked only when the text calls one.
+    The list of refused functions is queried only if the text calls a function.
     """
     tokens = list(words)
     while tokens and tokens[-1].token_type == WordType.SEMICOLON:
@@ -104,7 +104,9 @@ def _check_inner(tokens: Sequence[Word]) -> None:
 
 
 def _check_type(tokens: Sequence[Word], text: str, connection: duckdb.DuckDBPyConnection) -> None:
-    """DuckDB makes a type of the values that a pivot finds, then the query: two statements, or one of type MULTI."""
+    """Check the type. For a pivot DuckDB first creates a type of the values found, then runs the query: two statements,
+    or one of type MULTI.
+    """
     statements = connection.extract_statements(text)
     kind = statements[-1].type
     may_be_two = has_pivot(tokens)
@@ -114,7 +116,7 @@ def _check_type(tokens: Sequence[Word], text: str, connection: duckdb.DuckDBPyCo
 
 
 def has_pivot(tokens: Sequence[Word]) -> bool:
-    """Whether a statement may have a pivot in it."""
+    """Whether a statement may contain a pivot."""
     return any(token.text.upper().startswith("PIVOT") for token in tokens)
 
 
@@ -126,7 +128,7 @@ def _check_explained(tokens: Sequence[Word], text: str, connection: duckdb.DuckD
 
 
 def explained_from(tokens: Sequence[Word]) -> int:
-    """Where the statement begins that EXPLAIN, the first word, explains."""
+    """Where the statement begins that a leading EXPLAIN explains."""
     at = 1
     while at < len(tokens) and tokens[at].text.upper() in ("ANALYZE", "VERBOSE"):
         at += 1
@@ -143,9 +145,9 @@ def explained_from(tokens: Sequence[Word]) -> int:
 
 
 def changing_from(tokens: Sequence[Word]) -> int | None:
-    """Where the verb stands of a statement that changes tables: first, after EXPLAIN, or after the queries of WITH.
+    """The position of the verb in a statement that changes tables: first, after EXPLAIN, or after the queries of WITH.
 
-    None for one that reads.
+    None for a statement that reads.
     """
     at = explained_from(tokens) if tokens and tokens[0].text.upper() == "EXPLAIN" else 0
     at = _after_queries(tokens, at)
@@ -154,7 +156,7 @@ def changing_from(tokens: Sequence[Word]) -> int | None:
 
 
 def _after_queries(tokens: Sequence[Word], at: int) -> int:
-    """Where the statement goes on after the queries of WITH, if it begins with them here."""
+    """Where the statement continues after the queries of WITH, if they begin here."""
     if at >= len(tokens) or tokens[at].token_type is not WordType.VAR or tokens[at].text.upper() != "WITH":
         return at
     depth = 0
@@ -168,9 +170,9 @@ def _after_queries(tokens: Sequence[Word], at: int) -> int:
 
 
 def reads_one_table(tokens: Sequence[Token]) -> bool:
-    """Whether the statement is one SELECT of one table, so that its work is in proportion to the rows of that.
+    """Whether the statement is one SELECT from one table, so that its work is proportional to the table's rows.
 
-    It may say no of such a statement, and never yes of another.
+    May say no for such a statement, but never says yes for another.
     """
     words = [token.text.upper() for token in tokens]
     if words[:1] != ["SELECT"] or words.count("SELECT") != 1 or words.count("FROM") != 1 or _MANY_ROWS & set(words):
@@ -181,9 +183,9 @@ def reads_one_table(tokens: Sequence[Token]) -> bool:
 
 
 def is_pushed_right(tokens: Sequence[Token], parameters: Iterable[object]) -> bool:
-    """Whether DuckDB hands its filters to Arrow as it means them.
+    """Whether DuckDB pushes its filters to Arrow with the right meaning.
 
-    It hands over `x <= 'nan'` as true, also for nulls, and fails for a list with numbers above 2^63.
+    It pushes `x <= 'nan'` as true, also for nulls, and fails for a list with numbers above 2^63.
     """
     texts = (token.text for token in tokens if token.token_type.name in ("STRING", "NUMBER"))
     return not any(map(_is_misread, (*texts, *parameters)))
@@ -204,5 +206,7 @@ _WORTH = re.compile(
 
 
 def may_imply(text: str) -> bool:
-    """Whether a statement has something that DuckDB may not hand to a scan itself. Cheap, and sure when it says no."""
+    """Whether a statement may contain a condition that DuckDB does not push into a scan itself. Cheap; a no is
+    certain.
+    """
     return _WORTH.search(_QUOTED.sub("''", text)) is not None

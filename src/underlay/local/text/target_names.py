@@ -1,4 +1,4 @@
-"""Where `dataset.table.` before a column means the table that a statement changes, and not a source of a subquery."""
+"""Finds where `dataset.table.` before a column means the table that a statement changes, not a source of a subquery."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ NAME_WORDS = 4
 
 @dataclass(slots=True)
 class _Scope:
-    """The whole text, or a subquery in it."""
+    """The scope of the whole text, or of a subquery in it."""
 
     reads_table: bool = False
     """Whether the table is among what it reads, under its own name."""
 
 
 def reads_table(words: Sequence[Word], dataset: str, table: str) -> bool:
-    """Whether sources of a change name the table itself without an alias, outside of subqueries."""
+    """Whether a change's sources name the table itself without an alias, outside of subqueries."""
     return _found(words, dataset, table)[0].reads_table
 
 
 def changed_table_names(words: Sequence[Word], dataset: str, table: str, *, has_alias: bool) -> list[int]:
-    """The words at which `dataset.table.column` begins and means the changed table.
+    """The words where a `dataset.table.column` begins that means the changed table.
 
-    In a subquery that reads the table itself without an alias, the name is that of its rows, and so it is where the
-    changed table has an alias: a name that another row of the subquery may have must not stand for it there.
+    In a subquery that reads the table itself without an alias, the name means the subquery's rows. The same holds where
+    the changed table has an alias: there, the name must not mean the changed table if a row of the subquery may bear
+    it.
     """
     return [
         at
@@ -50,7 +51,7 @@ def changed_table_names(words: Sequence[Word], dataset: str, table: str, *, has_
 
 
 def _found(words: Sequence[Word], dataset: str, table: str) -> tuple[_Scope, list[tuple[int, list[_Scope]]]]:
-    """The outermost scope, and where the table's name stands before a column, with the scopes around it."""
+    """The outermost scope, and each occurrence of the table's name before a column, with the scopes around it."""
     outermost = _Scope()
     open_scopes: list[_Scope | None] = [outermost]
     found: list[tuple[int, list[_Scope]]] = []
@@ -70,7 +71,7 @@ def _found(words: Sequence[Word], dataset: str, table: str) -> tuple[_Scope, lis
 
 
 def is_named(words: Sequence[Word], at: int, names: Sequence[str]) -> bool:
-    """Whether `a.b` begins at a word: these names with dots between them, upper and lower case aside."""
+    """Whether `a.b` begins at a word: these names with dots between them, ignoring case."""
     ahead = words[at : at + 2 * len(names) - 1]
     return (
         len(ahead) == 2 * len(names) - 1
@@ -83,12 +84,12 @@ def is_named(words: Sequence[Word], at: int, names: Sequence[str]) -> bool:
 
 
 def is_word(word: Word, words: frozenset[str]) -> bool:
-    """Whether it is one of these, not in quotes."""
+    """Whether the token is one of these words, unquoted."""
     return word.token_type is WordType.VAR and word.text.upper() in words
 
 
 def _has_alias(words: Sequence[Word], at: int) -> bool:
-    """Whether an alias stands here, after a table."""
+    """Whether an alias is here, after a table."""
     at = travel_end(words, at) or at
     if at >= len(words):
         return False

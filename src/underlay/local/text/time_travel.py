@@ -1,4 +1,4 @@
-"""SQL that names older versions of tables, rewritten for an engine that knows no such clause.
+"""Rewrites SQL that names older versions of tables for an engine without such a clause.
 
     FROM taxi.trips VERSION AS OF 7                    FROM taxi.trips FOR VERSION AS OF 7 AS old
     FROM taxi.trips TIMESTAMP AS OF '2026-01-01'       FROM taxi.trips FOR TIMESTAMP AS OF TIMESTAMP '2026-01-01'
@@ -41,15 +41,15 @@ class Named(Protocol):
 
 
 class Token(Protocol):
-    """A word: ours of a query, or sqlglot's of a condition."""
+    """A word: our own of a query, or sqlglot's of a condition."""
 
     @property
     def token_type(self) -> Named:
-        """What it is."""
+        """The type of the word."""
 
     @property
     def text(self) -> str:
-        """What it says, without quotes."""
+        """The word without quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Travel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """The text for the engine, its words, and the versions it names, each once."""
+    """The text for the engine, its words, and the versions that it names, each once."""
 
     text: str
     tokens: tuple[Word, ...]
@@ -83,8 +83,9 @@ class _Clause:
 
 @lru_cache(maxsize=256)
 def rewrite_time_travel(text: str) -> Rewritten:
-    """The text without clauses of versions, and with X'0AFF' as bytes. Raises InvalidRequest for a clause that cannot
-    be read."""
+    """The text without version clauses, and with X'0AFF' as bytes. Raises InvalidRequest for a clause that cannot be
+    parsed.
+    """
     text = _with_bytes(text)
     tokens = words_of(text)
     words = [_word(token) for token in tokens]
@@ -113,7 +114,7 @@ def rewrite_time_travel(text: str) -> Rewritten:
 
 
 def _with_bytes(text: str) -> str:
-    """The text with X'0AFF' as a call that gives the bytes: DuckDB would take it for the text 'x0AFF'."""
+    """The text with X'0AFF' as a call that returns the bytes: DuckDB would read it as the text 'x0AFF'."""
     if _HEX.search(text) is None:
         return text
     pieces: list[str] = []
@@ -138,7 +139,7 @@ def dotted_names(tokens: Sequence[Word]) -> list[tuple[str, str]]:
 
 
 def is_name(token: Token) -> bool:
-    """Whether a token may be a name: quoted, plain, or a keyword that DuckDB takes as one."""
+    """Whether a token may be a name: quoted, plain, or a keyword that DuckDB accepts as one."""
     kind = token.token_type.name
     return kind == "IDENTIFIER" or (kind not in _NOT_NAMES and (token.text[:1].isalnum() or token.text[:1] == "_"))
 
@@ -149,12 +150,12 @@ def quoted(name: str) -> str:
 
 
 def _word(token: Word) -> str:
-    """A keyword or sign; nothing for text and quoted names."""
+    """A keyword or sign; empty for text and quoted names."""
     return "" if token.token_type in _NOT_WORDS else token.text.upper()
 
 
 def travel_end(tokens: Sequence[Word], at: int) -> int | None:
-    """The position after the clause of a version that begins here; None when none does. Raises InvalidRequest."""
+    """The position after a version clause that begins here; None when none does. Raises InvalidRequest."""
     words = [_word(token) for token in tokens]
     clause = _clause(tokens, words, at) if at < len(words) and words[at] in _FIRST_WORDS else None
     return None if clause is None else clause.end

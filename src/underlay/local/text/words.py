@@ -1,6 +1,6 @@
-"""The words of SQL text as DuckDB's lexer finds them: names, texts, numbers and signs, without comments.
+"""Splits SQL into words like DuckDB's lexer: names, texts, numbers and signs, without comments.
 
-Written here since a parser of SQL takes longer to import than DuckDB itself takes to start.
+We have our own, since a SQL parser takes longer to import than DuckDB takes to start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from underlay.errors import InvalidRequest
 
 
 class WordType(Enum):
-    """What a word is. The names are those of sqlglot's tokens, so that functions may take either."""
+    """The type of a word. The names are those of sqlglot's tokens, so that functions accept either."""
 
     VAR = "a name or keyword"
     IDENTIFIER = "a name in double quotes"
@@ -33,7 +33,7 @@ class WordType(Enum):
 
 
 class Word(NamedTuple):
-    """A word, what it says, and where its first and its last character are."""
+    """A word: its type, its text, and the positions of its first and last characters."""
 
     token_type: WordType
     text: str
@@ -125,7 +125,7 @@ def _quoted_text(text: str, begin: int, found: re.Match[str]) -> Word:
 
 
 def _after_quotes(text: str, at: int, quote: str) -> int:
-    """The position after the quote that closes; two of them are one inside."""
+    """The position after the closing quote; a doubled quote inside is an escaped one."""
     begin = at - 1
     while (at := text.find(quote, at)) >= 0:
         if text[at + 1 : at + 2] != quote:
@@ -135,7 +135,7 @@ def _after_quotes(text: str, at: int, quote: str) -> int:
 
 
 def _after_comment(text: str, begin: int) -> int:
-    """The position after a comment. Comments may hold others."""
+    """The position after a comment. Comments may be nested."""
     depth = 0
     for mark in _COMMENT_MARK.finditer(text, begin):
         depth += 1 if mark[0] == "/*" else -1
@@ -150,7 +150,7 @@ def _not_closed(what: str, text: str, begin: int) -> InvalidRequest:
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements that semicolons separate, without them; those of nothing but comments are left out."""
+    """The statements between semicolons, without those that contain only comments."""
     statements, begin, has_words = [], 0, False
     for word in words_of(text):
         if word.token_type is not WordType.SEMICOLON:
@@ -163,7 +163,7 @@ def split_statements(text: str) -> list[str]:
 
 
 def ends_statement(text: str) -> bool:
-    """Whether a person who typed this has come to the end of a statement, and not of a text or comment in it."""
+    """Whether the typed text ends at the end of a statement, not inside a text or comment."""
     try:
         words = words_of(text)
     except InvalidRequest:
