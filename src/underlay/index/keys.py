@@ -1,4 +1,4 @@
-"""Where everything lies in a lake. No other module builds or takes apart a key.
+"""The keys of all objects in a lake. No other module builds or parses a key.
 
 _catalog/00000000000000000003.json
 <dataset>/<table>/<revision>/

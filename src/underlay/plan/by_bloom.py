@@ -83,7 +83,7 @@ def refine(plan: BlockPlan, blooms: Mapping[LeafKey, LeafBlooms]) -> BlockPlan:
 
 
 class _Encodings:
-    """The bytes of an equality's literals, worked out once for each type that files have."""
+    """The bytes of an equality's literals, computed once for each type that files have."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Domain, tuple[Operand, ...], tuple[type, ...]], tuple[bytes, ...] | None] = {}

@@ -33,8 +33,8 @@ class PlanStep:
     """What one part of the predicate dropped at one level, and why.
 
     `level` is `segment`, `partition`, `file`, `block`, `deleted` or `bloom`. `files` counts files dropped as a whole
-    before their blocks were looked at. `data_bytes` are of whole files where files were dropped, and of the plan's
-    columns where blocks were.
+    before their blocks were judged. `data_bytes` are of whole files where files were dropped, and of the plan's columns
+    where blocks were.
     """
 
     level: str

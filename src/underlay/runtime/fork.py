@@ -39,7 +39,7 @@ class ClosesBeforeFork(Protocol):
     """An object that the parent closes before it forks. Its next user opens it again."""
 
     def close_before_fork(self) -> None:
-        """Close what nobody uses. No `undivided` block runs, unless one takes too long."""
+        """Close what is not in use. No `undivided` block is running, unless one takes too long."""
 
 
 _afresh: WeakSet[StartsAfresh] = WeakSet()

@@ -1,4 +1,4 @@
-"""Locks that a forked child finds free, whoever held them in its parent."""
+"""Locks that are free in a forked child, whichever thread of the parent held them."""
 
 from __future__ import annotations
 

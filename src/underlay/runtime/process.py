@@ -1,4 +1,4 @@
-"""A name for this process that no other process ever has, so that others can tell that it ended.
+"""A unique name for this process, by which others can tell that it has ended.
 
 The name says which machine and boot, which namespaces, which process id and when that process began. For a process on
 the same boot and in the same namespaces, the kernel tells for certain whether it still runs. For any other, nothing is

@@ -1,4 +1,4 @@
-"""Threads that run requests side by side. Some are kept: starting one takes longer than a small request."""
+"""Threads that run requests in parallel. Some are kept alive: starting one takes longer than a small request."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ SPREAD = 6
 class Query:
     """What to read of a snapshot.
 
-    `columns` are top-level columns in the order of the answer. `rest` is a condition beside `predicate` that only Arrow
-    or another engine can apply, and `rest_columns` are the columns that it names: all of them when it names one by its
-    number. Without a `cache` no bloom filter is used.
+    `columns` are top-level columns in the order of the answer. `rest` is a condition besides `predicate` that only
+    Arrow or another engine can apply, and `rest_columns` are the columns that it names: all of them when it names one
+    by its number. Without a `cache` no bloom filter is used.
     """
 
     snapshot: Snapshot

@@ -1,4 +1,4 @@
-"""What a column may be called, and paths of names as a user writes them."""
+"""Rules for names of columns, and paths of names as a user writes them."""
 
 from __future__ import annotations
 

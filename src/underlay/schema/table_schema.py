@@ -1,4 +1,4 @@
-"""The columns of a table: fields with ids, and the leaves that files have chunks and statistics of."""
+"""The columns of a table: fields with ids, and the leaves, for which files have chunks and statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Byte ranges that lie close together are fetched as one, and split again."""
+"""Joins byte ranges that lie close together into one fetch, and splits what was fetched."""
 
 from __future__ import annotations
 

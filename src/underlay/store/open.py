@@ -1,4 +1,4 @@
-"""From a URL to its store.
+"""Opens the store at a URL.
 
     data/lake, ~/lake, /srv/lake, file:///lake    a local directory
     s3://bucket/path, s3a://…                     S3 and compatible stores (option `endpoint`)

@@ -197,7 +197,7 @@ class RemoteStore(Store):
     def _get_joined_checked(
         self, key: str, joined: Sequence[ByteRange], if_match: str | None, size_bytes: int | None
     ) -> list[memoryview]:
-        """obstore's `get_ranges` takes no condition and tells no size, so each range is a get of its own."""
+        """obstore's `get_ranges` accepts no condition and returns no size, so each range is a separate get."""
         condition: GetOptions = {"if_match": if_match} if if_match else {}
 
         def fetch(wanted: ByteRange) -> memoryview:

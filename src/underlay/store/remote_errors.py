@@ -1,4 +1,4 @@
-"""What an error of obstore means.
+"""Interprets the errors of obstore.
 
 obstore reports a failed request in prose that quotes the URL, the response body and more, which may contain a
 credential (Azure's SAS tokens are part of the URL, S3 quotes the access key and the string it signed). So we extract

@@ -1,4 +1,4 @@
-"""What every store can do, and the values it speaks in.
+"""The interface of every store, and the values that it uses.
 
 Commits rest on one promise, that of `create`: of all callers that create the same key, at most one is told DONE, and
 the bytes that stay are its own. The rest is ordinary: objects are whole or absent, and every later get, head and list
@@ -106,10 +106,10 @@ class Store(ABC):
     ) -> Sequence[memoryview]:
         """The bytes of each range, in the order of `ranges`, which may overlap.
 
-        Ranges at most `gap_bytes` apart (the store's own default when None) are one request, and all requests run
-        side by side. Ranges that were fetched together share memory: holding one holds its neighbours.
-        Raises NotFound, Truncated when a range reaches past the end, Replaced when `if_match` is not the etag or
-        `size_bytes` not the size of the object.
+        Ranges at most `gap_bytes` apart (the store's own default when None) are one request, and all requests run in
+        parallel. Ranges that were fetched together share memory: holding one holds its neighbours. Raises NotFound,
+        Truncated when a range reaches past the end, Replaced when `if_match` is not the etag or `size_bytes` not the
+        size of the object.
         """
 
     def map_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:

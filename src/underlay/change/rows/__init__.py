@@ -1,1 +1,1 @@
-"""Append, overwrite, and commits of files that many processes staged."""
+"""Appends rows, and commits files that many processes or another engine wrote."""

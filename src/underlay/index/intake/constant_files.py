@@ -57,7 +57,7 @@ def constant_bounds(constant: FileConstant, type_: Scalar) -> ConstantBounds:
 
 
 class ConstantFiles:
-    """Other arrays with these constants added, which are no columns of the files. See Arrays."""
+    """Other arrays with these constants added, which the files lack as columns. See Arrays."""
 
     def __init__(self, arrays: Arrays, constants: Sequence[Sequence[FileConstant]], schema: TableSchema) -> None:
         """`constants` are those of each file. Raises InvalidRequest for a column that a file has."""

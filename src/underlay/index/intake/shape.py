@@ -1,4 +1,4 @@
-"""A Parquet file's columns in the shape that Arrow, and a table, gives them: structs, lists and maps.
+"""A Parquet file's columns in the shape that Arrow and tables give them: structs, lists and maps.
 
 Parquet writes a list as two groups around its element, and older writers as one or none; by the rules of its
 specification, as Arrow reads them, each becomes one list with one element.

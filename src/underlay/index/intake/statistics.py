@@ -1,4 +1,4 @@
-"""What the index keeps of a file's chunks: places, bounds in the table's types, null counts, and what is unknown.
+"""What the index keeps about a file's chunks: places, bounds in the table's types, null counts, and what is unknown.
 
 Statistics come from footers and are used only as far as `trust` allows. When in doubt a bound is left out: a missing
 one costs a read, a wrong one costs rows. Files with equal schemas are handled together, as one `Stack`.

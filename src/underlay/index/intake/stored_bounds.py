@@ -1,4 +1,4 @@
-"""Bounds of one leaf over many row groups: from the file's bytes to the table's storage, exactly or not at all.
+"""Converts bounds of one leaf over many row groups from the file's bytes to the table's storage, exactly or not at all.
 
 A lower bound may only fall and an upper bound only rise on the way. What cannot be converted becomes no bound.
 """

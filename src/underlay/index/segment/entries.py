@@ -1,4 +1,4 @@
-"""A segment's arrays from entries, and entries from a segment's arrays: each the exact inverse of the other."""
+"""Builds a segment's arrays from entries, and entries from a segment's arrays: each exactly inverts the other."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The column chunks of a footer as arrays of shape [row groups, columns].
 
 Every array comes from one field of ColumnChunk, its ColumnMetaData (field 3) or its Statistics (field 12 of that).
-Numbers are as stored, negative ones too; a `has_` array tells absent from 0. Spans are positions in the footer's
-own bytes.
+Numbers are as stored, negative ones too; a `has_` array distinguishes absent from 0. Spans are positions in the
+footer's own bytes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Places of a Thrift tree: what a value is a field or an item of, numbered so that equal places share a number.
 
 Without a schema, the place of a value is its kind and the chain of field ids that leads to it; all items of a list
-share one place. A footer has a few hundred places, however many row groups it describes. `Places` hands out the
-numbers while a tree is scanned. `HeaderMeanings` remembers field headers: after a given field of a given struct, a
-header byte always means the same field, so its meaning is worked out once.
+share one place. A footer has a few hundred places, however many row groups it describes. `Places` hands out the numbers
+while a tree is scanned. `HeaderMeanings` remembers field headers: after a given field of a given struct, a header byte
+always means the same field, so its meaning is computed once.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class HeaderMeanings(dict[int, Step]):
 
 class Places:
     """The places met so far. Number 0 is the root struct. Numbers never change once handed out, so that one table
-    serves many inputs: what their headers mean is worked out once.
+    serves many inputs: what their headers mean is computed once.
 
     `inside` has, for each place, the state before the first field of its structs; for places of another kind, one
     that is inside nothing (-1). `struct_items` remembers `item` of lists of structs.

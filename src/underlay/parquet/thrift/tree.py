@@ -133,7 +133,7 @@ class ThriftTree:
         return found
 
     def field(self, entry: int, field: int) -> int | None:
-        """The field of a struct with the given id, if it is there."""
+        """The field of a struct with the given id, if present."""
         return self.fields(entry).get(field)
 
     def integer(self, entry: int) -> int:

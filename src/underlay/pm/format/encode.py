@@ -1,4 +1,4 @@
-"""Writing a sidecar: create the first version, append the next.
+"""Writes a sidecar: creates the first version, appends the next.
 
 Appending writes blocks and a footer after the existing bytes and changes no earlier byte except the committed size.
 Blocks that did not change keep their offsets, and the checksum is resumed, so an append costs only what is new.

@@ -1,4 +1,4 @@
-"""Reading a sidecar in place: one version of it, as arrays over all its blocks.
+"""Reads a sidecar in place: one version of it, as arrays over all its blocks.
 
 `decode` checks what every later access trusts (bounds of header, names, footer, sections and blocks, and the
 checksum) and decodes nothing else. Chunk records are a view when the blocks lie evenly, a gather otherwise; there

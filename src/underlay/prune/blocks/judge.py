@@ -1,4 +1,4 @@
-"""Why no row of a block matches one node of a normalised predicate, for all blocks at once."""
+"""Finds why no row of a block matches one node of a normalised predicate, for all blocks at once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Judge:
         return Finding(predicate=predicate, causes=causes, branches=tuple(branches))
 
     def _judge_any(self, predicate: Or, parts: tuple[Predicate, ...], is_alive: BoolArray | None) -> Finding:
-        """Dropped where every part drops. A block that one part keeps is no longer asked about."""
+        """Dropped where every part drops. A block that one part keeps is not judged further."""
         is_dropped, branches = np.ones(self._block_count, dtype=np.bool_), []
         for part in parts:
             branches.append(self.judge(part, is_dropped if is_alive is None else is_alive & is_dropped))

@@ -35,7 +35,7 @@ class Verdict:
 
     @property
     def must(self) -> BoolArray:
-        """Which blocks match in full: they have rows, and each of them matches. Worked out anew at each call."""
+        """Which blocks match in full: they have rows, and each of them matches. Computed at each call."""
         found = self.kept
         for finding in self.findings:
             found &= finding.must()

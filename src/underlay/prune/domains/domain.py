@@ -1,4 +1,4 @@
-"""What a pruner must know of a column's type: its order, and what a literal means in it.
+"""What a pruner must know about a column's type: its order, and what a literal means in it.
 
 A domain turns bounds into *keys* (arrays that numpy compares in the type's own order), a comparison into the
 `Selection` of keys that can satisfy it, and a literal into the bytes a Bloom filter was fed. It is bound to

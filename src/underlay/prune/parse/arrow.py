@@ -1,4 +1,4 @@
-"""Arrow expressions, as users write them and as DuckDB, Polars and Arrow push them down, to predicates.
+"""Translates Arrow expressions to predicates: those of users, and those that DuckDB, Polars and Arrow push down.
 
 Only what can be read exactly is translated: an unknown function, literal or shape of arguments becomes an Opaque part,
 never an error. So does the whole expression when pyarrow serialises it in an unknown form: every block is kept then,

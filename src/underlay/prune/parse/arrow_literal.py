@@ -1,4 +1,4 @@
-"""Arrow scalars to literals of predicates, without losing a digit, and which of them a column may be compared with."""
+"""Converts Arrow scalars to literals without losing a digit, and tells which of them a column may be compared with."""
 
 from __future__ import annotations
 

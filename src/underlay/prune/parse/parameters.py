@@ -1,4 +1,4 @@
-"""Values for `$name` and `?` in a condition: they take their places in its tree, never in its text."""
+"""Values for `$name` and `?` in a condition: they are put into its tree, never into its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL text to predicates, through sqlglot's DuckDB grammar.
+"""Parses SQL text to predicates, with sqlglot's DuckDB grammar.
 
 Understood: comparisons of one column with one literal, null-safe ones too, IN, BETWEEN, IS NULL, isnan, starts_with,
 LIKE and constants, joined by AND, OR and NOT. Everything else is refused by name, or becomes an Opaque part for a

@@ -1,4 +1,4 @@
-"""sqlglot's tree of a condition to a predicate."""
+"""Translates sqlglot's tree of a condition to a predicate."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _read_leaf(node: exp.Expr) -> Predicate:
 
 
 def _read_sides(node: exp.Expr) -> tuple[ColumnPath, Operand, bool]:
-    """The column and the literal of a comparison, and whether they stand the other way round."""
+    """The column and the literal of a comparison, and whether their order is reversed."""
     left, right = _bare(node.this), _bare(node.expression)
     column = _column(left)
     if column is not None:

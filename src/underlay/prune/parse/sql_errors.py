@@ -1,4 +1,4 @@
-"""Errors of `parse_where`: the part that is not supported, where it stands, and what is supported."""
+"""Errors of `parse_where`: the part that is not supported, where it is, and what is supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL literals to Python values, without losing a digit."""
+"""Converts SQL literals to Python values, without losing a digit."""
 
 from __future__ import annotations
 

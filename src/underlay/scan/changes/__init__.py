@@ -1,1 +1,1 @@
-"""Finds what was added to a table between two versions."""
+"""Finds what was added to a table, or changed in it, between two versions."""

@@ -1,4 +1,4 @@
-"""Which of many values a conversion refuses, when it converts all or none."""
+"""Finds which of many values a conversion refuses, if it converts all or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition values: computed from a column, and what they say about it.
+"""Partition values: computed from a column, and the bounds that they imply for it.
 
 Points in time are counted in UTC, and rounded down before 1970 as after it. Nulls stay null. Minus zero is stored as
 zero, and every NaN as one.

@@ -47,7 +47,7 @@ _HINT = "Write zone, year(at), month(at), day(at), hour(at), bucket(16, id) or t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTransform:
-    """What the text says, before a schema is looked at. `width` is 0 where the transform has none."""
+    """What the text says, before it is checked against a schema. `width` is 0 where the transform has none."""
 
     path: tuple[str, ...]
     transform: str

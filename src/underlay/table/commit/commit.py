@@ -1,4 +1,4 @@
-"""The commit loop: put everything new, then create the next root; after a lost race rebase onto the winner.
+"""The commit loop: put all new objects, then create the next root; after a lost race rebase onto the winner.
 
 Creating the root is the commit: whatever was put before is unreferenced until then, and harmless if it stays so.
 `publish` distinguishes its three outcomes (done, refused, unknown) by R1 (docs/commit-rules.md). Here "done" returns,

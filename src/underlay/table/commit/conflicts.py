@@ -1,4 +1,5 @@
-"""Whether a transaction that lost a race may still commit, and what to do if not: R4 (docs/commit-rules.md). Pure.
+"""Decides whether a transaction that lost a race may still commit, and what to do if not: R4 (docs/commit-rules.md).
+Pure.
 
 `conflict_rules` says which acts conflict; this module finds out what two commits did.
 """

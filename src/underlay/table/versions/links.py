@@ -1,4 +1,4 @@
-"""Whether the objects of a chain follow each other: R14 (docs/commit-rules.md).
+"""Checks that the objects of a chain follow each other: R14 (docs/commit-rules.md).
 
 Restoring an older copy of a lake under a live process invalidates what the process knows: the objects since the copy
 are gone, or others have their numbers. Two checks keep such a chain from being used and from growing. A process that
