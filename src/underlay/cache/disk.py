@@ -107,9 +107,9 @@ _TEMPORARY = ".tmp-"
 _FOLDER_NAME = re.compile("[0-9a-f]{2}")
 _FILE_NAME = re.compile(r"[0-9a-f]{38}|\.tmp-[0-9a-f]{16}")
 _TEMPORARY_AGE_NS = 3600 * 10**9
-"""How old a temporary file is that its writer surely left behind."""
+"""The age at which a temporary file has certainly been left behind by its writer."""
 _LOOK_AFTER = 16
-"""The part of the bound that is written between two looks at the folder."""
+"""The fraction of the bound that is written between two listings of the folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ class CacheStats:
 
     hits: int = 0
     misses: int = 0
-    """Askers that did not find the value, those included who waited for another's load."""
+    """Calls that did not find the value, including those that waited for another thread's load."""
     loads: int = 0
     evictions: int = 0
     entry_count: int = 0

@@ -104,7 +104,7 @@ T = TypeVar("T")
 _SPREAD = 4
 """How much more memory decoded objects take than their bytes, about."""
 _SEGMENT_BYTES = 1024
-"""A segment of which nothing was fetched."""
+"""The weight of a segment with nothing fetched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _MEMORY_BYTES = 512 << 20
 _MEMORY_SHARE = 4
 _DISK_BYTES = 2 << 30
 _making = ProcessLock()
-"""`functools.cache` may call twice when two threads are first."""
+"""`functools.cache` may call twice when two threads come first together."""
 
 
 def memory_bound(environment: Mapping[str, str], machine_bytes: int) -> int:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 WHOLE_FORMAT = 1
 FORMAT = 2
 TAGS_FORMAT = 3
-"""Of entries whose changes name tags apart from their table's record."""
+"""The format of entries whose changes have tags separate from their table's record."""
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MAX_NAME = 100
 _RESERVED = frozenset(("information_schema", "memory", "pg_catalog", "system", "temp", "underlay"))

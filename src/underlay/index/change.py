@@ -43,16 +43,16 @@ class Change:
     """Whether a new file has constants: a reader that does not know them must not read the version."""
     fences: Mapping[str, int] = field(default_factory=dict)
     restored: Root | None = None
-    """The version to have again; goes with nothing else."""
+    """The version to restore; excludes all other changes."""
     terminal: Terminal | None = None
     retention: Retention | None = None
-    """Which versions are left; the others are expired."""
+    """Which versions are retained; the others expire."""
     horizon_us: int = 0
-    """Of a sweep: what is older may be deleted unless a version names it."""
+    """The horizon of a sweep: older objects may be deleted unless a version references them."""
     ended_jobs: Mapping[str, int] = field(default_factory=dict)
-    """Jobs whose epochs are to be forgotten, while they are these."""
+    """Jobs whose epochs are forgotten if they are still these."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """What the operation says it did, beside what is counted here."""
+    """Counts that the operation gives itself, besides those computed here."""
 
     @property
     def token(self) -> str | None:

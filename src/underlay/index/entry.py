@@ -98,11 +98,11 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     sidecar_bytes: int = 0
     """Size of the sidecar; 0 when none was written."""
     sidecar_crc: int = 0
-    """What tells the sidecar from others of its size, see `pm.format.checksum.identity`."""
+    """What distinguishes the sidecar from others of its size, see `pm.format.checksum.identity`."""
     constants: tuple[FileConstant, ...] = ()
     """Each has a `ColumnEntry` too, with `NO_COLUMN` as its column, whose statistics are those of its value."""
     spec: int = 0
-    """The id of the partition spec that `partition` goes by."""
+    """The id of the partition spec that `partition` follows."""
 
 
 class FileLayout(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ _IN_LAKE = "./"
 _ROOT = re.compile(r"\./|[^/]+://[^/]*/")
 _AGAIN = re.compile(r"(\./|[^/]+://[^/]*/)/[0-9]+/")
 COMES_AGAIN = _AGAIN.pattern
-"""What the location of a registered file begins with that was removed and came back."""
+"""The prefix in the location of a file that was removed and registered again."""
 
 
 _FILE = re.compile(r"[0-9]{9}-([0-9a-f]{16})\.parquet")
@@ -47,7 +47,7 @@ class ObjectKind(StrEnum):
     LEASE = "lease"
     STAGED = "staged file"
     FOREIGN = "foreign"
-    """No name that Underlay gives."""
+    """A name that Underlay does not give."""
 
 
 def catalog_key(number: int) -> str:

@@ -76,9 +76,9 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     fences: dict[str, int]
     is_terminal: bool
     whole: Root | None
-    """The root, when it added segments or went back to an older version."""
+    """The root, when it added segments or rolled back to an older version."""
     retention: Retention | None = None
-    """Which versions are left, when this one expired some."""
+    """Which versions are retained, when this one expired some."""
     is_tombstone: bool = False
     """Whether only its place in the chain is known: it expired."""
 

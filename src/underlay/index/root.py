@@ -18,7 +18,7 @@ from underlay.schema.record import SchemaRecord
 FORMAT = 1
 WITH_CONSTANTS = 2
 """The format of roots of a table that has had files with constants: a reader that does not know them would leave them
-out. Such a root is in all else as those of format 1 are."""
+out. In all else such a root is like those of format 1."""
 WITH_SPECS = 3
 """The format of roots of a table that has checks, had another partition spec before, or has buckets by Iceberg's hash:
 a reader that does not know these would prune wrongly, and a writer would not check rows."""
@@ -38,7 +38,7 @@ class PartitionFieldRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     hash: str = ""
     """Of a bucket: how it is hashed, see `schema.partitioning.bucket`; empty for the hash of older tables."""
     source: str = ""
-    """The type that the column had while files were written by this spec; empty for the type that it has now."""
+    """The type that the column had while files were written by this spec; empty for its current type."""
 
 
 class PartitionSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spec: int = 0
     """The id of `partition_by`, which each new file's entry has."""
     other_specs: tuple[PartitionSpec, ...] = ()
-    """By which files may be partitioned that are older, or that a rollback took out."""
+    """Specs of older files, and of files that a rollback removed."""
     checks: dict[str, str] = {}
     """By name: conditions that are true or null for every row."""
 
@@ -110,18 +110,18 @@ class SourceRecord(msgspec.Struct, frozen=True, array_like=True):
     uri: str
     identity: str
     version: int
-    """The version that brought it."""
+    """The version that added it."""
     status: str = "done"
     """`done`, `claimed`, `failed`."""
     owner: str | None = None
-    """The run that claims it, or that brought it."""
+    """The run that claims it, or that added it."""
     row_count: int = 0
     """Rows of it that are in the table, whatever its status."""
     error: str | None = None
     content: str | None = None
-    """Size and hash of the bytes that these rows came from, where they are known."""
+    """Size and hash of the bytes that these rows came from, if known."""
     options: str | None = None
-    """Of a failed source: a fingerprint of the options and columns that it was read with."""
+    """For a failed source, a fingerprint of the options and columns that it was read with."""
 
 
 class PageRef(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     successor: str | None
     """The revision that takes over."""
     commit_id: str
-    """Of the catalog entry to come."""
+    """The commit id of the catalog entry that will follow."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -160,7 +160,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     begin: int = 0
     also: tuple[int, ...] = ()
-    """Older versions that something keeps: tags, leases. Ascending."""
+    """Older versions kept by tags or leases. Ascending."""
     buried: int = 0
     """All expired versions before this one are tombstones; of those after it, any may be."""
 
@@ -188,12 +188,12 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     layouts: tuple[FileLayout, ...] = ()
     fences: dict[str, int] = {}
     restored: int | None = None
-    """The version whose files, definition and sources this one has again."""
+    """The version whose files, definition and sources this one restores."""
     terminal: Terminal | None = None
     retention: Retention | None = None
-    """Which versions are left, when some expired."""
+    """Which versions are retained, when some expired."""
     horizon_us: int = 0
-    """Not 0 for a sweep: what it made the horizon, unless that was later already."""
+    """Not 0 for a sweep: the horizon that it set, unless a later one was set before."""
     ended_jobs: tuple[str, ...] = ()
     """Jobs whose epochs are forgotten."""
 
@@ -222,7 +222,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     removed: tuple[str, ...] = ()
     """Locations of files that are in a segment and no longer in the table."""
     deletes: dict[str, bytes] = {}
-    """All deleted row positions of files in segments, where they are more than the segment says."""
+    """All deleted row positions of files in segments, for files with more of them than the segment has."""
     sources: Sources = Sources()
     fences: dict[str, int] = {}
     terminal: Terminal | None = None
@@ -231,7 +231,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     location of its own (`keys.again`), so that a location means the same bytes in all versions."""
     retention: Retention = Retention()
     horizon_us: int = 0
-    """By the store's clock: of what is older, a sweep may have deleted what no version named (R5)."""
+    """By the store's clock: a sweep may have deleted older objects that no version referenced (R5)."""
     epoch_floor: int = 0
     """No job whose epoch was forgotten had a higher one."""
 

@@ -18,9 +18,9 @@ _DIGITS = 8
 _AFTER = b'",'
 _HEAD_BYTES = len(_BEGIN) + _DIGITS + len(_AFTER)
 UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises over bytes that are not what was written; the last is for values that are nested too deep."""
+"""What a decoder raises for bytes that are not what was written; the last is for values nested too deeply."""
 IDS_BYTES = 224
-"""The ids of a root or a catalog entry are among its first bytes, of which there are at least so many."""
+"""The ids of a root or a catalog entry are among its first bytes. No such object is shorter than this."""
 _IDS = re.compile(rb'"commit_id":"([^"\\]+)","parent_id":(?:null|"([^"\\]+)")')
 
 

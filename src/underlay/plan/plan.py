@@ -48,7 +48,7 @@ class PlannedFile:
     """The position in the file of each block's first row."""
     block_rows: Numbers
     must: BoolArray
-    """Blocks of which every row matches: they need no filter."""
+    """Blocks whose rows all match: they need no filter."""
     deletes: bytes | None
     """Deleted row positions in the file, serialised."""
     sidecar_bytes: int

@@ -22,7 +22,7 @@ from weakref import WeakSet
 FORK_SECONDS = 2.0
 """How long a fork waits for `undivided` blocks of other threads."""
 _IMPORT_SECONDS = 60.0
-"""How long a fork waits for imports of other threads: on a busy machine one takes long, and ends."""
+"""How long a fork waits for imports of other threads, which can be slow on a busy machine."""
 _IN_IMPORT_SECONDS = 2.0
 """The same for a fork in the middle of an import, which others may wait for."""
 _LOOK_SECONDS = 0.001

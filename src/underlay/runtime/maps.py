@@ -10,7 +10,7 @@ MAP_FROM = 8 << 20
 """Bytes from which on a map is worth a descriptor. All of them are looked at once, for their checksum: mapping saves no
 more than a copy, a few milliseconds."""
 MOST_MAPS = 128
-"""A process may often have no more than 1,024 descriptors."""
+"""A process is often limited to 1,024 descriptors."""
 _living: WeakSet[mmap.mmap] = WeakSet()
 
 

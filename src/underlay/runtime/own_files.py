@@ -16,7 +16,7 @@ from underlay.runtime.posix import open_flags
 
 _READ = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 MAX_BYTES = 1 << 20
-"""Settings are small, and a file that is found may be anything."""
+"""Settings are small, and a file found at this path may be anything."""
 
 
 def read_small_file(path: Path) -> tuple[bytes, str | None]:

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 ITEMS_A_TURN = 50
-"""Some tenths of a millisecond's work."""
+"""A few tenths of a millisecond of work."""
 _RESTS = 8.0
-"""Rest so many times as long as a turn took: others wait for a ninth of their time at most."""
+"""A rest is this many times as long as the turn: others wait for at most a ninth of their time."""
 _LONGEST_REST_SECONDS = 0.02
 
 _thread = local()

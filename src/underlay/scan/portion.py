@@ -26,7 +26,7 @@ from underlay.scan.slabs import Slab, SlabFiles
 from underlay.schema.record import SchemaRecord, from_record
 
 WORKERS = 4
-"""Slabs of a portion that are read side by side: a reader has about one core, and waits for a store."""
+"""Slabs of a portion that are read in parallel: a reader has about one core, and waits for a store."""
 _BUDGET_BYTES = 256 << 20
 
 

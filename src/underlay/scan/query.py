@@ -64,7 +64,7 @@ class Query:
     workers: int | None = None
     budget_bytes: int = DEFAULT_BUDGET_BYTES
     done: list[tuple[int, int]] = field(default_factory=list, init=False, repr=False, compare=False)
-    """Blocks and bytes that were read so far, piece by piece."""
+    """Blocks and bytes read so far, piece by piece."""
     _shapes: dict[str, FileShape] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

@@ -25,14 +25,14 @@ SLAB_BYTES = 32 << 20
 """Bytes of chunks that are read together, unless one block has more."""
 
 SMALL_BYTES = 64 << 10
-"""Slabs of at most so many bytes are read together with their neighbours,"""
+"""Slabs of at most this many bytes are read together with their neighbours,"""
 TOGETHER_BYTES = 1 << 20
-"""so many bytes at a time,"""
+"""up to this many bytes at a time,"""
 MOST_TOGETHER = 64
-"""and at most so many."""
+"""and at most this many slabs."""
 
 UNCOPIED_ROWS = 1024
-"""When so many rows, on average, are between two deleted ones, they stay where they were decoded."""
+"""With this many rows on average between two deleted ones, rows are not copied."""
 
 RowFilter = Callable[[pa.Table], NDArray[np.bool_]]
 """Which rows of a table match."""

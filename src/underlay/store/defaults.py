@@ -31,9 +31,9 @@ FAILED = "underlay: credentials of the AWS profile"
 """How the error of a provider begins, which obstore quotes."""
 _DEFAULT = "default"
 _TTL = timedelta(minutes=5)
-"""How long credentials are kept: boto3 hands out some that last ten minutes at least."""
+"""How long credentials are kept: boto3 returns ones that last at least ten minutes."""
 _OWN_KEYS = ("access_key_id", "secret_access_key", "token", "skip_signature", "web_identity_token_file")
-"""Options with which no profile is needed; obstore knows them with `aws_` before them, too."""
+"""Options that make a profile unnecessary; obstore also accepts them with the prefix `aws_`."""
 _OWN_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SKIP_SIGNATURE")
 _REGION_OPTIONS = ("region", "aws_region", "default_region", "aws_default_region")
 _REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -50,7 +50,7 @@ _CREDENTIAL_KEYS = (
     "web_identity_token_file",
 )
 _AZURE_KEYS = ("key", "secret", "sas", "token", "client", "identity", "msi", "cli")
-"""Parts of the names of options and variables of Azure that say which credentials to use."""
+"""Parts of the names of Azure's options and variables that select credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import re
 from underlay.errors import InvalidRequest
 
 TEMPORARY = ".tmp-"
-"""How the name of a file begins that the local store is still writing. It is not an object."""
+"""The prefix of files that the local store is still writing. They are not objects."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _KEY_BYTES = 1024

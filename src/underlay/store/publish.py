@@ -9,7 +9,7 @@ import os
 from underlay.errors import Unsupported
 
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""What a file system without hard links answers; EMLINK is one that allows a single name."""
+"""The errors of a file system without hard links; EMLINK means that it allows a single name."""
 _SURELY_NOT_DONE = {errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG, errno.ENOENT}
 _NO_SUCH_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 _RENAME_NOREPLACE = 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE = 1000
-"""Objects in a page of a listing: what S3 gives at most."""
+"""Objects in a page of a listing: S3's maximum."""
 _PART_BYTES = 16 << 20
 
 

@@ -34,10 +34,10 @@ class Outcome(Enum):
     DONE = "done"
     """The store acknowledged that it created the object with our bytes."""
     REFUSED = "refused"
-    """The key exists. It may be our own: a request that is repeated after a lost response finds its first success."""
+    """The key exists. It may be our own: a request repeated after a lost response meets its own first success."""
     UNKNOWN = "unknown"
-    """Nothing is known: timeout, lost connection, server error, or a conflict of requests under way. The object may
-    be there, may never be, or may appear later."""
+    """Nothing is known: timeout, lost connection, server error, or a conflict of requests in progress. The object may
+    exist, may never exist, or may appear later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ class CareSettings:
     keep_for: timedelta | None
     keep_versions: int | None
     reader_age: timedelta
-    """The minimum reader age: for how long a version can be read to its end after another one took its place."""
+    """The minimum reader age: how long a version stays readable after a newer one replaced it."""
     compact_after_files: int | None
     target_file_bytes: int | None
 

@@ -21,7 +21,7 @@ class Committed:
     version: int
     """The version that has it; the base's when there was nothing to change."""
     head: Head
-    """The newest version that was seen. It is the one that was committed if `is_new`."""
+    """The newest version seen: the committed one if `is_new`."""
     is_new: bool = False
     """Whether this call committed it."""
     is_repeat: bool = False

@@ -24,7 +24,8 @@ from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKi
 from underlay.table.versions.snapshot import Snapshot
 
 ReadCondition = Callable[[str, Snapshot], tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]]
-"""A condition as text, for the planner, what of it an engine applies to rows, and the columns of the latter."""
+"""Reads a condition: returns its predicate for the planner, the rest for an engine to apply, and the columns of the
+rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

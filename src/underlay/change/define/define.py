@@ -18,7 +18,7 @@ from underlay.schema.record import to_record
 from underlay.schema.table_schema import TableSchema
 
 SchemaLike = TableSchema | pa.Schema | str
-"""Columns: ours, Arrow's, or as SQL writes them (`id bigint not null, name string`)."""
+"""Columns: ours, Arrow's, or SQL text (`id bigint not null, name string`)."""
 
 
 def read_schema(schema: object) -> TableSchema:

@@ -25,7 +25,7 @@ from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import Field, MapOf, Scalar
 
 OWNED = ("_source",)
-"""Columns that an ingest fills, and finds rows by when it replaces a source."""
+"""Columns that an ingest fills, and by which it finds a source's rows to replace."""
 
 
 def add_column(

@@ -14,10 +14,11 @@ from underlay.schema.arrow_aliases import AnyArray
 RUN_BYTES = 256 << 20
 """Bytes of Arrow memory that are sorted and written together."""
 _KEPT_BYTES = 64 << 20
-"""Rows that are kept to be read again lie in memory up to this size."""
+"""Rows kept for another read stay in memory up to this size."""
 
 Rows = Callable[[], Iterable[pa.Table]]
-"""The runs of an input, each time from its beginning; an input that can be read once raises when it is asked twice."""
+"""The runs of an input, from its beginning at each call; an input that can be read only once raises at the second
+call."""
 
 
 def read_rows(data: object, *, is_kept: bool = False) -> Rows:

@@ -36,8 +36,8 @@ KNOWN = (*NUMBERS, CODEC, BLOOM, *CARE_PROPERTIES)
 FALSE_POSITIVES = 0.01
 _UNHASHED = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64, TypeKind.BOOLEAN)
 _MISREAD = (TypeKind.BINARY, TypeKind.FIXED)
-"""Whoever reads the files with DuckDB 1.5 by itself would miss rows: it finds nothing by a filter on a BLOB, in its own
-files either. So bytes get one only where the property asks for it."""
+"""DuckDB 1.5 would miss rows when it reads the files by itself: it finds nothing through a filter on a BLOB, even in
+its own files. So bytes get one only if the property asks for it."""
 
 
 def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:

@@ -37,7 +37,7 @@ from underlay.store.store import Data
 # Rows split by partition, with the partition's values as the index stores them.
 
 _MOST_COMBINATIONS = 2**62
-"""Of values of the partition fields that one integer numbers."""
+"""The most combinations of partition values that one integer can number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,15 +45,15 @@ _TASK_FILES = 32
 _PAGE_BYTES = 4096
 _MANY = 256
 _WAITING_SECONDS = 0.002
-"""Reading that takes longer for a file waits for a disk or a network; a busy machine alone is not so slow."""
+"""A read that takes longer per file is waiting for a disk or a network; a busy machine is not that slow."""
 _SHOWN = 20
 _FOOTERS_AT_ONCE = 8 * FOOTERS_AT_ONCE
-"""Footers that one thread reads with what it learns of their forms."""
+"""Footers that one thread reads together, so that forms it has met are reused."""
 _PARSERS = 4
-"""Threads that read footers which are in memory: more would wait for the interpreter."""
+"""Threads that parse footers in memory: more would wait for the interpreter."""
 
 Progress = Callable[[int, int], None]
-"""Told how many of how many files were looked at."""
+"""Called with the number of files examined, and of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Registered:
     file_count: int
     row_count: int
     known_count: int = 0
-    """Files that were part of the table already, with the same bytes if that was asked."""
+    """Files that were already part of the table, with the same bytes if that was checked."""
     replaced_count: int = 0
     """Files that were part of the table with other bytes; they are in `file_count` too."""
 

@@ -20,7 +20,7 @@ from underlay.table.commit_change import Committed, commit_change, version_of_to
 from underlay.table.open_table import Head, OpenTable
 
 HELD_BYTES = 64 << 20
-"""New files are held until the commit, which puts them side by side; beyond this size they are put at once."""
+"""New files are held until the commit, which puts them in parallel; beyond this size they are put at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ class ChosenValues:
 
 
 Choose = Callable[[Snapshot, FileAccess], tuple[ChosenRows, ChosenValues | None]]
-"""The rows of a version to change, and what they become: they are deleted without values."""
+"""The rows of a version to change, and their new values; without values they are deleted."""
 
 
 def change_chosen(

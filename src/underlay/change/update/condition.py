@@ -14,9 +14,8 @@ from underlay.table.commit.conflicts import ReadSet
 from underlay.table.versions.snapshot import Snapshot
 
 Condition = Callable[[Snapshot], tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]]
-"""What a version's rows are matched by: for the planner, what only an engine can apply, and the columns of the latter.
-
-Asked for each version anew: columns may have other names and types in the next one.
+"""The condition on a version's rows: its predicate for the planner, the rest that only an engine can apply, and the
+columns of the rest. Called for each version, since columns may change names and types.
 """
 
 

@@ -49,7 +49,8 @@ class FileAccess:
 
 
 WriteAgain = Callable[[Query, Iterator[Slab], int], Sequence[Staged] | None]
-"""Writes the rows of slabs of a query, about so many, as files elsewhere; None when it leaves them to this process."""
+"""Writes the rows of a query's slabs, about the given number, as files elsewhere; returns None to leave them to this
+process."""
 
 
 class RowEdit:

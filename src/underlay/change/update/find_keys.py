@@ -33,7 +33,8 @@ from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import TypeKind
 
 MOST_LITERALS = 32
-"""Keys that are asked for one by one: of partitions, and of bloom filters. More are looked for by their range."""
+"""At most this many keys are looked up one by one, in partitions and bloom filters; more are looked up by their
+range."""
 
 KEY_BYTES = 1 << 20
 """Bytes of chunks that are fetched together to find keys, unless one block has more."""

@@ -19,9 +19,9 @@ class Changed:
     rows_updated: int = 0
     rows_deleted: int = 0
     blocks_read: int = 0
-    """Blocks that were looked at."""
+    """Blocks that were read."""
     blocks_rewritten: int = 0
-    """Blocks of which so many rows changed that all of them were written again."""
+    """Blocks that were rewritten because many of their rows changed."""
     blocks_total: int = 0
     bytes_read: int = 0
     """Bytes of the chunks that were read."""

@@ -101,7 +101,7 @@ _UNSIGNED = (
 
 
 MAX_KNOWN_LEAVES = 500
-"""What follows from a schema with more leaves is not remembered: 64 such schemas would take too much memory."""
+"""Results for a schema with more leaves are not cached: 64 such schemas would take too much memory."""
 
 
 def order_of(leaf: Leaf) -> Order:

@@ -97,7 +97,7 @@ class ChunkPlaces:
     sizes: I64
     codecs: NDArray[np.uint8]
     value_counts: I64 | None
-    """-1 where the values of a chunk are its rows; None when that is so everywhere."""
+    """-1 where a chunk has a value for each row; None when all chunks do."""
 
 
 class Arrays(Protocol):

@@ -39,9 +39,9 @@ _FILE_TYPES: dict[str, pa.DataType] = {
     "shape_ids": pa.int32(),
 }
 _CONSTANTS = "constants"
-"""A column that is there when a file has constants."""
+"""A column that is present when a file has constants."""
 _SPECS = "specs"
-"""A column that is there when a file has another partition spec than the first."""
+"""A column that is present when a file has a partition spec other than the first."""
 _ARROW_COLUMNS = ("locations", "etags", "layouts", "partitions", "deletes", _CONSTANTS)
 _BOUND_TYPES: dict[Storage, pa.DataType] = {
     Storage.INT: pa.int64(),

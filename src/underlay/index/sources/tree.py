@@ -32,7 +32,7 @@ from underlay.index.sources.walk import Fetch, Visit, descend, read_pages, top_p
 
 JOURNAL_RECORDS = 200
 JOURNAL_BYTES = 32 << 10
-"""What a root carries at most, about, as JSON."""
+"""About the most that a root holds, as JSON."""
 PAGE_BYTES = 64 << 10
 """Weight of a page's rows, before compression."""
 MAX_URI_BYTES = 4096

@@ -28,7 +28,7 @@ _FEWEST = 2
 """Fewer footers cost less when they are read alone."""
 
 MAX_LEADS = 8
-"""At most this many forms of footers are looked for in a batch; the rest is read one by one."""
+"""At most this many leads are tried in a batch; the remaining footers are read one by one."""
 
 
 class Origin(NamedTuple):

@@ -21,7 +21,7 @@ MAX_PLACES = 4096
 """More places than any schema has. Bounds what one hostile input can make the scanner remember."""
 
 MAX_STEPS = 65536
-"""How many header meanings are remembered; beyond it they are worked out each time."""
+"""How many header meanings are remembered; beyond it they are computed each time."""
 
 STEP_STOP, STEP_VARINT, STEP_BINARY, STEP_STRUCT, STEP_FLAG, STEP_LONG, STEP_LIST, STEP_MAP, STEP_OTHER = range(9)
 """What the scanner does after a field header."""

@@ -26,13 +26,13 @@ MAX_INPUT_BYTES = 2**31 - 1
 """The longest input that is parsed: positions fit 32 bits and lengths fit Thrift's own i32."""
 
 MAX_DEPTH = 64
-"""How many structs and lists may lie inside each other, the root among them."""
+"""How many structs and lists may be nested, the root included."""
 
 MAX_VARINT_BYTES = 10
 """A 64-bit number never needs more."""
 
 _CACHE_BYTES = 1 << 18
-"""How much of an input is passed over several times before the next part: small enough for the CPU cache."""
+"""How much of an input is processed in several passes before the next part: small enough for the CPU cache."""
 
 
 class ThriftKind(IntEnum):

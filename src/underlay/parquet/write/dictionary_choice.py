@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from underlay.parquet.write.nan_statistics import float_leaves, leaf_paths
 
 LEAST_ROWS = 1 << 16
-"""A smaller block is not looked at: it gets dictionaries everywhere but on floats."""
+"""A smaller block is not sampled: all its columns but floats get dictionaries."""
 _SAMPLE_ROWS = 8192
 _MOST_BYTES = 1 << 20
-"""At which pyarrow gives a dictionary up."""
+"""The size at which pyarrow gives up a dictionary."""
 
 
 def dictionary_leaves(block: pa.Table) -> list[str]:

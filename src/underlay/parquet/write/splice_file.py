@@ -28,7 +28,7 @@ ReadRanges = Callable[[Sequence[ByteRange]], Sequence[memoryview]]
 _OFFSET_INDEX, _COLUMN_INDEX, _BLOOM = (4, 5), (6, 7), (BLOOM_OFFSET, BLOOM_LENGTH)
 _PAGE_POSITIONS = (1, ITEM, 1)
 _HEADER_BYTES = 64
-"""At least what a bloom filter's header has."""
+"""No bloom filter's header is longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ _METADATA_SLOT = 2
 _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
-"""A prototype of our own: the types of `ctypes.pythonapi`'s functions belong to everybody."""
+"""A prototype of our own: the types of `ctypes.pythonapi`'s functions are shared by the whole process."""
 
 
 class UnknownForm(Exception):
@@ -48,7 +48,7 @@ class UnknownForm(Exception):
 class _Node:
     begin: int
     end: int
-    """Where the node stands among the entries of the form."""
+    """The node's position among the entries of the form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,9 +97,9 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     file: int = 0
     whole: bool = False
-    """Whether all files of the version are meant, and not those that it added."""
+    """Whether it counts all files of the version instead of those that it added."""
     parent: str | None
-    """The id of the commit before, by which the history is known to be the same one."""
+    """The id of the commit before, which proves that the history is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

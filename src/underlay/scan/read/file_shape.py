@@ -31,7 +31,7 @@ class ShapedColumn:
     leaves: tuple[int, ...]
     """Positions of its leaves in the file."""
     is_int96: bool = False
-    """Whether it is a single value, which lies as INT96."""
+    """Whether it is a scalar stored as INT96."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

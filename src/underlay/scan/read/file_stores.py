@@ -14,7 +14,7 @@ from underlay.store import Store, open_store
 from underlay.store.open import StoreOptions
 
 LOCAL = "file"
-"""The scheme of URLs of this machine's files: the only one whose paths are quoted."""
+"""The scheme of local files' URLs: the only one whose paths are quoted."""
 
 
 class ObjectPlace(NamedTuple):

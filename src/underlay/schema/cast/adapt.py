@@ -25,7 +25,7 @@ from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf
 
 _PIECE_BYTES = 1 << 30
 _PIECE_ROWS = 1 << 20
-"""Of a column with a dictionary or runs, whose bytes say nothing of those of its values."""
+"""For a column with a dictionary or runs, whose size says nothing about that of its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

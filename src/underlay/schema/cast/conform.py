@@ -27,13 +27,13 @@ from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKi
 
 _SHOWN_CHARS = 80
 _COUNTED = 1000
-"""How many rows that do not fit are counted, where each must be looked for."""
+"""At most this many unfit rows are counted, where each must be searched for."""
 _CHECKED = (TypeKind.STRING, TypeKind.DECIMAL)
-"""Kinds of which an Arrow array may hold what is no value: bytes that are no UTF-8, more digits than declared."""
+"""Kinds whose Arrow arrays may hold invalid values: bytes that are not UTF-8, more digits than declared."""
 
 
 RowName = Callable[[int], str]
-"""What an error calls the row at this position."""
+"""An error's name for the row at this position."""
 
 
 def conform(

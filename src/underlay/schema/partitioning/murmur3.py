@@ -12,7 +12,7 @@ from underlay.schema.arrow_aliases import AnyArray
 
 Hashes = NDArray[np.uint32]
 _MANY_BYTES = 1 << 22
-"""Of values of one length that are hashed together."""
+"""Bytes of values of one length that are hashed together."""
 
 
 def murmur3_bytes(values: AnyArray) -> Hashes:

@@ -29,7 +29,7 @@ class Fault(Enum):
     LOST_REQUEST = "lost request"
     """Nothing happens: a 503, or S3's 409. A create is UNKNOWN, all else Unavailable."""
     LOST_RESPONSE = "lost response"
-    """It happens, and the caller does not learn it. A create is UNKNOWN, all else Unavailable."""
+    """It happens, but the caller is not told. A create is UNKNOWN, all else Unavailable."""
     OWN_REFUSAL = "own refusal"
     """A create happens and is REFUSED: obstore repeated it after a lost response. Else as LOST_RESPONSE."""
     LATE = "late"
@@ -45,7 +45,7 @@ class Crashed(BaseException):
 
 
 Plan = Callable[[int, Request], Fault | None]
-"""What goes wrong with a request, given how many were made before it."""
+"""The fault of a request, given how many were made before it."""
 
 _WRITES = {StoreMethod.CREATE, StoreMethod.PUT, StoreMethod.DELETE}
 
@@ -64,7 +64,7 @@ class FaultyStore(StoreWrapper):
         self.fault_count = 0
         """Requests that went wrong so far."""
         self.is_crashed = False
-        """Whether the process is dead. Go on with another store around `inner`."""
+        """Whether the process is dead. Continue with another store around `inner`."""
 
     def release(self) -> list[object]:
         """Let the held writes land in order; returns the store's answer to each."""

@@ -42,7 +42,7 @@ class Request:
     """The object; the folder of a listing; all objects of a delete."""
     sent_bytes: int = 0
     request_count: int = 1
-    """Requests side by side: joined ranges, thousands of deleted keys. A listing counts as one."""
+    """Parallel requests: joined ranges, thousands of deleted keys. A listing counts as one."""
 
 
 class StoreWrapper(Store):

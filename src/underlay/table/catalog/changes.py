@@ -35,7 +35,7 @@ class CatalogEdit(NamedTuple):
 
 
 CatalogChange = Callable[[Catalog], CatalogEdit | None]
-"""Gives what changes, None for nothing; number, ids and time are set when it is published."""
+"""Returns the changes, None for nothing; number, ids and time are set when they are published."""
 
 
 def free_folder(catalog: Catalog, name: str, suffix: str) -> str:

@@ -35,7 +35,7 @@ from underlay.table.versions.revision import Revision
 from underlay.table.versions.snapshot import Snapshot
 
 _MOST_ATTEMPTS_WAITED = 16
-"""A writer that lost a race waits for the time of so many attempts at most."""
+"""A writer that lost a race waits for at most the time of this many attempts."""
 
 Redoing = Callable[[Root], Transaction]
 """Does a transaction's work again, on this version."""

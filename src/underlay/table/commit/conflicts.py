@@ -24,9 +24,9 @@ class ReadSet:
     is_whole: bool = False
     """It read the whole table."""
     may_match: Callable[[FileEntry], bool] | None = None
-    """Whether a new file may hold rows that it would have had to consider."""
+    """Whether a new file may hold rows that the transaction would have had to consider."""
     locations: frozenset[str] = frozenset()
-    """Files whose rows it took to be there."""
+    """Files whose rows it assumed to exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

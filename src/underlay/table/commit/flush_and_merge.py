@@ -22,7 +22,7 @@ from underlay.table.versions.snapshot import Snapshot
 TAIL_BYTES = 32 << 10
 """A tail whose JSON is longer is flushed."""
 OVERLAY_BYTES = 256 << 10
-"""What a root says about files in segments; when it is more, the segment that most of it is about is written anew."""
+"""The most that a root says about files in segments; beyond it, the segment with the largest share is rewritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

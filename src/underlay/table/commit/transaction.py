@@ -34,7 +34,7 @@ class Transaction:
         self.load_segment = load_segment
         self.reads = ReadSet()
         self.objects: dict[str, Data] = {}
-        """Objects to put, by key, before the commit: side by side, and none of them waits for another."""
+        """Objects to put before the commit, by key. They are put in parallel, in no order."""
         self.held: tuple[str, int] | None = None
         """The job that the writer holds, and its epoch."""
         self.commit_id: str | None = None

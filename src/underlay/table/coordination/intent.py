@@ -15,7 +15,7 @@ from underlay.store.store import Store
 from underlay.table.coordination.liveness import FORMAT, SeenBeacon, check_name, list_kept
 
 EXCLUSIVE = "revision"
-"""What exclusive jobs lock, whatever they are called."""
+"""The lock of all exclusive jobs, whatever their names."""
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,15 +26,15 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     is_exclusive: bool = False
     owner: str
     epoch: int
-    """Of the lock. The job may commit while the root's fence is this one."""
+    """The epoch of the lock. The job may commit while the root's fence equals it."""
     started_us: int | None = None
-    """When it began, by the store's clock; None in an object that was put once: then it was when that was put."""
+    """When it began, by the store's clock; None in an object that was put only once, at that time."""
     renewed_us: int
     """When it was last put, by the owner's clock: for people only."""
     ttl_us: int
     note: str = ""
     process: str = ""
-    """The owner as its machine knows it (see `process`), where that is known."""
+    """The owner's process (see `runtime.process`), if known."""
 
     @property
     def lock(self) -> str:

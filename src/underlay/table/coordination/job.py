@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 TTL_SECONDS = 60.0
 _ATTEMPTS = 100
-"""How often a job may be found free and then be lost to another process."""
+"""How often a free job may be lost to another process before we give up."""
 
 
 class Job(HeldObject, Generic[T]):

@@ -18,7 +18,7 @@ from underlay.store.store import Store
 from underlay.table.coordination.liveness import FORMAT, SeenBeacon, find_kept
 
 State = Literal["done", "nothing", "failed", "stopped", "watching"]
-"""How it ended: `nothing` when all was done before, `stopped` by a person, `watching` when it did not end yet."""
+"""How it ended: `nothing` when all was done before, `stopped` by a person, `watching` when it has not ended yet."""
 MOST_VERSIONS = 1000
 REASON_CHARACTERS = 2000
 
@@ -36,23 +36,23 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     started_us: Count
     ended_us: Count
-    """When it ended, or was heard of last."""
+    """When it ended, or last reported."""
     duration_us: Count
     ttl_us: Count = 0
     """How long after it was put a run that is watching counts as alive."""
     asked: str = ""
-    """Patterns of the sources that it was told to ingest."""
+    """Patterns of the sources to ingest."""
     workers: str = ""
-    """What did the work: `local` threads, `spark`; empty when there was none."""
+    """What did the work: `local` threads or `spark`; empty when there was no work."""
     source_count: Count = 0
-    """Sources that came into the table. Of those below none did."""
+    """Sources added to the table; those counted below were not."""
     known_count: Count = 0
     skipped_count: Count = 0
     failed_count: Count = 0
     claimed_count: Count = 0
-    """Sources that another run had claimed, and that were left to it."""
+    """Sources left to another run that had claimed them."""
     replaced_count: Count = 0
-    """Of `source_count`, those whose older rows went."""
+    """Those of `source_count` whose older rows were replaced."""
     row_count: Count = 0
     rejected_count: Count = 0
     source_bytes: Count = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Watcher = Callable[[str, str], None]
-"""Is given the URL of the store, and the folder of the table that has a new version, or of the catalog."""
+"""Called with the URL of the store, and the folder of the table with a new version, or of the catalog."""
 
 _watchers: tuple[Watcher, ...] = ()
 

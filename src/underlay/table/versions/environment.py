@@ -80,14 +80,14 @@ class Surroundings:
     """Starts work in the background."""
     writer: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     put_attempts: int = 10
-    """How often one object is tried to be created before its fate is called unknown."""
+    """How often we try to create an object before its outcome counts as unknown."""
     rebase_attempts: int = 1000
     """How many races a commit may lose."""
     registry: RegistryPort | None = None
     """The lake's metadata database, if it has one."""
     after_commit: Callable[[str, Root], object] | None = None
-    """Told the id of a revision and the version that this process committed in it. It makes no request, and does not
-    raise."""
+    """Called with the id of a revision and the version that this process committed in it. Must neither make a request
+    nor raise."""
 
     def back_off(self, attempt: int, *, most_seconds: float = 2.0) -> None:
         """Wait before attempt number `attempt`: up to 10 ms at first, doubling, up to `most_seconds` or 2 s."""

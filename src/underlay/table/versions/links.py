@@ -21,7 +21,7 @@ from underlay.table.versions.registry_protocol import Known
 from underlay.values.ranges import ByteRange
 
 _UNREADABLE = CommitIds("", None)
-"""Stands for an object that is there and damaged: nobody can say which one it was. `verify` names it."""
+"""Stands for an object that exists but is damaged, so its id is unknown. `verify` names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
 SegmentLoader = Callable[[Store, RevisionKeys, SegmentRef], Segment]
-"""Opens a segment, or gives one that is open already: a cache stands here."""
+"""Opens a segment, or returns an open one from a cache."""
 
 
 def open_segment(store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
