@@ -20,6 +20,7 @@ from underlay.scan.read.file_read import BlockChunks, FileRead, read_together
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
 from underlay.scan.read.footer_places import FooterPlaces, is_cheaper_by_footers
+from underlay.values.no_rows import no_rows
 
 SLAB_BYTES = 32 << 20
 """Bytes of chunks that are read together, unless one block has more."""
@@ -130,7 +131,7 @@ def without_rows(table: pa.Table, deleted: NDArray[np.int64]) -> pa.Table:
     begins = np.concatenate([[0], deleted + 1])
     counts = np.concatenate([deleted, [table.num_rows]]) - begins
     runs = zip(begins[counts > 0].tolist(), counts[counts > 0].tolist(), strict=True)
-    return pa.concat_tables([table.schema.empty_table(), *(table.slice(begin, count) for begin, count in runs)])
+    return pa.concat_tables([no_rows(table.schema), *(table.slice(begin, count) for begin, count in runs)])
 
 
 def rows_together(slabs: Sequence[Slab], files: SlabFiles, matches: RowFilter | None) -> pa.Table:

@@ -10,6 +10,7 @@ from underlay.change.files.rows import read_rows
 from underlay.runtime.locks import cached_property
 from underlay.schema.convert.arrow import to_arrow
 from underlay.table.versions.snapshot import Snapshot
+from underlay.values.no_rows import no_rows
 
 
 class RowsOfVersion(Protocol):
@@ -46,4 +47,4 @@ class UpdateSet:
 
 def or_no_rows_of(snapshot: Snapshot, rows: pa.Table) -> pa.Table:
     """The rows; an empty list of dicts, which has no columns, becomes an empty table with this table's columns."""
-    return rows if rows.num_columns or rows.num_rows else to_arrow(snapshot.schema).empty_table()
+    return rows if rows.num_columns or rows.num_rows else no_rows(to_arrow(snapshot.schema))

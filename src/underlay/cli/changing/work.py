@@ -28,6 +28,7 @@ from underlay.local.show.change import show_change
 from underlay.local.text.time_travel import quoted
 from underlay.local.text.words import words_of
 from underlay.schema.names import parse_path
+from underlay.values.no_rows import no_rows
 
 _PLACE = re.compile(r"line (\d+), column (\d+)")
 _BETWEEN = ", "
@@ -199,7 +200,7 @@ def _rows_of(table: Table, file: str, format: FileFormat | None, *, only: Collec
     found = find_data([file], reading, options)
     parts = [rows for data in found for rows, _ in read_data(data, read, new_columns=others)]
     if not parts:
-        return table.schema.empty_table().select(list(read.names))
+        return no_rows(table.schema).select(list(read.names))
     return pa.concat_tables(parts)
 
 

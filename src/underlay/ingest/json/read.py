@@ -27,6 +27,7 @@ from underlay.schema.arrow_aliases import AnyArray, AnyScalar
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.convert.default import default_scalar
 from underlay.schema.types import Field
+from underlay.values.no_rows import no_rows
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _MISTYPED = re.compile(r"Expected `(.*?)`, got `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
@@ -52,7 +53,7 @@ class _Records:
     def read(self, batch: JsonBatch) -> tuple[pa.Table, tuple[Rejected, ...]]:
         places = [at for at, text in enumerate(batch.texts) if text and not text.isspace()]
         if not places:
-            return to_arrow(self.reading.schema).empty_table(), batch.rejected
+            return no_rows(to_arrow(self.reading.schema)), batch.rejected
         found, reasons = self._decode(batch, places)
         places = [at for at in places if at not in reasons] if reasons else places
         columns: list[Values] = [list(map(attrgetter(name), found)) for name in self.decoder.type.__struct_fields__]

@@ -23,6 +23,7 @@ from underlay.ingest.rows.schema_drift import check_names, new_column, with_tabl
 from underlay.schema.arrow_aliases import AnyChunks
 from underlay.schema.cast.conform import conform
 from underlay.schema.convert.new_fields import lacking, lacking_names
+from underlay.values.no_rows import no_rows
 
 FILE_MAGIC = b"ARROW1"
 """How an Arrow IPC file begins; a stream begins otherwise."""
@@ -129,7 +130,7 @@ def check_types(found: pa.Schema, columns: list[str], reading: RowRules, name: s
     if len(new) and reading.new_columns != "ignore":
         raise new_column(lacking_names(new, reading.schema)[0], reading.schema.names, name)
     try:
-        conform(with_source(shared.empty_table(), reading, name), reading.schema, ignore_surplus=True)
+        conform(with_source(no_rows(shared), reading, name), reading.schema, ignore_surplus=True)
     except UnderlayError as error:
         raise error.at(name) from None
 

@@ -16,6 +16,7 @@ from underlay.schema.cast.conform import conform
 from underlay.schema.convert.arrow import to_arrow_type
 from underlay.schema.convert.new_fields import lacking
 from underlay.schema.table_schema import TableSchema
+from underlay.values.no_rows import no_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ def _is_taken(field: AnyField, schema: TableSchema) -> bool:
     wanted = schema.column(field.name)
     alone = TableSchema(fields=(wanted,), last_id=schema.last_id)
     try:
-        conform(pa.schema([field]).empty_table(), alone, ignore_surplus=True)
+        conform(no_rows(pa.schema([field])), alone, ignore_surplus=True)
     except SchemaMismatch:
         return False
     return True

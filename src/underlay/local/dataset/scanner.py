@@ -18,6 +18,7 @@ from underlay.prune.parse.arrow import named_columns
 from underlay.runtime.locks import cached_property
 from underlay.scan.query import Query
 from underlay.scan.slabs import Slab
+from underlay.values.no_rows import no_rows
 
 DEFAULT_BATCH_ROWS = 1 << 17
 FILE_BYTES = 8 << 20
@@ -73,7 +74,7 @@ class TableScanner:
     def projected_schema(self) -> pa.Schema:
         """The columns of the answer."""
         schema = self.query.schema
-        found = schema if self._is_plain else self._projection.apply(schema.empty_table()).schema
+        found = schema if self._is_plain else self._projection.apply(no_rows(schema)).schema
         return widened(found) if self._are_halves_widened else found
 
     def to_reader(self) -> pa.RecordBatchReader:

@@ -18,6 +18,7 @@ from underlay.local.sql.tables import Resolve, Views, refuse_alike_names
 from underlay.local.statements.values import StatementValues
 from underlay.local.text.time_travel import dotted_names, quoted
 from underlay.local.text.words import words_of
+from underlay.values.no_rows import no_rows
 
 if TYPE_CHECKING:
     from underlay.local.dataset.source import EngineDataset
@@ -74,7 +75,7 @@ class StatementQueries:
     def types(self, schema: pa.Schema, name: str) -> Types:
         """DuckDB's types of a table's columns. Raises Unsupported for columns that it cannot tell apart."""
         refuse_alike_names(schema, name)
-        empty = {_ROWS: schema.empty_table()}
+        empty = {_ROWS: no_rows(schema)}
         with run_sql(f"DESCRIBE FROM {quoted(_ROWS)}", self._resolved, self._list_tables, given=empty) as result:
             return {column: kind for column, kind, *_ in result}
 

@@ -32,6 +32,7 @@ from underlay.local.text.time_travel import quoted
 from underlay.local.text.words import words_of
 from underlay.schema.cast.conform import conform
 from underlay.table.versions.snapshot import Snapshot
+from underlay.values.no_rows import no_rows
 
 _CHANGED = "underlay-changed"
 """The schema in which queries have the changed table's rows with their numbers, so that no other table is meant."""
@@ -195,7 +196,7 @@ class RowQuery:
         if attempt is None or returning is None:
             return
         schema = self._lake.table(self._name).schema
-        rows = pa.concat_tables(attempt.kept) if attempt.kept else schema.empty_table()
+        rows = pa.concat_tables(attempt.kept) if attempt.kept else no_rows(schema)
         attempt.answer = self._queries.returned(returning, self._statement.target, self._alias, rows)
 
     def _written(self, piece: Clause) -> str:

@@ -28,6 +28,7 @@ from underlay.prune.predicates.predicate import (
     Predicate,
 )
 from underlay.prune.rows.matches import matches
+from underlay.values.no_rows import no_rows
 
 _SHOWN_NAMES = 20
 _DAY = r"\d{4}-\d\d-\d\d"
@@ -50,7 +51,7 @@ def check_literals(predicate: Predicate, schema: pa.Schema) -> None:
 
     SQL casts text to the column's type and rounds on the way, or ignores an offset: we do not imitate that.
     """
-    matches(predicate, schema.empty_table())
+    matches(predicate, no_rows(schema))
     for column, literal in _text_literals(predicate):
         kind: pa.DataType = schema.field(column[0]).type
         for step in column[1:]:

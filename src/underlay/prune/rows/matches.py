@@ -40,6 +40,7 @@ from underlay.prune.predicates.predicate import (
     StartsWith,
 )
 from underlay.prune.rows.compare import Mask, StoredColumn
+from underlay.values.no_rows import empty_batch
 
 
 def matches(predicate: Predicate, table: pa.Table | pa.RecordBatch) -> Mask:
@@ -50,7 +51,7 @@ def matches(predicate: Predicate, table: pa.Table | pa.RecordBatch) -> Mask:
     """
     if isinstance(table, pa.RecordBatch):
         return _without_nulls(_evaluate(predicate, table))
-    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    batches = table.to_batches() or [empty_batch(table.schema)]
     return pa.concat_arrays([matches(predicate, batch) for batch in batches])
 
 

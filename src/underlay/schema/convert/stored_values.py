@@ -18,7 +18,9 @@ from underlay.schema.types import Scalar, TypeKind
 
 def one_array(array: AnyArray | AnyChunks) -> AnyArray:
     """The chunks as one array."""
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if isinstance(array, pa.ChunkedArray):
+        return array.combine_chunks() if array.num_chunks else pa.nulls(0, array.type)
+    return array
 
 
 def stored_array(array: AnyArray | AnyChunks, type_: Scalar) -> BoundArray:

@@ -30,8 +30,9 @@ from underlay.server.worker.scans import (
     sums_of,
 )
 from underlay.server.worker.spool import open_window, split_batch
-from underlay.server.worker.statement import Begun, StatementRunner, empty_batch, plain_batch
+from underlay.server.worker.statement import Begun, StatementRunner, plain_batch
 from underlay.server.worker.table_metadata import Looker
+from underlay.values.no_rows import empty_batch
 
 if TYPE_CHECKING:
     from underlay.server.worker.main import ServerConnection

@@ -23,6 +23,7 @@ from underlay.server.common.problem import Problem
 from underlay.server.lockdown.check import CheckedStatement, Lockdown
 from underlay.server.worker.audit_view import StatementsView
 from underlay.server.worker.job import StatementJob, check_type
+from underlay.values.no_rows import empty_batch
 
 _LOST_IN_ARROW = re.compile(r"\b(UHUGEINT|TIME WITH TIME ZONE|BIT|BIGNUM|GEOMETRY|VARIANT)\b")
 """DuckDB's types of which Arrow's have fewer digits, or nothing at all."""
@@ -151,11 +152,6 @@ def _etag(job: StatementJob, checked: CheckedStatement, versions: Mapping[str, i
     }
     text = json.dumps(known, sort_keys=True, default=str)
     return f'"{hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]}"'
-
-
-def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    """No rows."""
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _again(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.table_schema import TableSchema
 from underlay.spark.filters.catalyst import and_parts
 from underlay.spark.types.to_spark import is_given_as_it_is
+from underlay.values.no_rows import no_rows
 
 
 def can_apply(predicate: Predicate, schema: TableSchema) -> bool:
@@ -17,7 +18,7 @@ def can_apply(predicate: Predicate, schema: TableSchema) -> bool:
     try:
         columns = [schema.column(path[0]) for path in columns_of(predicate)]
         make_plan((), schema, predicate)
-        matches(predicate, to_arrow(schema).empty_table())
+        matches(predicate, no_rows(to_arrow(schema)))
     except (UnknownColumn, BadPredicate):
         return False
     return all(map(is_given_as_it_is, columns))

@@ -26,6 +26,7 @@ from underlay.spark.types.from_spark import NaiveTimestamps, table_rows
 from underlay.store import Store
 from underlay.store.directory import local_root
 from underlay.table.open_table import Head
+from underlay.values.no_rows import no_rows
 
 STAGED_ROWS = StructType([StructField("staged", BinaryType())])
 MOST_SECONDS = 86_400.0
@@ -47,7 +48,7 @@ def check_columns(schema: StructType, definition: Definition, naive: NaiveTimest
     if not schema.fields:
         raise SchemaMismatch("the frame has no columns", hint="Select at least one column of the table.")
     columns = from_record(definition.schema)
-    conform(table_rows(arrow_schema(schema).empty_table(), columns, naive), columns)
+    conform(table_rows(no_rows(arrow_schema(schema)), columns, naive), columns)
 
 
 def write_batches(
