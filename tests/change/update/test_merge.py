@@ -338,7 +338,7 @@ def test_pairs_stay_together_in_long_tables():
     assert table.to_arrow().sort_by("id")["x"].to_pylist() == expected
 
 
-def test_columns_that_duckdb_would_cut_are_copied_whole_and_refused_in_expressions():
+def test_columns_that_duckdb_would_cut_are_copied_whole_and_refused_in_functions():
     schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("ns", "UTC"))])
     table = quick(memory()).create_table("a.b", schema)
     table.append(pa.table({"id": [1, 2], "at": pa.array([5, 6], schema.field("at").type)}))
@@ -346,7 +346,7 @@ def test_columns_that_duckdb_would_cut_are_copied_whole_and_refused_in_expressio
     merge(table, source).when_matched_update_all().when_not_matched_insert_all().execute()
     assert table.to_arrow().sort_by("id")["at"].cast(pa.int64()).to_pylist() == [5, 1_000_000_007, 11]
     with pytest.raises(InvalidRequest, match=r"^the condition: DuckDB would cut values of at"):
-        merge(table, source, "t.at = s.at").when_matched_delete().execute()
+        merge(table, source, "year(t.at) = year(s.at)").when_matched_delete().execute()
 
 
 def test_text_that_is_an_alias_is_text(store: Store):

@@ -8,11 +8,10 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from underlay.errors import InvalidRequest, SchemaMismatch, UnknownColumn
-from underlay.local.expressions.scope import Reference, Scope
+from underlay.local.expressions.scope import Reference, Scope, field_of
 from underlay.local.expressions.texts import VALUE_HINT, SqlText
 from underlay.prune.parse.bind import resolve_path
 from underlay.prune.predicates.operand import ColumnPath, format_column
@@ -90,7 +89,7 @@ class Assignments:
         for one in self._assignments:
             match one.origin:
                 case Reference(side, path):
-                    values = _field(rows[side], path)
+                    values = field_of(rows[side], path)
                 case _Computed():
                     values = _untyped_nulls(next(computed))
                 case _:
@@ -124,8 +123,10 @@ class Assignments:
         reference = self._scope.reference(tree)
         if reference is not None:
             return reference
+        kind_of_answer = self._scope.check(value)
+        value = self._scope.exact(value)
         expression = f"(\n{value.text}\n)"
-        if self._scope.check(value) == "UUID":  # DuckDB returns these as text
+        if kind_of_answer == "UUID":  # DuckDB returns these as text
             expression = f"unhex(replace(CAST({expression} AS VARCHAR), '-', ''))"
         return _Computed(value, expression)
 
@@ -198,13 +199,6 @@ def _read_text(text: str, kind: Scalar, place: str) -> AnyArray:
         problem = "the text is not exactly a value of the column's type"
         raise SchemaMismatch(problem, place=place, expected=kind, found=repr(text), hint="Correct the value.")
     return pa.array([found], found.type)
-
-
-def _field(rows: pa.Table, path: ColumnPath) -> AnyChunks:
-    column = rows.column(path[0])
-    for step in path[1:]:
-        column = pc.struct_field(column, step)
-    return column
 
 
 def _untyped_nulls(values: AnyChunks) -> AnyChunks:

@@ -20,9 +20,10 @@ from underlay.errors import BadPredicate, InvalidRequest, SchemaMismatch, Unknow
 from underlay.local.conditions.condition import split_condition
 from underlay.local.conditions.shared_engine import connected
 from underlay.local.expressions.merge_statement import SOURCE, TARGET, BoundMerge
-from underlay.local.expressions.scope import Scope
+from underlay.local.expressions.scope import Scope, field_of, type_of
 from underlay.local.expressions.texts import SqlText
 from underlay.local.implied.syntax import Node, NotUnderstood, conjuncts_of, nodes_below, read_query, write_exactly
+from underlay.local.sql.tables import has_unlike_type
 from underlay.prune import Predicate
 from underlay.prune.parse.bind import resolve_path
 from underlay.prune.parse.parameters import Parameters, key_of
@@ -61,8 +62,12 @@ def key_values(bound: BoundMerge, source: pa.Table) -> list[ColumnValues]:
         leaf = bound.schema.leaf_by_path.get(column)
         if leaf is None:
             continue
+        named = bound.source.reference(written.tree)
         try:
-            (values,) = bound.source.values([written], [f"(\n{written.text}\n)"], [source])
+            if named is not None and has_unlike_type(type_of(named.path, source.schema)):
+                values = field_of(source, named.path)
+            else:
+                (values,) = bound.source.values([written], [f"(\n{written.text}\n)"], [source])
         except InvalidRequest:  # the error may be of a row that the join never reaches
             continue
         fitting = _fitting(values, leaf)
@@ -147,7 +152,15 @@ def _fitting(values: AnyChunks, leaf: LeafColumn) -> AnyArray | None:
     """
     given, types = values.type, pa.types
     column = to_arrow_type(leaf.type)
-    same = (types.is_integer, types.is_floating, types.is_string, types.is_date32, types.is_boolean, _is_moment)
+    same = (
+        types.is_integer,
+        types.is_floating,
+        types.is_string,
+        types.is_date32,
+        types.is_boolean,
+        types.is_time,
+        _is_moment,
+    )
     if not any(test(given) and test(column) for test in same):
         return None
     zones = [kind.tz is None for kind in (given, column) if isinstance(kind, pa.TimestampType)]

@@ -50,6 +50,7 @@ class DuckDbRules:
         self._source = source
         self._key = tuple(key)
         self._is_source_matched = np.zeros(source.num_rows, np.bool_)
+        self._condition = bound.pairs.exact(bound.condition)
         self._matched = bound.of(MATCHED)
         self._unmatched = bound.of(NOT_MATCHED_BY_SOURCE)
         self.is_delete = np.array([False, *(one.kind.is_delete for one in bound.clauses)])
@@ -59,8 +60,9 @@ class DuckDbRules:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the table that determine which clause applies."""
-        pairs = self._bound.pairs.read_columns([self._bound.condition, *_predicates(self._matched)])[TARGET]
-        alone = self._bound.target.read_columns(_predicates(self._unmatched))[TARGET]
+        bound = self._bound
+        pairs = bound.pairs.read_columns([self._condition, *_predicates(bound.pairs, self._matched)])[TARGET]
+        alone = bound.target.read_columns(_predicates(bound.target, self._unmatched))[TARGET]
         named = tuple(dict.fromkeys((*pairs, *alone, *self._key)))
         return named or (self._bound.target.sides[TARGET].schema.names[0],)  # rows without a column have no number
 
@@ -156,15 +158,15 @@ class DuckDbRules:
 
     def _pairs(self, rows: pa.Table) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
         """Pairs of table and source rows for which the condition is true, and the clause that applies to each pair."""
-        scope, condition = self._bound.pairs, self._bound.condition
-        texts = [condition, *_predicates(self._matched)]
+        scope, condition = self._bound.pairs, self._condition
+        texts = [condition, *_predicates(scope, self._matched)]
         query = (
-            f"SELECT {scope.number_of(TARGET)}, {scope.number_of(SOURCE)}, {_case(self._matched)}"
+            f"SELECT {scope.number_of(TARGET)}, {scope.number_of(SOURCE)}, {_case(scope, self._matched)}"
             f" FROM {scope.table(TARGET)} JOIN {scope.table(SOURCE)} ON (\n{condition.text}\n)"
         )
         try:
             with connected(is_pushing=False) as connection:
-                scope.register(connection, texts, [rows, self._source], with_numbers=True)
+                scope.register(connection, texts, [rows, self._source], with_row_numbers=True)
                 for batch in connection.execute(query, scope.given_for(texts)).to_arrow_reader(_BATCH_ROWS):
                     targets, sources, clauses = (np.asarray(column, np.int64) for column in batch.columns)
                     yield targets, sources, clauses
@@ -175,8 +177,7 @@ class DuckDbRules:
         """The clause that holds first for each row of one side; 0 for none."""
         if not rows.num_rows or not clauses:
             return np.zeros(rows.num_rows, np.int64)
-        texts = _predicates(clauses)
-        (found,) = scope.values(texts, [_case(clauses)], [rows])
+        (found,) = scope.values(_predicates(scope, clauses), [_case(scope, clauses)], [rows])
         return np.asarray(found, np.int64)
 
     def _claim(self, found: Decided, targets: Numbers, sources: Numbers, clauses: Numbers, rows: pa.Table) -> None:
@@ -208,14 +209,12 @@ def _source_row(numbers: Numbers, row: int) -> str:
     return f"row {numbers[row]} of the source"
 
 
-def _predicates(clauses: Sequence[tuple[int, BoundClause]]) -> list[SqlText]:
-    return [one.predicate for _, one in clauses if one.predicate is not None]
+def _predicates(scope: Scope, clauses: Sequence[tuple[int, BoundClause]]) -> list[SqlText]:
+    return [scope.exact(one.predicate) for _, one in clauses if one.predicate is not None]
 
 
-def _case(clauses: Sequence[tuple[int, BoundClause]]) -> str:
+def _case(scope: Scope, clauses: Sequence[tuple[int, BoundClause]]) -> str:
     """The number of the first clause that holds, 0 for none."""
-    parts = [
-        f"WHEN {'true' if one.predicate is None else f'({chr(10)}{one.predicate.text}{chr(10)})'} THEN {number}"
-        for number, one in clauses
-    ]
+    texts = ((number, one.predicate and scope.exact(one.predicate)) for number, one in clauses)
+    parts = [f"WHEN {f'({chr(10)}{one.text}{chr(10)})' if one else 'true'} THEN {number}" for number, one in texts]
     return f"CASE {' '.join(parts)} ELSE 0 END" if parts else "0"

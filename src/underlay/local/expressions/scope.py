@@ -10,19 +10,22 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from underlay.errors import BadPredicate, InvalidRequest, UnderlayError, UnknownColumn
 from underlay.local.conditions.shared_engine import connected
+from underlay.local.expressions.exact_moments import cut_column, nanoseconds, number_name, with_numbers
 from underlay.local.expressions.texts import SqlText, located
-from underlay.local.sql.tables import has_unlike_type, refuse_alike_names
+from underlay.local.sql.tables import refuse_alike_names
 from underlay.local.text.time_travel import quoted
 from underlay.prune.parse.bind import resolve_path, unknown_column
 from underlay.prune.parse.parameters import NO_PARAMETERS, Parameters
 from underlay.prune.parse.sql import tokens_of
 from underlay.prune.predicates.operand import ColumnPath
-from underlay.schema.arrow_aliases import AnyChunks
+from underlay.schema.arrow_aliases import AnyChunks, AnyType
+from underlay.values.no_rows import no_rows
 
 ROW = "underlay row"
 """The number of a row, where an answer must say which it is about."""
@@ -32,7 +35,7 @@ _NO_COLUMN = re.compile(r'Referenced column "(?P<name>.+?)" (?:was )?not found')
 _NO_ALIAS = re.compile(r'Referenced table "(?P<alias>.+?)" not found')
 _POINTED = re.compile(r"^LINE (?P<line>\d+): (?P<text>.*)\n(?P<pointer> *)\^", re.MULTILINE)
 _QUOTES_HINT = "Text is written in quotes, '{name}', or as ul.lit(\"{name}\")."
-_UNLIKE_HINT = "Name the column alone, without a function or an operator, or cast it before."
+_UNLIKE_HINT = "Compare the column with another one or with text, name it alone, or cast it before."
 
 
 class Reference(NamedTuple):
@@ -65,7 +68,7 @@ class Side:
                     continue
                 name = token.text.lower()
                 owner = owner if before is TokenType.DOT else name
-                if name == (self.alias or "").lower() and after is not TokenType.DOT:
+                if name == (self.alias or "").lower() and TokenType.DOT not in (before, after):
                     return tuple(self.schema.names)
                 if owner not in skipped:
                     words.add(token.text.encode().lower())
@@ -100,28 +103,38 @@ class Scope:
     def read_columns(self, texts: Iterable[SqlText]) -> list[tuple[str, ...]]:
         """The columns of each side that DuckDB gets for these texts.
 
-        Raises Unsupported for columns that DuckDB cannot tell apart, InvalidRequest for those whose values it
-        truncates.
+        Raises Unsupported for columns that DuckDB cannot tell apart.
         """
         listed = list(texts)
+        named = self._named_columns(listed)
+        for at, (side, names) in enumerate(zip(self.sides, named, strict=True)):
+            numbered = {path[0] for text in listed for other, path in text.numbers if other == at}
+            if not numbered.issubset(names):
+                named[at] = tuple(name for name in side.schema.names if name in numbered or name in names)
+        return named
+
+    def _named_columns(self, listed: Sequence[SqlText]) -> list[tuple[str, ...]]:
+        """The columns that are named other than by their numbers."""
         aliases = [side.alias for side in self.sides if side.alias is not None]
         others = [[one for one in aliases if one != side.alias] for side in self.sides]
         written = [one.text for one in listed]
         named = [side.named_in(written, beside) for side, beside in zip(self.sides, others, strict=True)]
         for side, names in zip(self.sides, named, strict=True):
-            read = pa.schema([side.schema.field(name) for name in names])
-            refuse_alike_names(read)
-            unlike = next((field for field in read if has_unlike_type(field.type)), None)
-            if unlike is not None:
-                text = next(one for one in listed if unlike.name in side.named_in([one.text]))
-                problem = f"DuckDB would cut values of {unlike.name}, which are {unlike.type}"
-                raise located(BadPredicate(problem, hint=_UNLIKE_HINT), text)
+            refuse_alike_names(pa.schema([side.schema.field(name) for name in names]))
         return named
+
+    def exact(self, text: SqlText) -> SqlText:
+        """The text as rows are asked by it: it compares times by their nanoseconds where DuckDB would not."""
+        return with_numbers(text, self._find_column)
+
+    def _find_column(self, tree: exp.Expr) -> tuple[Reference, AnyType] | None:
+        found = self.reference(tree)
+        return None if found is None else (found, type_of(found.path, self.sides[found.side].schema))
 
     def check(self, text: SqlText) -> str:
         """DuckDB's type for an expression. Raises InvalidRequest with the position in the text."""
         self.read_columns([text])
-        empty = [side.schema.empty_table() for side in self.sides]
+        empty = [no_rows(side.schema) for side in self.sides]
         query = f"SELECT (\n{text.text}\n) AS v FROM {self.tables} WHERE ((\n{text.text}\n) IS NULL) IS NULL"
         if text.is_condition:
             query = f"SELECT true AS v FROM {self.tables} WHERE (\n{text.text}\n)"
@@ -168,14 +181,28 @@ class Scope:
         texts: Iterable[SqlText],
         rows: Sequence[pa.Table],
         *,
-        with_numbers: bool = False,
+        with_row_numbers: bool = False,
     ) -> None:
         """Register the rows with a connection: the columns that the texts name, and the number of each row."""
-        for at, (names, table) in enumerate(zip(self.read_columns(texts), rows, strict=True)):
-            given = _readable(table.select(names))
-            if with_numbers or not names:  # a table without columns would have no rows
+        listed = list(texts)
+        for at, (names, table) in enumerate(zip(self._named_columns(listed), rows, strict=True)):
+            given = table.select(names)
+            self._refuse_cut(at, given, listed)
+            given = _readable(given)
+            for place in dict.fromkeys(place for one in listed for place in one.numbers if place[0] == at):
+                given = given.append_column(number_name(place), nanoseconds(field_of(table, place[1])))
+            if with_row_numbers or not given.num_columns:  # a table without columns would have no rows
                 given = given.append_column(ROW, pa.array(np.arange(table.num_rows)))
             connection.register(f"underlay side {at}", given)
+
+    def _refuse_cut(self, side: int, rows: pa.Table, texts: Sequence[SqlText]) -> None:
+        """Raise BadPredicate for a value that DuckDB would cut."""
+        name = cut_column(rows)
+        if name is None:
+            return
+        text = next(one for one in texts if name in self.sides[side].named_in([one.text]))
+        problem = f"DuckDB would cut values of {name}, which are {rows.schema.field(name).type}"
+        raise located(BadPredicate(problem, hint=_UNLIKE_HINT), text)
 
     def given_for(self, texts: Iterable[SqlText]) -> dict[str, object] | None:
         """The parameters that some texts name."""
@@ -212,6 +239,22 @@ class Scope:
             hint = f"Rows are known here as {aliases}." if aliases else "Name columns alone."
             return UnknownColumn(f"there is no table or column {by_table['alias']} here", hint=hint)
         return None
+
+
+def field_of(rows: pa.Table, path: ColumnPath) -> AnyChunks:
+    """A column, or a field of a struct."""
+    column = rows.column(path[0])
+    for step in path[1:]:
+        column = pc.struct_field(column, step)
+    return column
+
+
+def type_of(path: ColumnPath, schema: pa.Schema) -> AnyType:
+    """The type of a column, or of a field of a struct."""
+    kind: AnyType = schema.field(path[0]).type
+    for step in path[1:]:
+        kind = kind.field(step).type
+    return kind
 
 
 def _resolved(path: ColumnPath, schema: pa.Schema) -> ColumnPath | None:

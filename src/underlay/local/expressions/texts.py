@@ -11,6 +11,7 @@ from underlay.errors import BadPredicate, InvalidRequest, UnderlayError
 from underlay.local.conditions.condition_text import all_with_moments, checked_text
 from underlay.prune.parse.parameters import Given, Parameters, number_in_all
 from underlay.prune.parse.sql import parse_condition, tokens_of
+from underlay.prune.predicates.operand import ColumnPath
 
 VALUE_HINT = "Write SQL, such as fare * 1.1 or 'JFK' in quotes, or a Python value as ul.lit(value)."
 
@@ -24,6 +25,8 @@ class SqlText:
     place: str
     text: str
     is_condition: bool = False
+    numbers: tuple[tuple[int, ColumnPath], ...] = ()
+    """Columns of sides of which it names the nanoseconds (`exact_moments`)."""
 
     @property
     def tree(self) -> exp.Expr:
