@@ -1,7 +1,7 @@
 """Tables on Spark: by name, read at native speed, written in parallel with one commit.
 
-Without PySpark the names below raise Unsupported when they are used. Each is loaded when it is first used: workers of
-Spark import modules of this package to run a task, and need none of them.
+Without PySpark the names below raise Unsupported when used. Each is loaded on first use: Spark's workers import modules
+of this package to run a task, and need none of these names.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Verbs that change rows of tables with DataFrames, with the names and meanings that they have in process."""
+"""Verbs that change a table's rows with DataFrames; names and meanings are those of the in-process verbs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def upsert(
     token: str | None = None,
     lake: Lake | None = None,
 ) -> Changed:
-    """Put the rows of a DataFrame in place of those with the same key, and add the others; all or none.
+    """Replace rows that have the same key as a row of a DataFrame, and add its other rows; all or none.
 
-    The key is the table's unless columns are named. Columns that the frame lacks stay as they are in rows that are
-    replaced. Raises InvalidRequest for a key that is null or occurs twice, SchemaMismatch, TableNotFound,
-    CommitConflict, CommitUnknown (then call it again with the same token).
+    The key is the table's unless columns are named. Replaced rows keep their values in columns that the frame lacks.
+    Raises InvalidRequest for a key that is null or occurs twice, SchemaMismatch, TableNotFound, CommitConflict,
+    CommitUnknown (then call it again with the same token).
     """
     check_frame(frame)
     return upsert_frame(frame, table, key, lake, token)
@@ -46,7 +46,7 @@ def delete(
     token: str | None = None,
     spark: SparkSession | None = None,
 ) -> Changed:
-    """Delete the rows for which a condition of Spark's is true, or all rows."""
+    """Delete the rows for which a Spark condition is true, or all rows."""
     return delete_where(_session(spark), lake, table, where, token=token)
 
 
@@ -59,9 +59,9 @@ def update(
     token: str | None = None,
     spark: SparkSession | None = None,
 ) -> Changed:
-    """Give columns other values, in the rows for which a condition is true, or in all: `{"fare": "fare * 1.1"}`.
+    """Set columns to new values in the rows for which a condition is true, or in all: `{"fare": "fare * 1.1"}`.
 
-    Spark computes the values of the row as it was, and casts them to the column's type as ANSI SQL stores them.
+    Spark computes the values from the old row, and casts them to the column's type by ANSI store assignment.
     """
     return update_where(_session(spark), lake, table, values, where, token=token)
 
@@ -82,9 +82,9 @@ def merge(
 
 
 class FrameMerger:
-    """Says what becomes of rows that match and of those that do not. Made by `merge`, done by `execute`.
+    """Collects what to do with rows that match and rows that do not. Made by `merge`, run by `execute`.
 
-    Clauses are tried in the order in which they were added: for each row the first counts whose predicate is true.
+    Clauses are tried in the order in which they were added; for each row the first one whose predicate is true applies.
     """
 
     def __init__(
@@ -106,39 +106,39 @@ class FrameMerger:
         self._clauses: tuple[MergeClause, ...] = ()
 
     def when_matched_update(self, updates: Values, predicate: Expression | None = None) -> FrameMerger:
-        """Give columns of a row that matches other values."""
+        """Set columns of a matching row."""
         return self._add("matched", "update", predicate, updates)
 
     def when_matched_update_all(
         self, predicate: Expression | None = None, except_cols: Sequence[str] | None = None
     ) -> FrameMerger:
-        """Give a row that matches the source's values of all columns of the table, but these, by name."""
+        """Set all columns of a matching row, by name, to the source's values, except these."""
         return self._add("matched", "update_all", predicate, except_cols=except_cols)
 
     def when_matched_delete(self, predicate: Expression | None = None) -> FrameMerger:
-        """Delete a row that matches."""
+        """Delete a matching row."""
         return self._add("matched", "delete", predicate)
 
     def when_not_matched_insert(self, updates: Values, predicate: Expression | None = None) -> FrameMerger:
-        """Insert one with these values for a row of the source that matches none; other columns get their default."""
+        """Insert a row with these values for a source row without a match; other columns get their defaults."""
         return self._add("not matched", "insert", predicate, updates)
 
     def when_not_matched_insert_all(
         self, predicate: Expression | None = None, except_cols: Sequence[str] | None = None
     ) -> FrameMerger:
-        """Insert a row of the source that matches none, with all columns of the table but these, by name."""
+        """Insert a source row without a match, with all columns of the table except these, by name."""
         return self._add("not matched", "insert_all", predicate, except_cols=except_cols)
 
     def when_not_matched_by_source_update(self, updates: Values, predicate: Expression | None = None) -> FrameMerger:
-        """Give columns of a row that no row of the source matches other values."""
+        """Set columns of a row that no source row matches."""
         return self._add("not matched by source", "update", predicate, updates)
 
     def when_not_matched_by_source_delete(self, predicate: Expression | None = None) -> FrameMerger:
-        """Delete a row that no row of the source matches."""
+        """Delete a row that no source row matches."""
         return self._add("not matched by source", "delete", predicate)
 
     def execute(self) -> Changed:
-        """Do it, in one commit. Nothing is changed when a row cannot be.
+        """Run the merge in one commit. If one row cannot be changed, none is.
 
         Raises InvalidRequest when two rows of the source would change the same row, SchemaMismatch, TableNotFound,
         CommitConflict, CommitUnknown (then do it again with the same token), and Spark's errors.

@@ -37,13 +37,13 @@ def compact(
     params: Params | None = None,
     progress: CompactProgress | None = None,
 ) -> Compacted:
-    """Do what `Table.compact` does, in tasks that copy and encode. What each has done is committed when it ends, so
-    that nothing of a long run is lost but what was under way.
+    """Do what `Table.compact` does, in tasks that copy and encode. Each task's work is committed when it ends, so that
+    a long run loses only what was under way.
 
-    A name means a table of the session's lake unless another lake is given. This process does it when there is little
-    to encode or copy, or a single group of files; `choice` of the result says so. Otherwise tasks of `spark`, of the
-    active session, or of a new one do. Raises what `Table.compact` raises; when a task failed as often as Spark lets
-    it, Spark's error: what was committed before stays.
+    A name means a table of the session's lake unless another lake is given. This process does the work when there is
+    little to encode or copy, or only one group of files; the result's `choice` says so. Otherwise tasks do, of `spark`,
+    of the active session, or of a new one. Raises what `Table.compact` raises, and Spark's error once a task has failed
+    as often as Spark allows: what was committed before stays.
     """
     found = table if isinstance(table, Table) else find_lake_of(spark, table, lake).table(table)
     stores = found.stores

@@ -1,4 +1,4 @@
-"""Does groups of files of a compaction in tasks, which copy and encode; the driver commits what they put."""
+"""Compacts groups of files in tasks, which copy and encode; the driver commits the files that they put."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OpenSession = Callable[[], SparkSession]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWork:
-    """What a task does: groups of files of a version, one after the other. It is pickled."""
+    """A task's work: groups of files of a version, one after the other. It is pickled."""
 
     address: StoreAddress
     pin: Pin
@@ -48,8 +48,10 @@ def run_in_tasks(
     works: Sequence[Sequence[CompactGroup]],
     order: str | None,
 ) -> Generator[list[Outcome], None, None]:
-    """What comes of works, one task for each, as they end. Raises Unavailable for files that the driver does not see,
-    and Spark's error of a task that failed as often as Spark lets it; files of others are then unreferenced."""
+    """Run each work in a task, and yield the results as tasks end. Raises Unavailable for files that the driver cannot
+    see, and Spark's error for a task that failed as often as Spark allows; the other tasks' files are then
+    unreferenced.
+    """
     spark, pin = open_session(), Pin.of(head)
     jobs = [
         partial(_run_job, spark, head, GroupWork(address=address, pin=pin, groups=tuple(groups), order=order))
@@ -61,7 +63,7 @@ def run_in_tasks(
 def bundled(
     groups: Sequence[CompactGroup], most: Callable[[CompactGroup], int], limit: int
 ) -> list[list[CompactGroup]]:
-    """Small groups together, by what each costs, up to a limit: a task takes longer to start than to do one."""
+    """Bundle small groups up to a limit of cost: a task takes longer to start than to do one of them."""
     found: list[list[CompactGroup]] = []
     cost = limit
     for group in groups:

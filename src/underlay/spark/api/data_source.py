@@ -1,6 +1,6 @@
-"""The Python data source `underlay`: tables by options, also where Python has no gateway to the JVM (Spark Connect).
+"""The Python data source `underlay`: tables by options. It also works without a gateway to the JVM (Spark Connect).
 
-Spark prunes no columns of a Python source, and no rows unless asked to, so a classic session reads faster by table name
+Spark prunes no columns of a Python source, and rows only on request, so a classic session reads faster by table name
 (see `session`).
 """
 
@@ -48,7 +48,7 @@ _USER_DEFINED = "org.apache.spark.sql.execution.datasources.v2.python.UserDefine
 
 
 class UnderlayDataSource(DataSource):
-    """A table. Its version is fixed when a DataFrame is made; later commits do not change it."""
+    """One table. Its version is fixed when a DataFrame is made; later commits do not change it."""
 
     known: ClassVar[StoreAddress | None] = None
     """The lake, unless an option names one."""
@@ -59,7 +59,7 @@ class UnderlayDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name to give to `format`."""
         return "underlay"
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -67,7 +67,7 @@ class UnderlayDataSource(DataSource):
         self._pin: Pin | None = None
 
     def schema(self) -> StructType:
-        """The columns to read. Looks the table up, and fixes the version."""
+        """The columns to read. Looks up the table, and fixes the version."""
         head = self.settings.open().read_head()
         self._pin = Pin.of(head)
         schema = from_record(head.root.definition.schema)
@@ -95,7 +95,7 @@ class UnderlayDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # Spark's name
         """Writes a stream with these columns. Raises SchemaMismatch before any task runs, Unsupported on Spark 4.0."""
-        if not hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.0 hands over rows one by one, and no Arrow
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.0 passes rows one by one, and no Arrow
             raise Unsupported(
                 'writing a stream with format("underlay") needs Spark 4.1 or later',
                 hint="Write foreachBatch(underlay.spark.batch_writer(…)).",
@@ -105,7 +105,7 @@ class UnderlayDataSource(DataSource):
         return StreamWriter(self.settings, schema, is_complete=overwrite, driver=self.driver)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
-        """Reads what is added to a table, or all that changes in it."""
+        """Reads rows that are appended to a table, or all of its changes."""
         if self.settings.changes:
             from underlay.spark.stream.changes import ChangesStreamReader
 
@@ -119,11 +119,11 @@ def register_source(spark: SparkSession, lake: Lake | None = None, driver: Drive
     """Register `format("underlay")` with a session; tables are those of `lake` unless the option `lake` names another.
 
     The session becomes active in this thread: Spark finds Python sources only through the active session, and a new
-    thread of the driver has none until this, or `session`, is called in it. The first read that options could have
-    narrowed warns on the standard error of a worker.
+    thread of the driver has none until it calls this, or `session`. The first read that options could have narrowed
+    prints a warning to a worker's standard error.
     """
 
-    # Made here, so that it is sent to workers with what it knows.
+    # The class is made here, so that workers get it with these values.
     class RegisteredDataSource(UnderlayDataSource):
         known = None if lake is None else StoreAddress(url=lake.url, options=lake.options)
         warned = _marker()
@@ -138,8 +138,9 @@ def register_source(spark: SparkSession, lake: Lake | None = None, driver: Drive
 
 
 def _register(spark: SparkSession, source: type[DataSource]) -> None:
-    """What `spark.dataSource.register` does, but for its search for installed sources, which starts a Python: that is
-    left to the first use."""
+    """Does what `spark.dataSource.register` does, except for its search for installed sources, which starts a Python
+    process: that is left to the first use.
+    """
     gateway = gateway_of(spark)
     wrap: Any = _wrap_function  # it has no types
     try:
@@ -152,19 +153,19 @@ def _register(spark: SparkSession, source: type[DataSource]) -> None:
 
 @cache
 def _marker() -> str:
-    """A file for this process that is not there yet."""
+    """The path of a file for this process that does not exist yet."""
     folder = mkdtemp(prefix="underlay-source-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return str(Path(folder) / "warned")
 
 
 def _warn_once(marker: str | None) -> None:
-    """Warn, unless the marker is there. Readers are made in processes of their own, which share nothing else."""
+    """Warn, unless the marker file exists. Readers are made in separate processes, which share nothing else."""
     if marker is not None:
         try:
             Path(marker).touch(exist_ok=False)
         except FileExistsError:
             return
-        except OSError:  # another host than where it was registered: each process warns for itself
+        except OSError:  # on another host than the registering one each process warns for itself
             pass
     warnings.warn(_WARNING, stacklevel=3)

@@ -18,8 +18,8 @@ _SHOWN_CHARS = 120
 
 
 def explain(frame: DataFrame) -> str:
-    """For each scan of a table: the version, how it is read, which files are handed to Spark and which blocks of them
-    the plan needs. Runs nothing.
+    """Explain each scan of a table: the version, how it is read, which files Spark gets, and which of their blocks the
+    plan needs. Runs nothing.
 
     Equal scans are shown once. Raises Unsupported over Spark Connect, where no plan can be seen.
     """

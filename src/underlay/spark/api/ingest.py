@@ -31,12 +31,12 @@ def ingest(
     progress: IngestProgress | None = None,
     **options: Unpack[Options],
 ) -> Summary:
-    """Bring each source into the table once, with the options of `Lake.ingest`, and make the table when there is none.
+    """Ingest each source exactly once, with the options of `Lake.ingest`, and create the table if it does not exist.
 
     A name means a table of the session's lake unless another lake is given. Tasks read the sources, which executors
-    must reach under the same names: tasks of `spark`, of the active session, or of a new one, which is begun only when
-    there is enough to read. Raises what `Lake.ingest` raises; when a task failed as often as Spark lets it, Spark's
-    error: nothing of its batch is in the table then, and the sources are free.
+    must reach under the same names: tasks of `spark`, of the active session, or of a new one, which is started only if
+    there is enough to read. Raises what `Lake.ingest` raises, and Spark's error once a task has failed as often as
+    Spark allows: then nothing of its batch is in the table, and the sources are free.
     """
     if isinstance(table, Table):
         opened = table.writable()

@@ -46,7 +46,7 @@ class FileScan:
 
 
 def scans_of(frame: DataFrame) -> list[FileScan]:
-    """The scans of our tables, in the order of the plan. Nothing but metadata is read."""
+    """The scans of our tables, in the order of the plan. Reads only metadata."""
     return [scan for node in nodes_of(call(java_plan(frame), "executedPlan")) for scan in _scan_of(node)]
 
 
@@ -88,13 +88,13 @@ def _native_scan(node: PlanNode, index: TableFileIndex) -> FileScan:
 
 
 def _shown(expressions: list[JavaObject]) -> tuple[str, ...]:
-    """As SQL, without the name of the view that a column came through."""
+    """The expression as SQL, without the name of the view that a column came through."""
     texts = (try_text(one, "sql") or call_text(one, "toString") for one in expressions)
     return tuple(HIDDEN.sub("", text) for text in texts)
 
 
 def _columns(scan: JavaObject, index: TableFileIndex) -> list[str]:
-    """The table's columns that a scan reads something of."""
+    """The table's columns that a scan reads, wholly or in part."""
     paths = [(name,) for name in field_names(call(scan, "requiredSchema"))]
     found = {(index.names or {}).get(path, path)[0] for path in paths}
     return [name for name in index.version.snapshot.schema.names if name in found]
@@ -138,7 +138,7 @@ def _source_scan(node: PlanNode) -> FileScan:
 
 
 def _option(batch_scan: JavaObject, name: str) -> str | None:
-    """An option of a Python source. Spark tells nobody, so that its own field is asked."""
+    """An option of a Python source, read from Spark's private field, as Spark does not expose it."""
     scan = call(batch_scan, "scan")
     field = call(call(scan, "getClass"), "getDeclaredField", "options")
     call(field, "setAccessible", True)

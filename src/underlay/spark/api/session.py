@@ -28,9 +28,9 @@ def session(lake: Lake, spark: SparkSession | None = None) -> SparkSession:
     """A session that knows the lake's tables by name: `spark`, the active one, or a new local one.
 
     Names show the newest versions, whoever committed them, within the lake's staleness. The data source `underlay`
-    means this lake; a Spark Connect session gets nothing else, and warns. Raises Unsupported for Spark before 4.0 and a
-    persistent metastore; Unavailable without a Java; InvalidRequest when the session was stopped, or has another table
-    of the same name.
+    means this lake; a Spark Connect session gets nothing else, and warns. Raises Unsupported for Spark before 4.0 and
+    for a persistent metastore; Unavailable without Java; InvalidRequest when the session was stopped, or has another
+    table of the same name.
     """
     opened = open_session(spark)
     if has_gateway(opened):
@@ -78,5 +78,5 @@ def _warn_of_connect() -> None:
 
 @cache
 def _listener() -> DriverListener:
-    """What this process hears its workers by."""
+    """Receives messages of this process's workers."""
     return DriverListener(hear_commit, why_not_replace)

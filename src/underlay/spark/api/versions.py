@@ -22,7 +22,7 @@ def table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
 
 
 def register_version(spark: SparkSession, lake: Lake, name: str) -> str:
-    """Make an older version known to SQL: `taxi.trips@v7` becomes taxi.`trips@v7`. Returns the name, quoted.
+    """Give an older version a name in SQL: `taxi.trips@v7` becomes taxi.`trips@v7`. Returns the name, quoted.
 
     A tag is followed when it moves. Raises what `table` raises, and InvalidRequest for a name without a version.
     """

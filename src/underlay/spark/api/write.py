@@ -30,11 +30,11 @@ def append(
 ) -> Appended:
     """Append the rows of a DataFrame, all or none, clustered by the table's partitions and order.
 
-    A name means a table of the session's lake unless another lake is given. With a token, rows are added once however
-    often this is called with it. `naive_timestamps` says what Spark's instants (TIMESTAMP_LTZ) are in columns without a
-    zone: local times of the session's zone ("session") or of UTC ("utc"); unless given they are refused. Raises
-    TableNotFound; SchemaMismatch before any task runs; CommitUnknown (then call it again with the same token);
-    CommitConflict. When a task fails, Spark's error is raised, and only unreferenced files are left.
+    A name means a table of the session's lake unless another lake is given. With a token, the rows are added only once,
+    however often this is called with the same token. `naive_timestamps` says how Spark's instants (TIMESTAMP_LTZ) are
+    stored in columns without a zone: as local times of the session's zone ("session") or of UTC ("utc"); without it
+    they are refused. Raises TableNotFound; SchemaMismatch before any task runs; CommitUnknown (then call it again with
+    the same token); CommitConflict. When a task fails, Spark's error is raised, and only unreferenced files are left.
     """
     return write_frame(frame, table, lake, token, naive_timestamps)
 
@@ -49,9 +49,9 @@ def overwrite(
 ) -> Appended:
     """Replace all rows with those of a DataFrame, in one commit.
 
-    This replaces the newest version at the call, or the version of this table that the DataFrame itself reads by name
-    (reads by `format("underlay")` cannot be seen). Raises what `append` raises, and CommitConflict also when others
-    added, changed or removed rows since.
+    This replaces the version that is newest at the call, or the version of this table that the DataFrame itself reads
+    by name (reads through `format("underlay")` cannot be seen). Raises what `append` raises, and CommitConflict also
+    when others added, changed or removed rows since.
     """
     return write_frame(frame, table, lake, token, naive_timestamps, is_overwrite=True)
 
@@ -68,12 +68,12 @@ def write(
     sort_by: Sequence[str] = (),
     partition_by: Sequence[str] = (),
 ) -> Appended | None:
-    """Write a DataFrame as Spark's modes say, by any of Spark's names for them; what was committed, None when a table
-    that is there was left alone.
+    """Write a DataFrame in one of Spark's modes, by any of Spark's names for it. Returns what was committed; None when
+    an existing table was left alone.
 
-    `error` and `ignore` create the table, with the DataFrame's columns, none of them required, and what
-    `Lake.create_table` takes; when the rows cannot be written it stays, empty. `append` and `overwrite` need it. Raises
-    TableExists, TableNotFound, and what `append` and `overwrite` raise.
+    `error` and `ignore` create the table, with the DataFrame's columns, all nullable, and the options of
+    `Lake.create_table`; if the rows cannot be written, the empty table stays. `append` and `overwrite` need an existing
+    table. Raises TableExists, TableNotFound, and what `append` and `overwrite` raise.
     """
     wanted = str(mode).lower()
     wanted = _OTHERWISE.get(wanted, wanted)
@@ -88,7 +88,7 @@ def write(
         if isinstance(table, Table):
             raise TableExists("the table already exists", place=table.name)
         found = find_lake(frame.sparkSession, table, lake)
-        columns = arrow_schema(frame.schema, is_loose=True)  # Spark says what a plan gives, not what a table takes
+        columns = arrow_schema(frame.schema, is_loose=True)  # a plan's nulls, not what the table allows
         created = found.create_table(table, columns, key=key, sort_by=sort_by, partition_by=partition_by)
     except TableExists:
         if wanted == "ignore":

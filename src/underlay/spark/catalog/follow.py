@@ -1,4 +1,4 @@
-"""Keeps a session's names at the newest versions: commits of this process at once, those of others on `refresh`."""
+"""Keeps a session's names at the newest versions: after this process's commits at once, after others' on `refresh`."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _doing = local()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """The tables that a session knows now, and why it does not know the others."""
+    """The tables that a session knows now, and why it lacks the others."""
 
     known: list[str]
     left_out: dict[str, UnderlayError]
 
 
 def names_of(spark: SparkSession) -> Names:
-    """The names of a session's application, which from now on follow what this process commits."""
+    """The names of a session's application. From now on they follow this process's commits."""
     application = spark.sparkContext.applicationId
     with _starting:
         for other, (names, watcher) in list(_applications.items()):
@@ -55,14 +55,14 @@ def names_of(spark: SparkSession) -> Names:
 
 
 def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> Followed:
-    """Have names for the lake's tables at their newest versions, and for no others of this lake; only what changed is
-    put again. A table that cannot be read is left out. Raises InvalidRequest for names that are taken.
+    """Have names for exactly the lake's tables, at their newest versions; only changed ones are put again. A table that
+    cannot be read is left out. Raises InvalidRequest for names that are taken.
 
-    `is_catalog_only`: nothing changed but the lake's catalog. Tables that it has as before are not looked at.
+    `is_catalog_only`: only the lake's catalog changed. Tables that it has as before are not looked at.
     """
     known = names.lake_at(lake.url)
     if known is not None and known.url != lake.url:
-        lake = known  # by another path
+        lake = known  # opened by another path
     tables = lake.tables()
     plain = [table.name for table in tables]
     check_names(names.spark, plain)
@@ -85,7 +85,7 @@ def _is_as_before(names: Names, table: TableInfo) -> bool:
 
 
 def _put_all(names: Names, lake: Lake, wanted: list[str]) -> dict[str, UnderlayError]:
-    """Why some cannot be read: their names are forgotten."""
+    """Put all names. Returns why some tables cannot be read: their names are forgotten."""
     names.make_databases(wanted)
     failures = side_by_side(partial(_put, names, lake, names.lost()), wanted, _THREADS)
     left_out = {name: failure for name, failure in zip(wanted, failures, strict=True) if failure is not None}
@@ -94,7 +94,7 @@ def _put_all(names: Names, lake: Lake, wanted: list[str]) -> dict[str, UnderlayE
 
 
 def follow_table(names: Names, lake: Lake, name: str) -> None:
-    """Have the name of one table, which the session knows, mean its newest version; else nothing."""
+    """Point the name of one table that the session knows at its newest version, or forget it."""
     with names.lock:
         failure = _put(names, lake, set(), name)
         if failure is not None:
@@ -103,7 +103,7 @@ def follow_table(names: Names, lake: Lake, name: str) -> None:
 
 
 def hear_commit(lake_url: str, table: str) -> None:
-    """A process that works for this one committed to the table of this name. Never raises."""
+    """A worker of this process committed to the table of this name. Never raises."""
     for names, _ in list(_applications.values()):
         lake = names.lake_at(lake_url)
         if lake is not None:
@@ -124,8 +124,9 @@ def _hear_folder(names: Names, process: int, store_url: str, folder: str) -> Non
 
 
 def _follow(names: Names, lake: Lake, tables: list[str] | None) -> None:
-    """Follow some tables, or all. What goes wrong is logged, and the session loses the names of the tables: an old
-    version is never shown for the newest."""
+    """Follow some tables, or all. On an error, which is logged, the session loses the tables' names: it never shows an
+    old version as the newest.
+    """
     try:
         if tables is None or any(names.find(name) is None for name in tables):
             followed = follow_lake(names, lake, is_catalog_only=True)
@@ -150,8 +151,9 @@ def _forget_lake(names: Names, lake: Lake) -> None:
 
 
 def _put(names: Names, lake: Lake, lost: set[str], name: str) -> UnderlayError | None:
-    """Have a name mean what the lake has under it now; why that cannot be read, if so. Unless it is among the lost, a
-    name that means that already is left as it is."""
+    """Point a name at the lake's current table. Returns why the table cannot be read, if so. A name that is up to date
+    is left alone, unless it is among the lost.
+    """
     _doing.is_putting = True
     try:
         opened = open_named(lake, name)

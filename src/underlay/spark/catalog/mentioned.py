@@ -1,7 +1,7 @@
 """Brings the names that a statement mentions up to date before Spark resolves them, whoever committed.
 
-The text is not parsed: every word that is the name of a table counts, be it in a comment. What too many words cost is a
-look at a head.
+The text is not parsed: every word that is a table's name counts, even in a comment. A word too many only costs a look
+at a head.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _VIEW = re.compile(rf"\bview\s+(?:if\s+not\s+exists\s+)?(?:{_NAME}\s*\.\s*)?({_N
 
 
 def follow_text(names: Names, text: str) -> None:
-    """Have the names that a text of SQL mentions mean the newest versions, within each lake's staleness.
+    """Point the names that a text of SQL mentions at the newest versions, within each lake's staleness.
 
-    A table that cannot be read has no name then, and the log says why. Raises Unavailable when a store is not reached.
+    A table that cannot be read loses its name, and the log says why. Raises Unavailable when a store cannot be reached.
     """
     words = {(quoted or plain).replace("``", "`").lower() for quoted, plain in _WORD.findall(text)}
     for view in words & names.views.keys():
@@ -44,7 +44,7 @@ def follow_text(names: Names, text: str) -> None:
 
 
 def follow_name(names: Names, parts: list[str]) -> None:
-    """Have one name, which stands alone, mean the newest version. One that is not known may be new."""
+    """Point a single name at the newest version. An unknown name may be a new table's."""
     key = parts[-2].lower() if len(parts) > 1 else None, parts[-1].lower()
     mentioned = [entry for entry in names.mentioned({key[1]}) if key[0] in (None, entry.key[0])]
     for entry in mentioned:
@@ -57,7 +57,7 @@ def follow_name(names: Names, parts: list[str]) -> None:
 
 
 def follow_catalogs(names: Names) -> None:
-    """Learn which tables there are, if others made, dropped or renamed some."""
+    """Learn which tables exist, in case others created, dropped or renamed some."""
     for lake in list(names.lakes.values()):
         number = lake.catalog_number()
         if names.catalogs.get(lake.url) == number:

@@ -1,6 +1,6 @@
-"""The names of lakes' tables in a Spark application, and what keeps them there.
+"""Keeps the names of lakes' tables in a Spark application.
 
-They are views of the catalog that all sessions of an application share (see `view_entry`). Spark refuses to write to a
+They are views in the catalog that all sessions of an application share (see `view_entry`). Spark refuses to write to a
 view; what it does not refuse, such as DROP and ALTER VIEW, is undone at once, so that a name means the lake's table as
 long as the lake has it. Only DROP DATABASE … CASCADE removes names, until the next `refresh`.
 """
@@ -32,7 +32,9 @@ _MOST_KEPT = 64
 
 
 def check_names(spark: SparkSession, names: list[str]) -> None:
-    """Raises Unsupported when the session's catalog is a persistent one, InvalidRequest for names that it mixes up."""
+    """Raises Unsupported when the session's catalog is persistent, InvalidRequest for names that it cannot tell
+    apart.
+    """
     if spark.conf.get("spark.sql.catalogImplementation") != "in-memory":
         raise Unsupported(
             "this session's catalog is a persistent metastore, and Underlay does not write to one",
@@ -46,7 +48,7 @@ def check_names(spark: SparkSession, names: list[str]) -> None:
 
 
 class Names:
-    """The names that one application has. Safe for many threads: hold `lock` to change them."""
+    """The names that one application has. Thread-safe: hold `lock` to change them."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._gateway = gateway = gateway_of(spark)
@@ -56,7 +58,7 @@ class Names:
         self.lock = ProcessLock(reentrant=True)
         self.lakes: dict[str, Lake] = {}
         """Lakes that names are from, by URL."""
-        self._catalog = call(announcing, "unwrapped")  # of which no events are sent
+        self._catalog = call(announcing, "unwrapped")  # Spark sends no events for these
         self._plans = call(shared, "globalTempViewManager")
         self._maker = EntryMaker(gateway, call_text(shared, "globalTempDB"))
         self._entries: dict[tuple[str, str], ViewEntry] = {}
@@ -78,7 +80,7 @@ class Names:
         return next((lake for known, lake in list(self.lakes.items()) if is_same_directory(known, url)), None)
 
     def entries_of(self, lake_url: str) -> list[ViewEntry]:
-        """What names a lake has here."""
+        """The entries of a lake's tables."""
         return [entry for entry in list(self._entries.values()) if entry.lake_url == lake_url]
 
     def entries(self) -> list[ViewEntry]:
@@ -93,7 +95,7 @@ class Names:
         return key in self._entries
 
     def mentioned(self, words: set[str]) -> list[ViewEntry]:
-        """The entries whose table is one of these words, in lower case."""
+        """The entries whose table's name is one of these lower-case words."""
         keys = [key for word in words & self._by_table.keys() for key in list(self._by_table[word])]
         return [entry for entry in map(self._entries.get, keys) if entry is not None]
 
@@ -116,7 +118,7 @@ class Names:
                 )
 
     def _taken(self, databases: set[str]) -> set[tuple[str, str]]:
-        """Everything that these databases have."""
+        """The names that exist in these databases."""
         return {
             (database, view)
             for database in databases & self._databases_there()
@@ -127,7 +129,7 @@ class Names:
         return set(_texts(call(self._catalog, "listDatabases")))
 
     def make_databases(self, names: list[str]) -> None:
-        """Have the databases of these names."""
+        """Create the databases of these names if they do not exist."""
         for database in sorted({key_of(name)[0] for name in names} - self._databases_there()):
             place = self._gateway.new("java.net.URI", (_folder() / database).as_uri())
             made = self._gateway.new(_DATABASE, database, "", place, scala_map(self._gateway, {}))
@@ -135,9 +137,9 @@ class Names:
             self._databases.add(database)
 
     def put(self, lake_url: str, name: str, table: Table) -> None:
-        """Have the name mean a table that is opened at one version. Raises Unsupported; then nothing is changed.
+        """Point the name at a table that is pinned to one version. Raises Unsupported; then nothing is changed.
 
-        Versions before stay for a while, for queries that have found the name already.
+        Earlier versions stay for a while, for queries that have resolved the name already.
         """
         entry = self._maker.make(self.spark, lake_url, name, table)
         call(self._plans, "create", entry.hidden, entry.plan, True)
@@ -157,7 +159,7 @@ class Names:
             self._remove_plan(older.popleft()[0])
 
     def forget(self, entry: ViewEntry) -> None:
-        """Have the name mean nothing. A database that was made for it goes with the last one."""
+        """Remove the name. A database that was created for such names goes with its last one."""
         database, view = entry.key
         self._entries.pop(entry.key, None)
         if database in self._databases_there():
@@ -174,9 +176,9 @@ class Names:
 
 
 class Undo:
-    """Spark's listener for changes of the catalog: puts names back at once. Called from the JVM.
+    """Listens to Spark's catalog events, and puts dropped names back at once. Called from the JVM.
 
-    It takes no lock of ours: its caller may hold Spark's own, which we wait for while we hold ours.
+    It takes no lock of ours: its caller may hold Spark's own, for which we wait while we hold ours.
     """
 
     def __init__(self, catalog: JavaObject, entries: dict[tuple[str, str], ViewEntry]) -> None:
@@ -184,7 +186,7 @@ class Undo:
         self._entries = entries
 
     def onEvent(self, event: JavaObject) -> None:  # noqa: N802  # Spark's name
-        """Called after a change, and before it."""
+        """Called before and after a change."""
         kind, _, rest = call_text(event, "toString").rstrip(")").partition("(")
         database, *others = rest.split(",")
         if kind == "DropDatabaseEvent":
@@ -206,17 +208,17 @@ class Undo:
         )
 
     class Java:
-        """What py4j makes a proxy for."""
+        """The Java interfaces of py4j's proxy."""
 
         implements = ("org.apache.spark.sql.catalyst.catalog.ExternalCatalogEventListener",)
 
 
 def _texts(found: JavaObject) -> list[str]:
-    """A sequence of names, none of which is empty."""
+    """A Scala sequence of names, none of them empty."""
     return [text for text in call_text(found, "mkString", "\n").split("\n") if text]
 
 
 @cache
 def _folder() -> Path:
-    """Where databases lie that are made for names. Nothing is ever in it, but what users put there."""
+    """The folder of databases that are created for names. It stays empty, unless users put something there."""
     return Path(temporary_folder())

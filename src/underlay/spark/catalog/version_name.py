@@ -16,21 +16,21 @@ _VERSION = re.compile(r"v?([0-9]+)")
 
 
 def open_named(lake: Lake, name: str) -> Table:
-    """The table at the version that a name says, or the newest, for good.
+    """The table, pinned to the version that a name says, or to the newest.
 
     Raises TableNotFound, VersionNotFound, and NotFound for a tag.
     """
     plain, separator, point = name.partition(_MARK)
     found = lake.table(plain)
     if not separator:
-        found.writable().head()  # looks for the newest version also where the lake may be stale
+        found.writable().head()  # looks for the newest version even if the lake may be stale
         return pin(found)
     version = _VERSION.fullmatch(point)
     return found.at(version=int(version[1])) if version else found.at(tag=point)
 
 
 def has_version(name: str) -> bool:
-    """Whether a name says which version is meant."""
+    """Whether a name includes a version."""
     return _MARK in name
 
 

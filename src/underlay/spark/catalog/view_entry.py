@@ -1,8 +1,8 @@
 """The two views that represent a version of a table in Spark's catalog.
 
-The name itself is a view of the catalog, because Spark refuses to write to views. It selects from a global
-temporary view, which holds the plan of the version and has the commit in its name: a query that finds the name twice
-reads one version, whatever is put there meanwhile. All sessions of the application see both.
+The name itself is a view of the catalog, because Spark refuses to write to views. It selects from a global temporary
+view, which holds the version's plan and has the commit in its name: a query that resolves the name twice reads one
+version, whatever is put there meanwhile. All sessions of the application see both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HIDDEN = re.compile(rf"\w+\.`[^`]*{re.escape(_MADE_BY)}`\.")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ViewEntry:
-    """A name of a session. `view` is what the catalog has under it, `plan` what the temporary view `hidden` is."""
+    """A name of a session. `view` is its view in the catalog, `plan` the plan of the temporary view `hidden`."""
 
     lake_url: str
     name: str
@@ -73,7 +73,7 @@ class EntryMaker:
         self._database = cache(lambda name: _some(gateway, name))
 
     def make(self, spark: SparkSession, lake_url: str, name: str, table: Table) -> ViewEntry:
-        """The entry of a table that is opened at one version. Raises Unsupported."""
+        """The entry of a table that is pinned to one version. Raises Unsupported."""
         gateway = self._gateway
         head, fields = table.read_head(), table.snapshot().schema.fields
         dataset, short = key_of(name)
@@ -111,7 +111,7 @@ class EntryMaker:
 
 
 def _table_defaults(gateway: Gateway) -> list[JavaObject]:
-    """What the other parameters are unless given, in order. Their number grows from version to version of Spark."""
+    """The defaults of the other parameters, in order. Newer versions of Spark have more of them."""
     constructors = call(gateway.java_class(_TABLE), "getConstructors")
     count = call_number(gateway.static("java.lang.reflect.Array", "get", constructors, 0), "getParameterCount")
     companion = gateway.module(f"{_TABLE}$")

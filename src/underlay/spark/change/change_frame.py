@@ -1,7 +1,7 @@
-"""A change as a DataFrame: for each row that goes, comes, or takes another's place, its number, what happens, and the
-new values.
+"""A change as a DataFrame: for each row that is deleted, inserted or updated, its number, the action, and the new
+values.
 
-Tasks turn it into deletion vectors and files when it is large; few rows go back to the driver as they are.
+If it is large, tasks turn it into deletion vectors and files; a few rows are sent back to the driver as they are.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class RowAct(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFrame:
-    """A change that Spark has not computed yet: the columns `number`, `act`, and those of the table by name, null in
-    rows that only go. `locations` are the files by their numbers."""
+    """A change that Spark has not computed yet: the columns `number`, `act`, and the table's, by name, null in rows
+    that are only deleted. `locations` are the files by their numbers.
+    """
 
     frame: DataFrame
     number: str
@@ -52,8 +53,9 @@ class ChangeFrame:
 
 
 class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What one task found and wrote: packed positions of rows that are updated and deleted, by the numbers of files,
-    and how many they are when one that comes twice counts twice; new rows in files, or as an Arrow stream."""
+    """What one task found and wrote: packed positions of updated and deleted rows, by file number, and their counts
+    with duplicates; new rows in files, or as an Arrow stream.
+    """
 
     updated: dict[int, bytes]
     deleted: dict[int, bytes]
@@ -65,8 +67,9 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class FoundChange:
-    """A change that Spark computed. `updated` and `deleted` are packed positions by file; `update_count` counts a row
-    that is updated twice twice."""
+    """A change that Spark computed. `updated` and `deleted` are packed positions by file; `update_count` includes
+    duplicates.
+    """
 
     updated: dict[str, bytes] = field(default_factory=dict)
     deleted: dict[str, bytes] = field(default_factory=dict)
@@ -76,13 +79,13 @@ class FoundChange:
     staged: list[Staged] = field(default_factory=list)
 
     def add(self, updated: Mapping[str, bytes], deleted: Mapping[str, bytes]) -> None:
-        """Rows that are updated and deleted, as one task found them."""
+        """Add the updated and deleted rows that one task found."""
         for known, found in ((self.updated, updated), (self.deleted, deleted)):
             for location, bits in found.items():
                 known[location] = bitmaps.union(known.get(location), bits)
 
     def add_numbers(self, numbers: Positions, locations: tuple[str, ...]) -> None:
-        """Rows that are deleted, by their numbers."""
+        """Add deleted rows by their numbers."""
         self.add({}, {locations[file]: bits for file, bits in packed_by_file(numbers).items()})
 
     @property
@@ -97,7 +100,7 @@ class FoundChange:
 
 
 def by_file(numbers: Positions) -> dict[int, Positions]:
-    """Row numbers as positions, ascending, by the numbers of files."""
+    """Row numbers as ascending positions, by file number."""
     ordered = np.sort(numbers)
     files = ordered // MAX_ROWS
     found, begins = np.unique(files, return_index=True)
@@ -106,7 +109,7 @@ def by_file(numbers: Positions) -> dict[int, Positions]:
 
 
 def found_in(rows: pa.Table, change: ChangeFrame) -> FoundChange:
-    """A change that was collected."""
+    """The change in collected rows."""
     found = FoundChange()
     acts = np.asarray(rows.column(change.act), np.int64)
     numbers = _numbers(rows.column(change.number))
@@ -121,7 +124,7 @@ def found_in(rows: pa.Table, change: ChangeFrame) -> FoundChange:
 
 
 def packed_by_file(numbers: Positions) -> dict[int, bytes]:
-    """Row numbers as packed positions by the numbers of files."""
+    """Row numbers as packed positions, by file number."""
     return {file: bitmaps.pack(positions) for file, positions in by_file(numbers).items()}
 
 
@@ -130,10 +133,10 @@ def _at(bits: Mapping[int, bytes], locations: tuple[str, ...]) -> dict[str, byte
 
 
 def found_by_tasks(change: ChangeFrame, table: Table, head: Head) -> FoundChange:
-    """Have tasks compute a change, and write what comes as files into the store.
+    """Have tasks compute a change, and write the new rows as files into the store.
 
-    Raises Unavailable for files that the driver does not see, and Spark's error when a task fails; then only
-    unreferenced files are left.
+    Raises Unavailable for files that the driver cannot see, and Spark's error when a task fails; then only unreferenced
+    files are left.
     """
     staging = msgspec.msgpack.encode(staging_for(head))
     address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
@@ -156,7 +159,7 @@ def found_by_tasks(change: ChangeFrame, table: Table, head: Head) -> FoundChange
 def _change_rows(
     address: StoreAddress, staging: bytes, number: str, act: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What a task does with its rows: one row with what it found, none when there was nothing."""
+    """What a task does with its rows. It returns one row with what it found, or none if it found nothing."""
     noted: dict[RowAct, list[Positions]] = {one: [np.zeros(0, np.int64)] for one in RowAct}
     coming = _coming(batches, number, act, noted)
     held: list[pa.RecordBatch] = []
@@ -184,7 +187,7 @@ def _change_rows(
 def _coming(
     batches: Iterable[pa.RecordBatch], number: str, act: str, noted: dict[RowAct, list[Positions]]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that come; the numbers of rows are noted by what happens to them."""
+    """The new rows. Records row numbers by action."""
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -198,7 +201,7 @@ def _coming(
 
 
 def _numbers(column: AnyArray | AnyChunks) -> Positions:
-    """The numbers of rows, -1 for rows that are not of the table."""
+    """The numbers of rows, -1 for rows that are not from the table."""
     return np.asarray(pc.coalesce(column, pa.scalar(-1, pa.int64())), np.int64)
 
 

@@ -1,6 +1,6 @@
-"""Conditions and values of a statement, resolved by Spark in the scope that they are written for.
+"""Has Spark resolve a statement's conditions and values in the scope that they are written for.
 
-A resolved expression names columns by Catalyst's ids, so that it can be evaluated in a join of its scope with others.
+A resolved expression names columns by Catalyst's ids, so it can be evaluated in a join of its scope with others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CAST = "org.apache.spark.sql.catalyst.expressions.Cast"
 
 
 def named(frame: DataFrame, name: Sequence[str]) -> DataFrame:
-    """The frame under a name, of which expressions may leave the first parts out: `taxi.trips.fare`, `trips.fare`."""
+    """The frame under a name whose first parts expressions may omit: `taxi.trips.fare`, `trips.fare`."""
     gateway = gateway_of(frame.sparkSession)
     alias = gateway.new(_ALIAS, name[-1], scala_seq(gateway, name[:-1]))
     plan = gateway.new(_NAMED, alias, call(java_plan(frame), "analyzed"))
@@ -42,7 +42,7 @@ def named(frame: DataFrame, name: Sequence[str]) -> DataFrame:
 
 
 def as_column(given: Expression) -> Column:
-    """What a user wrote. Raises InvalidRequest."""
+    """A user's expression as a Column. Raises InvalidRequest."""
     if isinstance(given, str):
         return f.expr(given)
     if isinstance(given, Column):
@@ -54,7 +54,8 @@ def as_column(given: Expression) -> Column:
 
 def resolve(frame: DataFrame, given: Sequence[Expression]) -> list[JavaObject]:
     """The expressions over the columns of a frame, in one analysis. Raises Spark's AnalysisException, and
-    InvalidRequest for what is not a value of each row."""
+    InvalidRequest for an expression that is not evaluated row by row.
+    """
     if not given:
         return []
     asked = frame.select(*(as_column(one).alias(f"value{at}") for at, one in enumerate(given)))
@@ -88,7 +89,7 @@ def check_condition(expression: JavaObject, place: str) -> None:
 
 
 def assigned(frame: DataFrame, expression: JavaObject, wanted: DataType) -> JavaObject:
-    """The value as a column of this type takes it: by an ANSI cast, which fails where a value does not fit."""
+    """The value for a column of this type: an ANSI cast, which fails if a value does not fit."""
     gateway = gateway_of(frame.sparkSession)
     target = gateway.static("org.apache.spark.sql.types.DataType", "fromJson", wanted.json())
     if call(call(expression, "dataType"), "sameType", target):

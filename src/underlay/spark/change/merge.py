@@ -1,7 +1,7 @@
-"""A merge: rows of a DataFrame decide which rows of the table change, which go, and which come. Spark joins them.
+"""Runs a merge: rows of a DataFrame decide which rows of the table are updated, deleted and inserted. Spark joins them.
 
-A small source is collected, the rows that have one of its keys are read by this process, and only these are joined.
-Else all rows of files that may have a key are joined by tasks, which write what comes of it.
+A small source is collected; this process reads the rows that have one of its keys, and only these are joined. Otherwise
+tasks join all rows of files that may have a key, and write the result.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def merge_frames(
     target_qualifier: tuple[str, ...] = (),
     token: str | None = None,
 ) -> Changed:
-    """Change, delete and insert rows by those of a source, in one commit.
+    """Update, delete and insert rows by those of a source, in one commit.
 
     Raises TableNotFound, InvalidRequest when two rows of the source would change the same row, SchemaMismatch for null
     in a required column, CommitConflict, CommitUnknown (then call it again with the same token), Spark's errors.
@@ -86,7 +86,7 @@ def merge_frames(
 
 
 class CollectedSource:
-    """The rows of a source, collected once if they are small, whatever becomes of attempts to commit."""
+    """The rows of a source, collected once if they are small, however often the commit is retried."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
@@ -94,7 +94,7 @@ class CollectedSource:
         self._rows: pa.Table | None = None
 
     def rows(self) -> pa.Table | None:
-        """The rows; None when they are not small, or of a type that cannot go to the driver and back."""
+        """The rows; None when they are not small, or have a type that cannot travel to the driver and back."""
         if not self._is_tried:
             self._is_tried = True
             names = [name.lower() for name in self._frame.columns]
@@ -114,9 +114,9 @@ def _is_plain(frame: DataFrame) -> bool:
 def _by_driver(
     attempt: Attempt, statement: FrameMerge, local: pa.Table, source: DataFrame, keys: list[MergeKey]
 ) -> tuple[FoundChange | None, ReadSet | None]:
-    """The change that a small source makes: this process finds the rows that have its keys, and Spark joins these.
+    """The change by a small source: this process finds the rows that have its keys, and Spark joins these.
 
-    None when they are many.
+    None when there are many such rows.
     """
     schema, spark = attempt.edit.snapshot.schema, attempt.spark
     number = number_column(schema.names)

@@ -1,7 +1,7 @@
-"""A merge as a user writes it, and bound to frames of both sides: the change that it makes, as a DataFrame.
+"""A merge as a user writes it, and a merge bound to the frames of both sides, whose change is a DataFrame.
 
-Texts are resolved in the scope that they are written for: of both sides for rows that match, of the one that there is
-for those that do not.
+Texts are resolved in the scope that they are written for: both sides for matching rows, one side for rows without a
+match.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _IN_SOURCE, _CLAUSE, _ACT = "__underlay_source", "__underlay_clause", "__underla
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeClause:
-    """What happens to rows for which `predicate` holds and no clause of their kind before it did.
+    """What happens to rows for which `predicate` holds and no earlier clause of its kind does.
 
     `assignments` are those of `update` and `insert`; `except_columns` are left out of "all".
     """
@@ -65,7 +65,7 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameMerge:
-    """A merge that is not bound to a version yet."""
+    """A merge that is not yet bound to a version."""
 
     on: Expression
     clauses: tuple[MergeClause, ...]
@@ -76,7 +76,7 @@ class FrameMerge:
     target_qualifier: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Raise InvalidRequest for clauses that no merge can have."""
+        """Raise InvalidRequest for invalid clauses."""
         if not self.clauses:
             raise InvalidRequest("a merge needs a clause", hint="Add one, such as when_matched_update_all().")
         if self.source_alias.lower() == self.target_alias.lower():
@@ -151,7 +151,7 @@ class JoinedMerge:
                 values += [next(resolved) for _ in bound.values]
 
     def _assignments(self, clause: MergeClause) -> Mapping[str, Expression]:
-        """The values of a clause, with the columns that "all" stands for: every one of the table, by name."""
+        """The values of a clause; "all" is expanded to every column of the table, by name."""
         if not clause.action.endswith("_all"):
             return clause.assignments or {}
         left_out = {name.lower() for name in clause.except_columns}
@@ -195,7 +195,7 @@ class JoinedMerge:
         return self._source.select(*columns)
 
     def changes(self, locations: tuple[str, ...]) -> ChangeFrame:
-        """The change that it makes."""
+        """The change that the merge makes."""
         statement = self._statement
         clause = f.col(_CLAUSE)
         joined = self._target.join(self._source, resolved_column(self._gateway, self.condition), self._how())

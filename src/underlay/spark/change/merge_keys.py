@@ -1,4 +1,4 @@
-"""Which columns of a table must equal a value of the source for rows to match: by them few rows are looked at."""
+"""Finds columns that must equal a value of the source for rows to match; they limit which rows are read."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _FIXED = frozenset({"LocalRelation", "Range", "LogicalRDD", "OneRowRelation", "I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeKey:
-    """A column of the table that equals `value`, of the source, in every pair that matches."""
+    """A column of the table that equals `value`, an expression of the source, in every matching pair."""
 
     column: str
     value: JavaObject
 
 
 def keys_of(bound: JoinedMerge, schema: TableSchema) -> list[MergeKey]:
-    """The equalities that a merge's condition consists of, beside others."""
+    """The equalities among the parts of a merge's condition."""
     target, source = bound.target_ids(), bound.source_ids()
     found: dict[str, MergeKey] = {}
     for part in _conjuncts(bound.condition):
@@ -64,7 +64,7 @@ def keys_of(bound: JoinedMerge, schema: TableSchema) -> list[MergeKey]:
 
 
 def key_set(keys: list[MergeKey], values: pa.Table, schema: TableSchema) -> KeySet:
-    """The values of keys, which come in their order, as the table has them."""
+    """The values of keys, given in the keys' order, in the table's types."""
     fields = tuple(replace(schema.column(key.column), is_required=False) for key in keys)
     names = [key.column for key in keys]
     rows = conform(values.rename_columns(names), replace(schema, fields=fields))
@@ -73,7 +73,7 @@ def key_set(keys: list[MergeKey], values: pa.Table, schema: TableSchema) -> KeyS
 
 
 def within_bounds(target: DataFrame, keys: list[MergeKey], values: DataFrame) -> DataFrame:
-    """The rows of the table that lie between the least and the greatest value of each key. One job."""
+    """The rows of the table between the least and the greatest value of each key. One job."""
     ends = [end for name in values.columns for end in (f.min(name), f.max(name))]
     (row,) = values.agg(*ends).collect()
     kept: Column = f.lit(True)
@@ -82,14 +82,14 @@ def within_bounds(target: DataFrame, keys: list[MergeKey], values: DataFrame) ->
         if low is None:
             return target.where(f.lit(False))
         if isinstance(low, float):
-            continue  # NaN is above all others
+            continue  # NaN is greater than all others
         column = f.col(quoted(key.column))
         kept = kept & (column >= f.lit(low)) & (column <= f.lit(high))
     return target.where(kept)
 
 
 def is_repeatable(frame: DataFrame) -> bool:
-    """Whether a frame gives the same rows when it is computed again."""
+    """Whether a frame returns the same rows when it is computed again."""
     plan = call(java_plan(frame), "analyzed")
     if not call(plan, "deterministic"):
         return False

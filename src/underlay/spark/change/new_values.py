@@ -1,4 +1,4 @@
-"""Values for columns of a table, as an update or an insert names them: whole columns, or fields of structs."""
+"""The values that an update or an insert assigns to a table's columns, or to fields of structs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ class NewValues:
 
     @property
     def kept(self) -> set[str]:
-        """The columns of which a value, or a part of one, stays as it is."""
+        """The columns that keep their value, or a part of it."""
         whole = {path[0] for path in self._paths if len(path) == 1}
         return {name for name in self._schema.names if name not in whole}
 
     def bind(self, scope: DataFrame, resolved: Sequence[JavaObject], *, keep: bool) -> dict[str, Column]:
-        """The columns of the new row, given the resolved values: others stay as they are, or get their default."""
+        """The columns of the new row, given the resolved values; other columns keep their value, or get their
+        default.
+        """
         gateway = gateway_of(scope.sparkSession)
         types = source_schema(self._schema, self._schema.names)
         found: dict[str, Column] = {}
@@ -63,7 +65,7 @@ class NewValues:
 
 
 def _inner(field: Field, path: Sequence[str]) -> TableSchema:
-    """The struct that has the last part of a path, as columns."""
+    """The struct that contains the last part of a path, as columns."""
     kind = field.type
     for name in path[:-1]:
         if isinstance(kind, StructOf):
@@ -74,7 +76,7 @@ def _inner(field: Field, path: Sequence[str]) -> TableSchema:
 
 
 def _path(name: str, schema: TableSchema, alias: str | None) -> tuple[str, ...]:
-    """The column that a name means, without regard to case, with or without the alias of the table."""
+    """The column that a name means, ignoring case, with or without the table's alias."""
     parts = split_name(name)
     if alias is not None and len(parts) > 1 and parts[0].lower() == alias.lower():
         found = _find(schema.fields, parts[1:])
@@ -99,7 +101,7 @@ def _find(fields: Sequence[Field], parts: Sequence[str]) -> tuple[str, ...] | No
 
 
 def split_name(name: str) -> list[str]:
-    """The parts of a name with dots, of which some may be in backticks. Raises InvalidRequest."""
+    """The parts of a dotted name, some of which may be in backticks. Raises InvalidRequest."""
     parts: list[str] = []
     part, at, is_quoted = "", 0, False
     while at < len(name):

@@ -1,4 +1,6 @@
-"""Rows of a DataFrame take the place of those that a condition matches, or of those in the same partitions."""
+"""Replaces the rows that a condition matches, or the partitions that a DataFrame has rows in, by the DataFrame's
+rows.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ _HINT = "Say which rows go: INSERT INTO … REPLACE WHERE condition."
 def replace_where(
     spark: SparkSession, lake: Lake | None, table: Table | str, frame: DataFrame, condition: Expression
 ) -> Changed:
-    """Rows of the frame in place of those for which the condition is true, in one commit. Each must match it too.
+    """Replace the rows for which the condition is true by the frame's, in one commit. Each new row must match it too.
 
     Raises TableNotFound, CommitConflict, CommitUnknown, Spark's errors: also for a row that does not match.
     """
@@ -51,7 +53,7 @@ def replace_where(
 
 
 def replace_partitions(spark: SparkSession, lake: Lake | None, table: Table | str, frame: DataFrame) -> Changed:
-    """Rows of the frame in place of all rows of their partitions, in one commit.
+    """Replace all rows of the partitions that the frame has rows in by the frame's, in one commit.
 
     Raises what `replace_where` raises, and Unsupported for a table that is partitioned by buckets.
     """
@@ -97,7 +99,7 @@ def _replace(
 
 
 def partition_columns(schema: TableSchema, attempt: Attempt) -> list[Column]:
-    """What the table is partitioned by, as Spark computes it."""
+    """The table's partition values, as Spark expressions."""
     found: list[Column] = []
     for part in attempt.edit.snapshot.definition.partition_by:
         leaf = schema.leaf_by_id[part.field]
@@ -130,7 +132,7 @@ def partition_columns(schema: TableSchema, attempt: Attempt) -> list[Column]:
 
 
 def _in_utc(column: Column, *, is_instant: bool) -> Column:
-    """An instant as the local time in UTC, by which partitions are."""
+    """An instant as local time in UTC, which partitions go by."""
     if not is_instant:
         return column
     return f.convert_timezone(f.current_timezone(), f.lit("UTC"), column.cast("timestamp_ntz"))

@@ -1,4 +1,6 @@
-"""How a statement changes a table: begin on a version, have Spark find the change, commit; again after a conflict."""
+"""Runs a statement that changes a table: begins on a version, has Spark find the change, commits, and retries on
+conflict.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ from underlay.table.open_table import Head
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A statement on one version of its table, with what Spark needs to find the rows that it changes."""
+    """One attempt of a statement on a version of its table, with what Spark needs to find the rows to change."""
 
     spark: SparkSession
     table: Table
@@ -58,7 +60,7 @@ class Attempt:
 
     @property
     def head(self) -> Head:
-        """The version, as the layers below know it."""
+        """The version, as the layers below represent it."""
         return self.table.read_head()
 
     def numbered(self) -> NumberedRows:
@@ -66,7 +68,7 @@ class Attempt:
         return numbered_rows(self.spark, self.table)
 
     def rows_at(self, numbers: dict[str, Positions], files: Mapping[str, int], columns: tuple[str, ...]) -> DataFrame:
-        """These columns of rows at positions by file, read by this process, with the column of their numbers."""
+        """These columns, and the number column, of rows at positions in files, read by this process."""
         schema = source_schema(self.edit.snapshot.schema, columns)
         number = number_column(self.edit.snapshot.schema.names)
         every = StructType([*schema.fields, StructField(number, LongType())])
@@ -86,23 +88,23 @@ class Attempt:
         return self.spark.createDataFrame(pa.Table.from_batches(batches, given), every)
 
     def prototype(self) -> DataFrame:
-        """The columns of the table and that of numbers, without a row: names are resolved by it."""
+        """An empty frame with the table's columns and the number column, to resolve names."""
         schema = self.edit.snapshot.schema
         columns = source_schema(schema, schema.names)
         number = StructField(number_column(schema.names), LongType())
         return self.spark.createDataFrame([], StructType([*columns.fields, number]))
 
     def clustered(self, change: ChangeFrame) -> ChangeFrame:
-        """A change whose rows come in the table's order, so that files cover small ranges."""
+        """The change with rows in the table's order, so that files cover small ranges."""
         return replace(change, frame=clustered(change.frame, self.edit.snapshot.definition))
 
     def find_by_tasks(self, change: ChangeFrame) -> FoundChange:
-        """Have tasks compute a change, and write what comes."""
+        """Have tasks compute a change, and write the new rows."""
         self.uploads.enter_context(upload(self.head.revision, note="a change by Spark"))
         return found_by_tasks(change, self.table, self.head)
 
     def finish(self, found: FoundChange, reads: ReadSet) -> None:
-        """Put what Spark found into the transaction. Raises InvalidRequest when a row is changed twice."""
+        """Add what Spark found to the transaction. Raises InvalidRequest when a row is changed twice."""
         if found.is_repeated:
             raise self._repeated(found)
         edit = self.edit
@@ -127,7 +129,7 @@ class Attempt:
         )
 
     def _write_again(self, query: Query, slabs: Iterator[Slab], row_count: int) -> list[Staged] | None:
-        """Have tasks write the rows that stay of blocks that are rewritten, if they are many."""
+        """Have tasks write the remaining rows of rewritten blocks, if there are many."""
         if row_count <= self.small_rows:
             return None
         self.uploads.enter_context(upload(self.head.revision, note="a change by Spark"))
@@ -157,11 +159,11 @@ def run_statement(
     token: str | None = None,
     frames: Sequence[DataFrame] = (),
 ) -> Changed:
-    """Commit what `prepare` finds on the newest version; again on top of commits that changed rows that matter.
+    """Commit what `prepare` finds on the newest version. Retries on top of other commits that changed relevant rows.
 
-    `frames` are what it reads beside the table. Those that read the table itself fix the version, and then it is not
-    done again. Raises TableNotFound, CommitConflict, CommitUnknown (then call it again with the same token), Spark's
-    errors, and what `prepare` raises.
+    `frames` are what it reads besides the table. If one of them reads the table itself, that fixes the version, and
+    there is no retry. Raises TableNotFound, CommitConflict, CommitUnknown (then call it again with the same token),
+    Spark's errors, and what `prepare` raises.
     """
     target = find_table(spark, table, lake)
     opened = target.writable()

@@ -1,4 +1,4 @@
-"""Rows that a condition matches are deleted, or get other values. Spark evaluates both."""
+"""Deletes or updates the rows that a condition matches. Spark evaluates condition and values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def delete_where(
     token: str | None = None,
     target_name: Sequence[str] = (),
 ) -> Changed:
-    """Delete the rows for which the condition is true; without one all rows, and no file is read.
+    """Delete the rows for which the condition is true; without one, all rows, without reading a file.
 
     Raises TableNotFound, CommitUnknown (then call it again with the same token), Spark's AnalysisException.
     """
@@ -84,9 +84,9 @@ def update_where(
     token: str | None = None,
     target_name: Sequence[str] = (),
 ) -> Changed:
-    """Give columns other values in the rows for which the condition is true, or in all: `{"fare": "fare * 1.1"}`.
+    """Set columns to new values in the rows for which the condition is true, or in all: `{"fare": "fare * 1.1"}`.
 
-    Values are of the row as it was, and are cast to the column's type as ANSI SQL stores them. Raises what
+    Values are computed from the old row, and cast to the column's type by ANSI store assignment. Raises what
     `delete_where` raises, and SchemaMismatch for null in a required column.
     """
 
@@ -163,7 +163,7 @@ def _updates(
 
 
 def _needed(attempt: Attempt, given: Mapping[str, Expression], name: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a row without which its new values are not known."""
+    """The columns of a row that are needed to compute its new values."""
     scope = named(attempt.prototype(), name) if name else attempt.prototype()
     schema = attempt.edit.snapshot.schema
     bound = NewValues(given, schema, name[-1] if name else None)
@@ -173,13 +173,13 @@ def _needed(attempt: Attempt, given: Mapping[str, Expression], name: Sequence[st
 
 
 def _reads(attempt: Attempt, matching: DataFrame) -> ReadSet:
-    """What the choice of rows depends on: files that may hold others that match."""
+    """What the choice of rows depends on: files that may hold further matching rows."""
     schema = attempt.edit.snapshot.schema
     return ReadSet(may_match=file_may_match(schema, _predicate(matching, attempt)))
 
 
 def _predicate(matching: DataFrame, attempt: Attempt) -> Predicate:
-    """What is true for every row that matches, as far as it is understood: of a plan of one relation."""
+    """A predicate that is true for every matching row, as far as the plan, of a single relation, is understood."""
     plan: JavaObject = call(java_plan(matching), "optimizedPlan")
     found: list[JavaObject] = []
     while (kind := call_text(plan, "nodeName")) in ("Project", "Filter"):

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame that replace those with the same key, or are new: small ones in this process, else by tasks."""
+"""Upserts a DataFrame's rows by key: small ones in this process, others by tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 3
 def upsert_frame(
     frame: DataFrame, table: Table | str, key: str | Sequence[str] | None, lake: Lake | None, token: str | None
 ) -> Changed:
-    """Put rows in place of those with the same key, and add the others. Raises what the in-process verb raises."""
+    """Replace rows with the same key, and add the others. Raises what the in-process verb raises."""
     spark = frame.sparkSession
     target = find_table(spark, table, lake)
     head = target.writable().head()
@@ -57,7 +57,7 @@ def upsert_frame(
         old, new = numbered.frame.alias("old"), frame.alias("new")
         same = [_leaf("old", leaf) == _leaf("new", leaf) for leaf in leaves]
         joined = old.join(new, _all(same), "right")
-        # Of rows of the table that share a key one is replaced, and the others go.
+        # Of the table's rows that share a key, one is replaced, and the others are deleted.
         place = Window.partitionBy(*(_leaf("new", leaf) for leaf in leaves)).orderBy(f.col(numbered.number).desc())
         is_new = f.col(numbered.number).isNull()
         act = (

@@ -32,7 +32,7 @@ def write_frame(
     *,
     is_overwrite: bool = False,
 ) -> Appended:
-    """Add the rows of a DataFrame, or replace all rows of the table by them, as `api.write` says."""
+    """Add the rows of a DataFrame, or replace all rows of the table by them, as `api.write` describes."""
     check_frame(frame)
     naive = read_naive_timestamps(naive_timestamps)
     target, opened, head = _open(frame, table, lake)
@@ -40,7 +40,7 @@ def write_frame(
     if known is not None:
         return known
     if is_overwrite:
-        head = version_read(frame, head)  # what came since is not to be lost
+        head = version_read(frame, head)  # newer rows must not be lost
     check_columns(frame.schema, head.root.definition, naive)
     rows = collect_small(frame)
     if rows is None:
@@ -56,7 +56,7 @@ def write_frame(
 def _write_by_tasks(
     frame: DataFrame, table: Table, head: Head, token: str | None, naive: NaiveTimestamps | None, *, is_overwrite: bool
 ) -> Appended:
-    """Have tasks put the rows as files into the store, and commit these. An intent keeps them from being swept."""
+    """Have tasks put the rows as files into the store, and commit them. An intent protects the files from sweeps."""
     with upload(head.revision, note="a write by Spark") as files:
         ranged = clustered(frame, head.root.definition)
         if can_write_natively(ranged, head):

@@ -1,1 +1,1 @@
-"""A version's FileIndex: which files Spark reads, how, and on which hosts; and its guards."""
+"""A version's FileIndex: which files Spark reads, how, and on which hosts; and the guards before it."""

@@ -1,4 +1,4 @@
-"""Groups the files of a version by how Spark has to read them, whatever their layout.
+"""Groups the files of a version by how Spark must read them.
 
 | files | read |
 |---|---|
@@ -39,7 +39,7 @@ _STORE = r"^(?P<store>[^/]*://[^/]*|\.)/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """How files are read; without a reading, not by Spark itself."""
+    """How files are read. Without a `reading`, Spark cannot read them itself."""
 
     reading: ReadColumns | None
     is_registered: bool = False
@@ -48,7 +48,7 @@ class Group:
 
     @property
     def is_as_it_is(self) -> bool:
-        """Whether a scan of Spark's gives the table's rows and columns, and nothing else has to be done."""
+        """Whether a plain Spark scan returns the table's rows and columns."""
         return self.reading is not None and self.reading.is_by_name and not self.has_deletes
 
 
@@ -57,7 +57,7 @@ _Kind = tuple[str, str, bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kinds:
-    """The kind of each file of a segment: its layout, the store that it lies in, and its constants."""
+    """The kind of each file of a segment: its layout, its store, and its constants."""
 
     of_file: NDArray[np.int64]
     kinds: tuple[_Kind, ...]
@@ -66,7 +66,7 @@ class _Kinds:
 class FileGroups:
     """The groups of a version. `can_reach` says whether Spark can read from a store of registered files.
 
-    Reads the list of files, and no statistics. Safe for many threads.
+    Reads the list of files, but no statistics. Thread-safe.
     """
 
     def __init__(self, snapshot: Snapshot, can_reach: Callable[[str], bool]) -> None:
@@ -80,7 +80,7 @@ class FileGroups:
         """The groups that have files, and the bytes of these."""
 
     def is_in(self, group: Group, part: Part, rows: Numbers) -> BoolArray:
-        """Which of these files of a part are of a group."""
+        """Which of these files of a part belong to a group."""
         return cast(BoolArray, self._numbers_of(part, rows) == self._numbers.get(group, _NO_GROUP))
 
     def _measure(self) -> dict[Group, int]:

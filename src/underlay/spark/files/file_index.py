@@ -1,7 +1,7 @@
 """Spark's `FileIndex` of one version of a table: Catalyst asks it which files to read.
 
-The JVM calls it, on any thread, under Spark's names. The version is fixed, so that its answers never change; equality
-is by version, so that Spark shares cached and reused results among equal scans and no others.
+The JVM calls it, on any thread, by Spark's method names. The version is fixed, so its answers never change; equality is
+by version, so that Spark shares cached and reused results only among equal scans.
 
 Eight guards stand between a filter and the list of files, in this order:
 
@@ -16,7 +16,7 @@ Eight guards stand between a filter and the list of files, in this order:
 | `VersionFiles.choose`, by what the planner takes | a literal that does not fit its column fails the query |
 | `check_unchanged` | Spark reads another file that was put in the place of a registered one |
 
-Then the files are handed over with the hosts of the executors that live now.
+Then the files are passed to the JVM with the hosts of the executors that are alive.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory$"
 
 
 class TableFileIndex(VersionGuard):
-    """The files of one group of a version. `names` are the table's columns by what its files call them, None when that
-    is the same. With `first_number`, files are numbered from it; else from 0, where rows are deleted."""
+    """The files of one group of a version. `names` maps the files' column names to the table's; None when they are the
+    same. With `first_number`, files are numbered from it; else, in a group with deleted rows, from 0.
+    """
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class TableFileIndex(VersionGuard):
         return self.gateway.module(_NOTHING)
 
     def listFiles(self, _partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802  # Spark's
-        """The files that may hold a row that passes the filters, as one partition without values.
+        """The files that may hold a row that passes the filters, as one partition without partition values.
 
         What Underlay raises here is raised by Spark, in our words.
         """
@@ -95,7 +96,7 @@ class TableFileIndex(VersionGuard):
             return self._hand_over_all(hosts) if files is self.all_files else self._hand_over(files, hosts)
 
     def _hand_over_all(self, hosts: Hosts) -> JavaObject:
-        """Every file, handed over once for as long as the hosts are the same."""
+        """All files, passed to the JVM once for as long as the hosts stay the same."""
         known = self._everything
         if known is None or known[0] != hosts:
             known = self._everything = (hosts, self._hand_over(self.all_files, hosts))
@@ -125,7 +126,7 @@ class TableFileIndex(VersionGuard):
         return self.version.groups.size_bytes.get(self.group, 0)
 
     def partitionSchema(self) -> JavaObject:  # noqa: N802  # Spark's name
-        """No columns: those that the table is partitioned by lie in the files too."""
+        """No columns: the files contain the partition columns too."""
         return self.gateway.new("org.apache.spark.sql.types.StructType")
 
     def metadataOpsTimeNs(self) -> JavaObject:  # noqa: N802  # Spark's name
@@ -133,7 +134,7 @@ class TableFileIndex(VersionGuard):
         return self.gateway.module("scala.None$")
 
     def isTimeTravel(self) -> bool:  # noqa: N802  # Spark's name, since 4.3
-        """Asked when Spark refreshes what it has cached of some path: none of ours, see `rootPaths`."""
+        """Called when Spark refreshes its cache for some path; never for one of ours, see `rootPaths`."""
         return False
 
     def refresh(self) -> None:

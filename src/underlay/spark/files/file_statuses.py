@@ -1,6 +1,6 @@
-"""Hands files to the JVM in bulk, as the array of Hadoop's FileStatus that Spark's scan works on.
+"""Passes files to the JVM in bulk, as the array of Hadoop's FileStatus that Spark's scan works on.
 
-One by one they would cost several round trips each. Hadoop can read an array of them from bytes:
+One by one, each would cost several round trips. Hadoop can read an array of them from bytes:
 
 | bytes | what |
 |---|---|
@@ -35,14 +35,14 @@ def hand_over(
     *,
     owners: Sequence[str] | None = None,
 ) -> JavaObject:
-    """A `FileStatus[]` of these files, in seven round trips or fewer. Nothing in the paths is quoted.
+    """A `FileStatus[]` of these files, in at most seven round trips. Paths are not percent-encoded.
 
-    Numbers stand as their modification times, where Spark can ask for them.
+    Numbers travel as modification times, where Spark can read them.
     """
     count = len(paths)
     times = [0] * count if numbers is None else numbers
     array = gateway.new_array(STATUS, count)
-    if count <= _FEW and owners is None:  # and the JVM need not load what reads protobuf
+    if count <= _FEW and owners is None:  # and the JVM need not load its protobuf classes
         for at, (path, size, number) in enumerate(zip(paths, sizes, times, strict=True)):
             place = gateway.new("org.apache.hadoop.fs.Path", path)
             status = gateway.new(STATUS, size, False, 0, _BLOCK_BYTES, number, place)
@@ -59,7 +59,7 @@ def hand_over(
 def _encode(paths: Sequence[str], sizes: Sequence[int], times: Sequence[int], owners: Sequence[str]) -> bytes:
     """The files as Hadoop reads them."""
     after = _BLOCK_SIZE + _varint(_BLOCK_BYTES)
-    begin = lru_cache(maxsize=None)(lambda length: _IS_FILE + _PATH + _varint(length))  # paths are of few lengths
+    begin = lru_cache(maxsize=None)(lambda length: _IS_FILE + _PATH + _varint(length))  # paths have few lengths
     end = lru_cache(maxsize=None)(lambda owner, time: _owned(owner) + _TIME + _varint(time) + after)
     parts = [pack(">i", len(paths))]
     for path, size, time, owner in zip(paths, sizes, times, owners, strict=True):

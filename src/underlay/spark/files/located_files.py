@@ -1,8 +1,8 @@
-"""Hands files to the JVM together with their preferred hosts.
+"""Passes files to the JVM together with their preferred hosts.
 
-Hadoop has a class for that, `LocatedFileStatus`, which cannot be read from bytes. So files are handed over as usual,
-with the host in the place of their owner, and all are turned into located ones by a function that is put together in
-the JVM: `file -> new LocatedFileStatus(file, locations.get(file.getOwner()))`.
+Hadoop has a class for that, `LocatedFileStatus`, which cannot be read from bytes. So files are passed as usual, with
+the host in place of the owner, and a function that we compose in the JVM turns them into located ones: `file -> new
+LocatedFileStatus(file, locations.get(file.getOwner()))`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _END = 1 << 62
 def hand_over_located(
     gateway: Gateway, paths: Sequence[str], sizes: Sequence[int], numbers: Sequence[int] | None, hosts: Hosts
 ) -> JavaObject:
-    """A `FileStatus[]` as `hand_over` gives it, of located files. A few round trips more, and some for new hosts."""
+    """A `FileStatus[]` like that of `hand_over`, with locations. Takes a few more round trips, and some for new
+    hosts.
+    """
     count = len(paths)
     plain = hand_over(gateway, paths, sizes, numbers, owners=preferred_hosts(paths, hosts))
     objects = gateway.new_array("java.lang.Object", count)
@@ -43,7 +45,7 @@ def _copy(gateway: Gateway, source: JavaObject, target: JavaObject, count: int) 
 
 
 def _range_count(size: int) -> int:
-    """Ranges of a file of this size, as a power of two: sizes differ from query to query."""
+    """How many ranges a file of this size has, rounded to a power of two: sizes differ from query to query."""
     needed = -(-size // RANGE_BYTES)
     return min(1 << max(needed - 1, 0).bit_length(), _MOST_RANGES)
 
@@ -62,7 +64,7 @@ def _locating(gateway: Gateway, hosts: tuple[tuple[str, float], ...], ranges: in
 
 
 def _blocks(gateway: Gateway, hosts: Sequence[JavaObject]) -> list[JavaObject]:
-    """One for each range; the last one has no end."""
+    """A block location for each range; the last one has no end."""
     last = len(hosts) - 1
     return [
         gateway.new(_LOCATION, one, one, at * RANGE_BYTES, _END if at == last else RANGE_BYTES)
@@ -71,7 +73,7 @@ def _blocks(gateway: Gateway, hosts: Sequence[JavaObject]) -> list[JavaObject]:
 
 
 def _constructing(gateway: Gateway, locations: JavaObject) -> JavaObject:
-    """The handle of the function."""
+    """The method handle of the function."""
     lookup = gateway.static(_HANDLES, "publicLookup")
     status, located, location = (f"L{name.replace('.', '/')};" for name in (STATUS, _LOCATED, _LOCATION))
     owner_type = _type(gateway, "()Ljava/lang/String;")

@@ -1,8 +1,8 @@
 """Guards against two mistakes: mixing two versions of a table in one query by accident, and overwriting newer rows with
 rows read from an older version.
 
-A frame by name is of the version that was the newest when it was made. Joined with a later frame it would return rows
-of two moments, and written over the table it would lose what others added since. Spark says, while it plans, which
+A frame by name has the version that was the newest when it was made. Joined with a later frame, it would mix rows of
+two versions; written over the table, it would lose rows that others added since. While Spark plans, it says which
 execution it plans for, so all scans of one query can be compared. Versions that the user named by number, time or tag
 do not count.
 """
@@ -37,7 +37,9 @@ _SOURCE = "underlay"
 
 
 class VersionGuard(JavaIdentity):
-    """What Catalyst asks for the files of one version. `table` is opened at it; `is_asked_for`: the user named it."""
+    """The object that Catalyst asks for the files of one version. `table` is pinned to it; `is_asked_for`: the user
+    named it.
+    """
 
     def __init__(self, spark: SparkSession, table: Table, identity: str, *, is_asked_for: bool) -> None:
         super().__init__(identity)
@@ -53,12 +55,12 @@ class VersionGuard(JavaIdentity):
         return self.remark == _ASKED_FOR
 
     def refuse_other_versions(self) -> None:
-        """Raises InvalidRequest when the query that Spark plans in this thread reads another version of the table;
-        CommitConflict when it replaces rows that came after this version.
+        """Raises InvalidRequest when the query that Spark is planning in this thread reads another version of the
+        table; CommitConflict when it replaces rows newer than this version.
 
-        Frames that Spark has cached are not asked; they are looked for when the first of a query's scans is.
+        Spark does not ask cached frames; they are looked up with the first of a query's scans.
         """
-        execution = self._context.getLocalProperty(_EXECUTION)  # none outside of a query, as for df.rdd
+        execution = self._context.getLocalProperty(_EXECUTION)  # None outside of a query, for example for df.rdd
         if execution is None:
             return
         query = _queries_of(self.gateway).find(execution)
@@ -74,7 +76,7 @@ class VersionGuard(JavaIdentity):
         return call(self.gateway.module(_EXECUTIONS), "getQueryExecution", int(number))
 
     def _look_at(self, execution: JavaObject, query: QueryVersions) -> None:
-        """Learn what a query overwrites, and which versions cached frames in it are of."""
+        """Find what a query overwrites, and the versions of cached frames in it."""
         plan = call(execution, "analyzed")
         query.overwritten = _overwritten_by(plan, call(execution, "sparkSession"))
         if not call(self._cache, "isEmpty"):
@@ -99,9 +101,10 @@ class VersionGuard(JavaIdentity):
 
 
 def why_not_replace(place: str, version: int) -> str | None:
-    """Why a version of the revision in `place` must not be replaced now: a query that overwrites it read an older one.
+    """Why a version of the revision in `place` must not be replaced now: the query that overwrites it read an older
+    one.
 
-    Asked by writers of `format("underlay")` once they know which version they replace: others may have committed it
+    Writers of `format("underlay")` ask this once they know which version they replace: others may have committed it
     after the query was planned.
     """
     for gateway, queries in list(_queries.items()):
@@ -116,7 +119,7 @@ def _overtaken(name: str, newest: int, read: int) -> str:
 
 
 def version_read(frame: DataFrame, head: Head) -> Head:
-    """The version of a table that a frame reads by its name, if it does and `head` is the newest; else `head`."""
+    """The version of a table that a frame reads by name, if it does so and `head` is the newest; else `head`."""
     oldest = min(versions_read(frame, head), default=head.root.version)
     return head if oldest >= head.root.version else Head(head.revision, head.revision.root(oldest))
 
@@ -137,22 +140,24 @@ def _is_same(revision: Revision, other: Revision) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overwritten:
-    """What `format("underlay")` replaces the rows of: the table `name`, in the lake that the option `lake` or else the
-    session names."""
+    """The table that `format("underlay")` overwrites: `name`, in the lake of the option `lake`, or else the
+    session's.
+    """
 
     session: JavaObject
     name: str
     lake: str | None
 
     def may_be(self, table: Table) -> bool:
-        """Whether this is the table, as far as is known."""
+        """Whether this may be the table, as far as is known."""
         return self.name == table.name and may_write_to(self.session, self.lake, table.stores.lake.url)
 
 
 @dataclass(slots=True)
 class QueryVersions:
-    """What one execution reads: versions by where tables lie; what it overwrites; and `replaced`, versions that it
-    reads of that. Spark plans parts of a query in several threads: hold `lock` to read or change it."""
+    """What one execution reads (versions by tables' places), what it overwrites, and `replaced`, the versions that it
+    reads of the overwritten table. Spark plans parts of a query in several threads: hold `lock` to read or change it.
+    """
 
     overwritten: Overwritten | None = None
     is_looked_at: bool = False
@@ -161,7 +166,7 @@ class QueryVersions:
     lock: ProcessLock = field(default_factory=ProcessLock)
 
     def add(self, name: str, place: str, version: int) -> None:
-        """Note that it reads this version of the table in `place`. Raises InvalidRequest for a second one."""
+        """Record that it reads this version of the table in `place`. Raises InvalidRequest for a second version."""
         other = self.versions.setdefault(place, version)
         if other != version:
             first, second = sorted((other, version))
@@ -179,7 +184,7 @@ class Queries:
         self._lock = ProcessLock()
 
     def find(self, execution: str) -> QueryVersions:
-        """What an execution reads, as far as it is known."""
+        """What an execution reads, as far as known."""
         with self._lock:
             found = self._queries.setdefault(execution, QueryVersions())
             if len(self._queries) > _MOST_EXECUTIONS:
@@ -187,7 +192,7 @@ class Queries:
         return found
 
     def overwriting(self, place: str) -> list[tuple[str, int]]:
-        """Executions that overwrite the table in `place` by rows of its own, each with the version that it reads."""
+        """Executions that overwrite the table in `place` with its own rows, each with the version that it reads."""
         with self._lock:
             found = list(self._queries.items())
         return [(execution, query.replaced[place]) for execution, query in found if place in query.replaced]
@@ -197,12 +202,12 @@ _queries: dict[Gateway, Queries] = {}
 
 
 def _queries_of(gateway: Gateway) -> Queries:
-    """Those of one JVM."""
+    """The executions of one JVM."""
     return _queries.setdefault(gateway, Queries())
 
 
 def _overwritten_by(plan: JavaObject, session: JavaObject) -> Overwritten | None:
-    """The table whose rows a plan of a session replaces by `format("underlay")`."""
+    """The table whose rows a plan of a session overwrites through `format("underlay")`."""
     if call_text(plan, "nodeName") != _OVERWRITE:
         return None
     target = call(plan, "table")
@@ -216,7 +221,7 @@ def _overwritten_by(plan: JavaObject, session: JavaObject) -> Overwritten | None
 
 
 def readers_in(plan: JavaObject) -> Iterator[VersionGuard]:
-    """The readers in a logical plan and its subqueries, as it was before cached frames were put in place of parts."""
+    """The readers in a logical plan and its subqueries, before Spark substituted cached frames."""
     for part in (plan, *items_of(call(plan, "subqueriesAll"))):
         for leaf in items_of(call(part, "collectLeaves")):
             asked = _asked_by(leaf)
@@ -226,7 +231,7 @@ def readers_in(plan: JavaObject) -> Iterator[VersionGuard]:
 
 
 def _asked_by(leaf: JavaObject) -> JavaObject | None:
-    """What Catalyst asks for the files of a leaf."""
+    """The object that Catalyst asks for the files of a leaf."""
     match _kind(leaf):
         case "DataSourceV2Relation":
             return call(leaf, "table")

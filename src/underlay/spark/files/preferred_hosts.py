@@ -1,7 +1,7 @@
-"""Chooses the host that reads a file: the same one every time, so that its page cache has the file.
+"""Chooses the host that reads a file, the same one every time, so that its page cache has the file.
 
-Hosts are drawn by rendezvous hashing (`plan.assign`) from the names of file and host alone: every driver draws the same
-ones, a host that comes takes only the files that it wins, and one that goes leaves only its own. Spark waits some time
+Hosts are chosen by rendezvous hashing (`plan.assign`) from the names of file and host alone: every driver chooses the
+same ones, a new host takes only the files that it wins, and a lost host gives up only its own. Spark waits some time
 for a preferred host (`spark.locality.wait`) and then takes any.
 """
 
@@ -24,7 +24,9 @@ Hosts = Mapping[str, float]
 
 
 def executor_hosts(context: SparkContext) -> Hosts:
-    """The hosts of the living executors; none where tasks run in the driver. Some 4 ms on a cluster, nothing else."""
+    """The hosts of the executors that are alive; empty if tasks run in the driver. Takes some 4 ms on a cluster, else
+    nothing.
+    """
     if is_local(str(context.master)):
         return {}
     scala = call(JavaObject(context._jsc), "sc")
@@ -34,7 +36,7 @@ def executor_hosts(context: SparkContext) -> Hosts:
 
 
 def executors_of(addresses: Sequence[str], driver: str) -> Hosts:
-    """The hosts of `host:port` addresses, one of which is the driver's own."""
+    """The executors' hosts, from `host:port` addresses that include the driver's own."""
     counted = Counter(address.rpartition(":")[0] for address in addresses)
     counted[driver] -= 1
     return {host: float(count) for host, count in counted.items() if count > 0}

@@ -1,7 +1,7 @@
 """The names and types, column by column, by which Spark's own reader reads files of a layout.
 
-A file of ours that is older than a change of columns, or of another writer, is read under its own names and types;
-`projection` makes the table's columns of that. Parts of a column that the table does not have are not asked for.
+One of our own files that is older than a change of columns, or another writer's file, is read under its own names and
+types; `projection` turns these into the table's columns. Parts of a column that the table lacks are not read.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _LONG_DIGITS = 18
 
 @lru_cache(maxsize=1024)
 def reads_by_name(layout: FileLayout, schema: TableSchema) -> bool:
-    """Whether every column of the table is, in files of this layout, the column of its name, or absent and null.
+    """Whether, in files of this layout, every column of the table has its own name, or is absent and null.
 
-    Spark may compare names without case: a column of the file that the table does not have must differ by more.
+    Spark may ignore case in names: a column of the file that the table lacks must differ by more than case.
     """
     columns = {shape.node.name: shape for shape in shapes_of(schema_of(layout.elements))}
     surplus = {name.lower() for name in columns.keys() - set(schema.names)}
@@ -51,7 +51,7 @@ def reads_by_name(layout: FileLayout, schema: TableSchema) -> bool:
 
 
 def _is_absent(field: Field, layout: FileLayout) -> bool:
-    """Whether files have nothing of a column, so that it is null."""
+    """Whether files contain no part of a column, so that it is null."""
     held = set(layout.fields)
     return field.default is None and not any(leaf.id in held for leaf in leaves_in(field))
 
@@ -70,7 +70,7 @@ def _is_same(shape: ColumnShape, field: Field, layout: FileLayout) -> bool:
 
 
 def is_usual_list(shape: ColumnShape) -> bool:
-    """Whether a list lies as Parquet has it today, in two groups. Readers differ in what older forms mean."""
+    """Whether a list has Parquet's current form, with two groups. Readers disagree on older forms."""
     repeated = shape.node.children[0] if len(shape.node.children) == 1 else None
     return (
         repeated is not None
@@ -81,20 +81,21 @@ def is_usual_list(shape: ColumnShape) -> bool:
 
 
 def is_variant(shape: ColumnShape) -> bool:
-    """Whether a group is marked as a variant, which Spark reads as nothing else."""
+    """Whether a group is marked as a variant, which Spark can read only as a variant."""
     return shape.node.logical.kind is LogicalKind.VARIANT
 
 
 def is_short_in_bytes(shape: ColumnShape) -> bool:
-    """Whether a leaf has decimals of few digits in byte arrays, at which Spark's reader fails."""
+    """Whether a leaf has short decimals in byte arrays, on which Spark's reader fails."""
     node = shape.node
     is_bytes = node.logical.kind is LogicalKind.DECIMAL and node.physical_type is PhysicalType.BYTE_ARRAY
     return is_bytes and (node.logical.precision or 0) <= _LONG_DIGITS
 
 
 def _are_same(shapes: tuple[ColumnShape, ...], fields: tuple[Field, ...], layout: FileLayout) -> bool:
-    """Whether a struct has these fields and no others. A struct with absent fields is not left to Spark, whose
-    versions differ in whether it is null then."""
+    """Whether a struct has exactly these fields. A struct with absent fields is not left to Spark, whose versions
+    disagree on whether it is then null.
+    """
     by_name = {shape.node.name: shape for shape in shapes}
     return by_name.keys() == {field.name for field in fields} and all(
         _is_same(by_name[field.name], field, layout) for field in fields
@@ -117,9 +118,9 @@ _WRITES_MICROSECONDS = "parquet-mr"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadColumn:
-    """A column of the table, or a part of one, as files have it.
+    """A column of the table, or a part of one, as stored in files.
 
-    `parts` are parallel to the parts of the table's field, None for a part that files do not have.
+    `parts` are parallel to the parts of the table's field; None for a part that files lack.
     """
 
     name: str
@@ -134,25 +135,25 @@ class ReadColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadColumns:
-    """The columns of the table as files have them, None for those that files do not have.
+    """The columns of the table as stored in files; None for columns that files lack.
 
-    Without `columns` files are read by the table's own names and types.
+    Without `columns`, files are read by the table's own names and types.
     """
 
     columns: tuple[ReadColumn | None, ...] = ()
 
     @property
     def is_by_name(self) -> bool:
-        """Whether files are read as the table is."""
+        """Whether files are read by the table's own names and types."""
         return not self.columns
 
     @property
     def schema(self) -> StructType:
-        """What files are asked for."""
+        """The schema with which files are read."""
         return _struct(self.columns)
 
     def names(self, schema: TableSchema) -> dict[ColumnPath, ColumnPath]:
-        """For each column and field of a struct in the files the table's."""
+        """Maps each column, and each field of a struct, in the files to the table's."""
         return dict(_names(self.columns, schema.fields, (), ()))
 
 
@@ -160,18 +161,20 @@ BY_NAME = ReadColumns()
 
 
 class _Unreadable(Exception):
-    """Spark's reader would not read this as we do."""
+    """Spark's reader would read this differently from ours."""
 
 
 @lru_cache(maxsize=1024)
 def reading_of(layout: FileLayout, schema: TableSchema) -> ReadColumns | None:
-    """How files of a layout give the table's columns; None when Spark's reader cannot, or would not give the same."""
+    """How to read the table's columns from files of a layout; None when Spark's reader cannot, or would return other
+    values.
+    """
     return BY_NAME if reads_by_name(layout, schema) else reading_beside(layout, schema)
 
 
 @lru_cache(maxsize=1024)
 def reading_beside(layout: FileLayout, schema: TableSchema) -> ReadColumns | None:
-    """The same column by column, where other columns do not come from the files."""
+    """The same for some columns, when the others do not come from the files."""
     shapes = shapes_of(schema_of(layout.elements))
     try:
         columns = _take_fields(shapes, source_fields(layout, schema), schema.fields, layout)
@@ -183,7 +186,7 @@ def reading_beside(layout: FileLayout, schema: TableSchema) -> ReadColumns | Non
 def _take_fields(
     shapes: tuple[ColumnShape, ...], sources: tuple[SourceField, ...], fields: tuple[Field, ...], layout: FileLayout
 ) -> tuple[ReadColumn | None, ...]:
-    """Columns of a file, or fields of a struct. Spark may compare names without case, and refuses twins then."""
+    """Columns of a file, or fields of a struct. Spark may ignore case, and then refuses duplicate names."""
     known = {source.id: (shape, source) for shape, source in zip(shapes, sources, strict=True) if source.id is not None}
     counts = Counter(shape.node.name.lower() for shape in shapes)
     taken: list[ReadColumn | None] = []

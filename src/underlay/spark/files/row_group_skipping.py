@@ -1,4 +1,4 @@
-"""Where Spark may skip row groups of our files by their statistics, and where it would lose rows.
+"""Decides where Spark may skip row groups of our files by their statistics, and where it would lose rows.
 
 | columns or files | why Spark would lose rows |
 |---|---|
@@ -7,10 +7,10 @@
 | a column `a.b` beside a field `b` of a struct `a` | both have one name in Spark's pushed filters |
 | dates and times before 1900 | Spark converts the value that they are compared with to java.sql.Date or Timestamp |
 
-java.sql.Date has no 5th to 14th of October 1582, and no day that the JVM's zone left out; java.sql.Timestamp confuses
-times before 1900 in zones with a history. Rows between the value that is meant and the value that it becomes would be
-missing. `spark.sql.datetime.java8API.enabled` avoids it, but sessions share relations and may change the setting under
-a frame, so the contents of the version decide, and not the session (decision 20).
+java.sql.Date has no 5th to 14th of October 1582, and no day that the JVM's zone skipped; java.sql.Timestamp confuses
+times before 1900 in zones with a history. Rows between the intended value and the converted one would be missing.
+`spark.sql.datetime.java8API.enabled` avoids this, but sessions share relations and may change the setting under a
+frame, so the contents of the version decide, not the session (decision 20).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DATE_LINE_MS = 12 * 3_600_000
 
 
 def may_skip_row_groups(gateway: Gateway, version: VersionFiles, group: Group) -> bool:
-    """Whether Spark may skip row groups in the files of a group. Fetches statistics of dates that may be old."""
+    """Whether Spark may skip row groups in the files of a group. Fetches the statistics of dates that may be old."""
     schema = version.snapshot.schema
     if group.is_registered or has_twins(schema):
         return False
@@ -50,7 +50,9 @@ def may_skip_row_groups(gateway: Gateway, version: VersionFiles, group: Group) -
 
 
 def may_have_milliseconds(reading: ReadColumns, schema: TableSchema) -> bool:
-    """Whether files that are read like this may hold instants in milliseconds. Older files may, if they hold any."""
+    """Whether files that are read this way may hold instants in milliseconds. Older files may, if they hold
+    instants.
+    """
     if reading.is_by_name:
         types = [leaf.type for leaf in schema.leaves]
         return any(
@@ -60,7 +62,7 @@ def may_have_milliseconds(reading: ReadColumns, schema: TableSchema) -> bool:
 
 
 def has_twins(schema: TableSchema) -> bool:
-    """Whether Spark's filters mix up two columns: it joins the names on the way to a field of a struct by dots."""
+    """Whether Spark's filters confuse two columns: it joins the names on the path to a struct's field with dots."""
     paths = list(_dotted(schema.fields, ""))
     return len(set(paths)) < len(paths)
 
@@ -83,9 +85,10 @@ def _may_have_old_dates(gateway: Gateway, version: VersionFiles, group: Group) -
 
 
 def old_dates(leaves: list[LeafColumn]) -> Predicate | None:
-    """Rows with a date or time that Spark may confuse with another one; None when no column can have any.
+    """A predicate for rows with a date or time that Spark may confuse with another; None when no column can have such
+    values.
 
-    Times without a zone are safe by themselves, but files older than a change of columns may hold dates in their place.
+    Times without a zone are safe, but files older than a change of columns may hold dates instead.
     """
     parts = tuple(
         Compare(leaf.path, Op.LT, _FIRST_SAFE[leaf.type.kind]) for leaf in leaves if leaf.type.kind in _FIRST_SAFE

@@ -1,4 +1,4 @@
-"""Chooses the files of a version that may match, group by group, and checks registered ones."""
+"""Chooses the files of a version that may match, group by group, and checks that registered files are unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLANS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredFile:
-    """A file of others as it was when it was registered."""
+    """A registered file as it was when it was registered."""
 
     location: str
     place: ObjectPlace
@@ -38,8 +38,9 @@ class RegisteredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Files:
-    """Some files of a version. `deletes` has the deleted positions of each, in a group of files that have some;
-    `registered` what each was like, in a group of registered ones."""
+    """Some files of a version. In a group with deleted rows, `deletes` has each file's deleted positions; in a group of
+    registered files, `registered` has each file's recorded state.
+    """
 
     paths: list[str]
     """As Hadoop reads them: nothing is quoted."""
@@ -51,7 +52,7 @@ class Files:
 
 
 class VersionFiles:
-    """The files of one version. `table` is opened at that version for good. Safe for many threads."""
+    """The files of one version, to which `table` is pinned. Thread-safe."""
 
     def __init__(self, table: Table, groups: FileGroups) -> None:
         self.table = table
@@ -61,13 +62,13 @@ class VersionFiles:
 
     @cached_property
     def identity(self) -> str:
-        """Equal for the same version of the same table, and for nothing else."""
+        """Equal only for the same version of the same table."""
         root = self.snapshot.root
         return f"{self.table.name}@v{root.version} {self.place} {root.commit_id}"
 
     @cached_property
     def place(self) -> str:
-        """Where the revision lies, whatever its name."""
+        """Where the revision is stored, whatever the table's name."""
         return f"{self.snapshot.store.url}/{self.snapshot.keys.folder}"
 
     def choose(self, group: Group, predicate: Predicate = TRUE) -> Files:
@@ -112,14 +113,16 @@ class VersionFiles:
         return hadoop_folder(self.snapshot.store.url, self.snapshot.keys.folder) + "/"
 
     def _plan(self, predicate: Predicate) -> BlockPlan:
-        """The plan by as much of the predicate as the planner takes: Spark applies all of it to the rows."""
+        """The plan by the part of the predicate that the planner accepts: Spark applies the whole predicate to the
+        rows.
+        """
         try:
             return self.table.query((), predicate).plan
         except (BadPredicate, UnknownColumn):
             return self.table.query((), self.understood(predicate)).plan
 
     def understood(self, predicate: Predicate) -> And:
-        """Those parts of a conjunction that the planner takes."""
+        """The parts of a conjunction that the planner accepts."""
         return And(tuple(part for part in and_parts(predicate) if self._is_understood(part)))
 
     def _is_understood(self, predicate: Predicate) -> bool:
@@ -142,9 +145,9 @@ def _known_files(files: FileArrays, chosen: Numbers) -> Iterator[KnownFile]:
 
 def check_unchanged(files: Sequence[RegisteredFile]) -> None:
     """Raises NotFound or Replaced for the first registered file that is missing or was replaced: Spark reads whatever
-    lies at a path (R12). One request each, remote ones side by side.
+    is at a path (R12). One request each, remote ones in parallel.
 
-    A file that is replaced after this and before it is read is not noticed: Spark has no conditional reads.
+    A file that is replaced between this check and the read goes unnoticed: Spark has no conditional reads.
     """
     waiting = [REQUESTS.submit(_check, file) for file in files if not _is_local(file)]
     for file in filter(_is_local, files):
