@@ -1,4 +1,4 @@
-"""Which of Spark's conditions the ranged reader applies to rows itself, with the same outcome as Spark."""
+"""Decides which of Spark's conditions the ranged reader may apply to rows itself, with the same result as Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from underlay.values.no_rows import no_rows
 
 
 def can_apply(predicate: Predicate, schema: TableSchema) -> bool:
-    """Whether a condition on columns of this table means the same to us as to Spark, and can be applied to rows."""
+    """Whether a condition on this table's columns means the same to us as to Spark, and can be applied to rows."""
     try:
         columns = [schema.column(path[0]) for path in columns_of(predicate)]
         make_plan((), schema, predicate)
@@ -25,14 +25,14 @@ def can_apply(predicate: Predicate, schema: TableSchema) -> bool:
 
 
 def applied_part(predicate: Predicate, schema: TableSchema) -> Predicate:
-    """What of a conjunction can be applied: true for every row that the whole is true for."""
+    """The part of a conjunction that can be applied: true for every row for which the whole is true."""
     weaker = (without_opaque(part) for part in and_parts(predicate))
     parts = tuple(part for part in weaker if part != TRUE and can_apply(part, schema))
     return And(parts) if parts else TRUE
 
 
 def without_opaque(predicate: Predicate) -> Predicate:
-    """The predicate with TRUE for what could not be translated, so that it is true for all its rows, and maybe more."""
+    """The predicate with TRUE for untranslated parts: it keeps all of its rows, and maybe more."""
     match predicate:
         case And(parts):
             known = tuple(part for part in map(without_opaque, parts) if part != TRUE)

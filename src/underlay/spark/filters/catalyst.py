@@ -56,7 +56,7 @@ _TOGETHER = "org.apache.spark.sql.catalyst.expressions.Coalesce"
 
 
 def read_filters(gateway: Gateway, filters: JavaObject, names: Names | None = None) -> Predicate:
-    """All of a Scala Seq of filters, as far as they can be translated. Without `names` columns have the table's."""
+    """All filters of a Scala Seq, as far as they can be translated. Without `names`, columns have the table's names."""
     found = _read_together(gateway, filters, names)
     if found is None:  # one of them has no such form
         found = [read_filter(call(filters, "apply", place), names) for place in range(call_number(filters, "size"))]
@@ -82,7 +82,7 @@ def read_filter(expression: JavaObject, names: Names | None = None) -> Predicate
 
 
 def translate(text: str, ask: Ask, names: Names | None = None) -> Predicate:
-    """The predicate of an expression's JSON; `ask` gives the nodes themselves."""
+    """The predicate for an expression's JSON; `ask` returns the nodes themselves."""
     tree = try_parse(text)
     return Opaque("an expression of another form") if tree is None else _Reader(ask, names).predicate(tree)
 
@@ -143,7 +143,7 @@ class _Reader:
         return found
 
     def _sides(self, left: CatalystTree, right: CatalystTree) -> tuple[ColumnPath, bool, Operand]:
-        """The column, whether it stands on the right, and the literal."""
+        """The column, whether it is on the right, and the literal."""
         if left.kind == "Literal":
             return self._column(right), True, self._literal(left)
         return self._column(left), False, self._literal(right)
@@ -165,7 +165,7 @@ class _Reader:
         return read_value(kind, str(value))
 
     def _set_values(self, tree: CatalystTree) -> tuple[Operand, ...]:
-        """The values of a set, in one string: they are numbers or text, or not translated."""
+        """The values of a set, fetched as one string. Only numbers and text are translated."""
         kind, values = str(column_and_type(tree.children[0])[1]), call(self.ask(tree.place), "hset")
         mark = token_hex(16)
         texts = call_text(values, "mkString", mark).split(mark)
@@ -179,6 +179,7 @@ class _Reader:
 
 
 def and_parts(predicate: Predicate) -> Sequence[Predicate]:
-    """What must all be true, as it was given: `prune`'s `conjuncts` would rewrite it, and Spark's filters are known by
-    their predicates."""
+    """The parts that AND joins, unchanged: `prune`'s `conjuncts` would rewrite them, and predicates identify Spark's
+    filters.
+    """
     return predicate.parts if isinstance(predicate, And) else (predicate,)

@@ -1,4 +1,4 @@
-"""A Catalyst expression as a tree, out of the JSON that the JVM prints of it, and the values of its literals.
+"""Reads a Catalyst expression as a tree, from the JSON that the JVM prints, and the values of its literals.
 
 Text in that JSON is not exact for dates, times and bytes, so these are fetched one by one.
 """
@@ -37,7 +37,7 @@ class Unknown(Exception):
 
 
 class Node(msgspec.Struct, rename="kebab"):
-    """One node of an expression's JSON. Only the fields that are asked about."""
+    """One node of an expression's JSON, with only the fields that we use."""
 
     class_: str = msgspec.field(name="class")
     num_children: int
@@ -50,7 +50,7 @@ class Node(msgspec.Struct, rename="kebab"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalystTree:
-    """An expression. `place` is its number in the order of the walk, by which the JVM finds it."""
+    """An expression. `place` is its number in the order of the walk, by which we find it in the JVM."""
 
     node: Node
     place: int
@@ -66,7 +66,7 @@ _decoder = msgspec.json.Decoder(list[Node])
 
 
 def try_parse(text: str) -> CatalystTree | None:
-    """The tree of an expression's JSON, whose nodes come in the order of a walk; None for another form."""
+    """The tree of an expression's JSON, whose nodes are listed in the order of a walk; None for an unknown form."""
     try:
         return _tree(enumerate(_decoder.decode(text)), _MOST_LEVELS)
     except (msgspec.DecodeError, Unknown):
@@ -99,7 +99,7 @@ def column_and_type(tree: CatalystTree) -> tuple[ColumnPath, object]:
 
 
 def _may_be_of_a_file(node: Node) -> bool:
-    """Whether a column may be what `_metadata` says of a file: Spark shows that by its bare name, and never null."""
+    """Whether a column may be a field of a file's `_metadata`: Spark shows those with bare names, and as never null."""
     return node.name in _OF_FILES and node.nullable is False
 
 

@@ -1,4 +1,4 @@
-"""Translates filters that Spark pushes into Python sources. Spark drops those that we take, so they must be exact."""
+"""Translates filters that Spark pushes into Python sources. Spark drops those that we accept, so they must be exact."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The gateway to Spark's JVM: the only module that calls into py4j, which is untyped.
 
-Every call is a round trip of 0.1 to 2 ms. So is every lookup of a package or class through py4j's `jvm` view; classes
-are named in full here, which makes a call a single round trip.
+Every call is a round trip of 0.1 to 2 ms. So is every lookup of a package or class through py4j's `jvm` view; so we use
+full class names, and a call takes a single round trip.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ _starting = ProcessLock()
 
 
 class _PassedError(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
-    """What a callback raises on purpose. py4j rethrows a Py4JJavaError as its Java exception (see `gateway_of`); any
-    other would reach the user as the text of a Python traceback."""
+    """An error that a callback raises on purpose. py4j rethrows a Py4JJavaError as its Java exception (see
+    `gateway_of`); any other error would reach the user as the text of a Python traceback.
+    """
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -56,7 +57,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 class Gateway:
-    """Calls into one JVM, and from it. Safe for many threads."""
+    """Calls into one JVM, and from it. Thread-safe."""
 
     def __init__(self, client: object) -> None:
         self._client = client
@@ -65,15 +66,15 @@ class Gateway:
 
     def new(self, name: str, *arguments: object) -> JavaObject:
         """A new object of this class."""
-        # JavaClass itself asks nothing of the JVM, unlike `gateway.jvm.some.package.Class`, which asks for each part.
+        # JavaClass itself makes no round trip, unlike `gateway.jvm.some.package.Class`, which makes one for each part.
         return JavaObject(JavaClass(name, self._client)(*arguments))
 
     def static(self, name: str, method: str, *arguments: object) -> JavaObject:
-        """What a static method returns."""
+        """Call a static method."""
         return JavaObject(JavaMember(method, None, f"{STATIC_PREFIX}{name}", self._client)(*arguments))
 
     def failure(self, name: str, method: str, *arguments: object) -> str | None:
-        """What a static method fails with in the JVM; None when it does not."""
+        """The exception with which a static method fails in the JVM; None when it succeeds."""
         try:
             self.static(name, method, *arguments)
         except Py4JJavaError as error:
@@ -81,29 +82,30 @@ class Gateway:
         return None
 
     def module(self, name: str) -> JavaObject:
-        """A Scala object, whose class ends in `$`."""
-        # Kept: each is a singleton of the JVM, and a lookup is a round trip.
+        """A Scala object (its class ends in `$`)."""
+        # Cached: each is a singleton in the JVM, and a lookup is a round trip.
         if name not in self._modules:
             self._modules[name] = JavaObject(getattr(JavaClass(name, self._client), "MODULE$"))
         return self._modules[name]
 
     def constant(self, name: str, method: str) -> JavaObject:
-        """What a method of a Scala object returns, asked once."""
+        """The result of a Scala object's method, which is called only once."""
         key = f"{name} {method}"
         if key not in self._modules:
             self._modules[key] = call(self.module(name), method)
         return self._modules[key]
 
     def java_class(self, name: str) -> JavaObject:
-        """The class itself as an object; that of an array is named `[L…;`."""
+        """The class as an object; an array's class is named `[L…;`."""
         if name not in self._classes:
             self._classes[name] = self.static("java.lang.Class", "forName", name)
         return self._classes[name]
 
     @contextmanager
     def raising_errors(self) -> Iterator[None]:
-        """Around a callback: what Underlay raises in it is raised by Spark, in our words and without Python's calls,
-        and what Spark raised as it was."""
+        """Wraps a callback: Spark rethrows Underlay's errors with our text and without a Python traceback, and Spark's
+        own errors unchanged.
+        """
         try:
             yield
         except UnderlayError as error:
@@ -116,13 +118,15 @@ class Gateway:
             raise self._again(JavaObject(error.java_exception)) from error
 
     def _again(self, error: JavaObject) -> Exception:
-        """An error of the JVM, for the JVM. Java lets only those through that a method declares, or need not."""
+        """An error of the JVM, to be rethrown there. Java lets only unchecked exceptions pass, and those that the
+        method declares.
+        """
         if not any(self._is_a(error, name) for name in _PASSING):
             error = self._analysis_error(error) or self._free_error(call_text(error, "getMessage"))
         return _PassedError(call_text(error, "getMessage"), error)
 
     def _analysis_error(self, error: JavaObject) -> JavaObject | None:
-        """An AnalysisException as its subclass, which parsers declare."""
+        """An AnalysisException as the subclass that parsers declare."""
         if not self._is_a(error, "org.apache.spark.sql.AnalysisException") or call(error, "getCondition") is None:
             return None
         named = self.static("scala.jdk.javaapi.CollectionConverters", "asScala", call(error, "getMessageParameters"))
@@ -152,13 +156,13 @@ class Gateway:
         return True
 
     def private(self, declaring: JavaObject, name: str, target: JavaObject) -> JavaObject:
-        """What a private field that this class declares holds in an object."""
+        """The value of an object's private field that this class declares."""
         field = call(declaring, "getDeclaredField", name)
         call(field, "setAccessible", True)
         return call(field, "get", target)
 
     def callback_client(self) -> JavaObject:
-        """What the JVM calls Python with."""
+        """The client with which the JVM calls Python."""
         return call(JavaObject(Py4jObject(GATEWAY_SERVER_OBJECT_ID, self._client)), "getCallbackClient")
 
     def new_array(self, name: str, length: int) -> JavaObject:
@@ -167,17 +171,17 @@ class Gateway:
 
 
 def call(target: JavaObject, method: str, *arguments: object) -> JavaObject:
-    """What a method of an object returns."""
+    """Call a method of an object."""
     return JavaObject(getattr(target, method)(*arguments))
 
 
 def call_text(target: JavaObject, method: str, *arguments: object) -> str:
-    """What a method that returns a string returns."""
+    """Call a method that returns a string."""
     return str(call(target, method, *arguments))
 
 
 def try_text(target: JavaObject, method: str) -> str | None:
-    """What a method that returns a string returns; None when it fails in the JVM."""
+    """Call a method that returns a string; None when it fails in the JVM."""
     try:
         return call_text(target, method)
     except Py4JJavaError:
@@ -185,7 +189,7 @@ def try_text(target: JavaObject, method: str) -> str | None:
 
 
 def call_number(target: JavaObject, method: str, *arguments: object) -> int:
-    """What a method that returns a whole number returns."""
+    """Call a method that returns an integer."""
     found = call(target, method, *arguments)
     if not isinstance(found, int):
         raise TypeError(f"{method} returned {type(found).__name__}, not a whole number")
@@ -193,13 +197,13 @@ def call_number(target: JavaObject, method: str, *arguments: object) -> int:
 
 
 def call_numbers(target: JavaObject, method: str, *arguments: object) -> list[int]:
-    """What a method that returns an array of whole numbers returns."""
+    """Call a method that returns an array of integers."""
     found: Any = call(target, method, *arguments)  # Any: py4j has no types
     return [int(number) for number in found]
 
 
 def is_called(thread: JavaObject) -> bool:
-    """Whether a thread of the JVM does what Python called, and does not wait for the next call, or has ended."""
+    """Whether a JVM thread is executing a call from Python, rather than waiting for the next one, or having ended."""
     stack: Any = call(thread, "getStackTrace")
     outermost = (str(stack[at]) for at in range(max(0, len(stack) - _OUTER_STEPS), len(stack)))
     return any(_IN_CALL in step for step in outermost)
@@ -219,15 +223,15 @@ class _Struct(msgspec.Struct):
 
 
 def gateway_of(spark: SparkSession) -> Gateway:
-    """The gateway of a session, on which the JVM can call back."""
+    """The gateway of a session, through which the JVM can call back."""
     found: Any = spark.sparkContext._gateway  # Any: py4j has no types
     start: Any = ensure_callback_server_started
     with _starting:
-        # PySpark starts the server for callbacks on first use, and two threads would start two.
+        # PySpark starts the callback server on first use, and two threads would start two.
         start(found)
         # Without this, py4j passes the JVM the text of an exception instead of the exception itself.
         found.callback_server_parameters.propagate_java_exceptions = True
-        for name in _PROXY_LOGS:  # the user is told of what we raise: py4j need not log it
+        for name in _PROXY_LOGS:  # our errors reach the user: py4j need not log them
             logging.getLogger(name).addFilter(_is_news)
         return _wrap(found._gateway_client)
 
@@ -242,7 +246,7 @@ def java_session(spark: SparkSession) -> JavaObject:
 
 
 def data_frame(found: JavaObject, spark: SparkSession) -> DataFrame:
-    """A DataFrame of the JVM in Python."""
+    """A JVM DataFrame as a Python one."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
     return ClassicDataFrame(found, spark)
@@ -283,12 +287,12 @@ _KEPT = 16
 
 
 def close_forgotten(gateway: Gateway) -> None:
-    """Close the connections that were used longest ago, when there are many. A thread that is alive opens another.
+    """Close the least recently used connections when there are many. A thread that is alive opens a new one.
 
-    py4j opens a connection for each thread of the JVM that calls Python, and closes none when the thread ends; each
-    keeps a thread of Python.
+    py4j opens a connection for each JVM thread that calls Python, and never closes it when the thread ends; each
+    connection holds a Python thread.
     """
-    if active_count() < _MANY_THREADS:  # costs nothing; the connections themselves can only be counted in the JVM
+    if active_count() < _MANY_THREADS:  # cheap; the connections themselves can only be counted in the JVM
         return
     client = gateway.callback_client()
     # py4j has no method for it: its deque of idle connections, newest last, and the lock for it are private.

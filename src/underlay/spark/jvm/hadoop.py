@@ -1,4 +1,4 @@
-"""Whether Spark's JVM can read a store by itself, and with which settings.
+"""Tells whether Spark's JVM can read a store itself, and configures it.
 
 `s3://bucket` is `s3a://bucket` to Hadoop, from its jar hadoop-aws. The lake's options, and the variables AWS_… that
 obstore reads, become settings of that one bucket, so that two lakes do not mix:
@@ -14,8 +14,8 @@ obstore reads, become settings of that one bucket, so that two lakes do not mix:
 | `virtual_hosted_style_request` | `path.style.access`: the opposite |
 | `request_payer` | `requester.pays.enabled` |
 
-They lie in Hadoop's configuration, which Spark neither lists nor logs. A bucket's file system is opened once in a JVM:
-settings that change later come too late for it. Those of gs:// and abfss:// are left to the user, as
+They are in Hadoop's configuration, which Spark neither lists nor logs. A bucket's file system is opened once in a JVM:
+later changes of settings have no effect. Settings for gs:// and abfss:// are left to the user, as
 `spark.hadoop.fs.gs.…` and `spark.hadoop.fs.azure.…`.
 """
 
@@ -59,7 +59,7 @@ _reasons: dict[tuple[Gateway, str], str | None] = {}
 
 
 def why_not_native(spark: SparkSession, url: str) -> str | None:
-    """Why the JVM of a session cannot read the store of a URL; None when it has a file system for it. Asks once."""
+    """Why a session's JVM cannot read the store of a URL; None when it has a file system for it. Asks only once."""
     try:
         scheme = hadoop_scheme(url)
     except Unsupported as error:
@@ -71,13 +71,13 @@ def why_not_native(spark: SparkSession, url: str) -> str | None:
 
 
 def has_codec(spark: SparkSession, codec: CodecName) -> bool:
-    """Whether the JVM of a session can read files that are compressed like this."""
+    """Whether a session's JVM can read files with this compression."""
     needed = _CODEC_CLASSES.get(codec)
     return needed is None or call(_configuration(spark), "getClassByNameOrNull", needed) is not None
 
 
 def configure(spark: SparkSession, url: str, options: Mapping[str, str]) -> None:
-    """Make the JVM reach the store of a URL as the store does that was opened with these options."""
+    """Configure the JVM to reach the store of a URL like our store that was opened with these options."""
     if urlsplit(url).scheme not in ("s3", _S3A):
         return
     configuration, bucket = _configuration(spark), urlsplit(url).netloc
@@ -91,12 +91,12 @@ def configure(spark: SparkSession, url: str, options: Mapping[str, str]) -> None
 
 
 def s3a_settings(bucket: str, options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str | None]:
-    """The settings of a bucket by their names after `fs.s3a.bucket.<bucket>.`; those that are None are not set."""
+    """The settings of a bucket, by their names after `fs.s3a.bucket.<bucket>.`; None means not set."""
     given = {_known_as(name): value for name, value in environment.items() if name.startswith("AWS_")}
     given |= {_known_as(name): str(value) for name, value in options.items()}
     is_virtual = _is_true(given, "virtual_hosted_style_request")
     endpoint = given.get("endpoint_url_s3") or given.get("endpoint")
-    if endpoint is not None and is_virtual:  # obstore wants the bucket in it, S3A puts it there
+    if endpoint is not None and is_virtual:  # obstore wants the bucket in the endpoint, S3A adds it
         endpoint = endpoint.replace(f"://{bucket}.", "://", 1)
     return {
         **_credentials(given),
@@ -124,7 +124,7 @@ def _credentials(given: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _known_as(name: str) -> str:
-    """The name of an option or variable without its prefix, one for those that mean the same."""
+    """The name of an option or variable without its prefix; synonyms get one name."""
     bare = name.lower().removeprefix("aws_")
     return _SAME.get(bare, bare)
 
@@ -138,7 +138,7 @@ def _text(value: bool) -> str:
 
 
 def _is_named(gateway: Gateway, configuration: JavaObject, name: str) -> bool:
-    """Whether the user made a setting, and not Hadoop's own defaults."""
+    """Whether the user made a setting, rather than Hadoop's defaults."""
     sources = call(configuration, "getPropertySources", name)
     return sources is not None and str(gateway.static(_STRINGS, "arrayToString", sources)) != _HADOOPS_OWN
 

@@ -1,4 +1,4 @@
-"""Paths of files and revisions as Hadoop spells them: nothing is percent-encoded."""
+"""Paths of files and revisions in Hadoop's form, without percent-encoding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def hadoop_path(url: str) -> str:
 
 
 def hadoop_scheme(url: str) -> str:
-    """The scheme by which Hadoop finds the file system of a URL. Raises Unsupported."""
+    """Hadoop's scheme for the file system of a URL. Raises Unsupported."""
     scheme = url.partition("://")[0]
     found = _HADOOP_SCHEMES.get(scheme)
     if scheme == "az" or (scheme in _WITH_ACCOUNT and "@" not in urlsplit(url).netloc):
@@ -37,5 +37,5 @@ def hadoop_scheme(url: str) -> str:
 
 
 def revision_url(revision: Revision) -> str:
-    """Where a revision lies, whatever the name of its table."""
+    """Where a revision is stored, whatever the name of its table."""
     return f"{revision.store.url}/{revision.place}"

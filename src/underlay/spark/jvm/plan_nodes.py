@@ -27,7 +27,7 @@ _HELD = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanNode:
-    """A node. `is_cached`: its rows were, or will be, kept by Spark's cache."""
+    """A node. `is_cached`: Spark's cache holds, or will hold, its rows."""
 
     kind: str
     node: JavaObject
@@ -35,12 +35,12 @@ class PlanNode:
 
 
 def nodes_of(plan: JavaObject, *, is_cached: bool = False) -> Iterator[PlanNode]:
-    """Every node below a plan, each before what it reads from. An exchange that is reused is there once."""
+    """Every node below a plan, each before its inputs. A reused exchange is listed once."""
     kind = call_text(call(plan, "getClass"), "getSimpleName")
     yield PlanNode(kind=kind, node=plan, is_cached=is_cached)
     for below in items_of(call(plan, "children")):
         yield from nodes_of(below, is_cached=is_cached)
-    if kind != _SCAN:  # what a scan filters by, a filter above it does too
+    if kind != _SCAN:  # the filter above it repeats what a scan filters by
         for below in items_of(call(plan, "subqueries")):
             yield from nodes_of(below, is_cached=is_cached)
     if kind in _HELD or kind.endswith(_STAGE):

@@ -13,9 +13,9 @@ _MARK = "; "
 
 
 class JavaIdentity:
-    """What Java asks of every object: two are equal when their identities are.
+    """The methods that Java calls on every object. Two objects are equal when their identities are.
 
-    `identity` says everything by which two of them differ; `remark` makes no difference.
+    `identity` contains everything in which two of them can differ; `remark` is only shown.
     """
 
     identity: str
@@ -35,12 +35,12 @@ class JavaIdentity:
         return crc32(self.identity.encode()) >> 1
 
     def equals(self, other: JavaObject | None) -> bool:
-        """Whether the other one is equal. py4j gives it as an object of the JVM."""
+        """Whether the other one is equal. py4j passes it as an object of the JVM."""
         return other is not None and call_text(other, "toString").rpartition(_MARK)[0] == self.identity
 
 
 def find_proxy(found: JavaObject) -> JavaIdentity | None:
-    """The Python object behind a reference of the JVM, or None: py4j hands back its proxy only."""
+    """The Python object behind a reference of the JVM, or None: py4j returns only its proxy."""
     text = call_text(found, "toString")
     with _lock:
         live = list(_live)

@@ -1,7 +1,7 @@
-"""Which frames Spark's own Parquet writer may write for a table, and the columns that it is given.
+"""Decides which frames Spark's own Parquet writer may write for a table, and prepares their columns.
 
-It may where every value lands in the file as Underlay would have written it: types that Parquet and Spark have alike,
-no partitions, required columns that are not nested, names that Spark tells apart. The rest goes through Arrow.
+It may if every value lands in the file as Underlay would have written it: types that Parquet and Spark share, no
+partitions, no nested required columns, names that Spark can tell apart. Other frames go through Arrow.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _FIELD_ID = "parquet.field.id"
 
 
 def fits_native(schema: StructType, definition: Definition) -> bool:
-    """Whether rows with these columns, which fit the table, can be written by Spark itself."""
+    """Whether Spark itself can write rows with these columns, which fit the table."""
     fields = from_record(definition.schema).fields
     given = {field.name: field.dataType for field in schema.fields}
     return (
         not definition.partition_by
-        and not definition.checks  # which our own writer applies
+        and not definition.checks  # only our own writer applies these
         and _are_told_apart(fields)
         and all(_is_written_alike(field.type) and _is_given(given.get(field.name), field) for field in fields)
         and all(_are_nulls_known(field, given.get(field.name)) for field in fields)
@@ -51,8 +51,9 @@ def fits_native(schema: StructType, definition: Definition) -> bool:
 
 
 def native_columns(frame: DataFrame, definition: Definition, *, checks_text: bool) -> DataFrame:
-    """The table's columns of a frame that `fits_native`. A null in a required column fails the task. So does
-    invalid UTF-8 if `checks_text`, which takes about a twentieth of the time to write the text."""
+    """The table's columns of a frame that `fits_native`. A null in a required column fails the task. So does invalid
+    UTF-8 with `checks_text`, which takes about a twentieth of the time to write the text.
+    """
     given = {field.name: field.dataType for field in frame.schema.fields}
     columns = []
     for field in from_record(definition.schema).fields:
@@ -70,8 +71,9 @@ def native_columns(frame: DataFrame, definition: Definition, *, checks_text: boo
 
 
 def _are_told_apart(fields: Iterable[Field]) -> bool:
-    """Whether names differ by more than case, to which Spark may be blind, have no dot, which divides paths, and no
-    space at an end, which Hadoop takes away from the names of options."""
+    """Whether names differ by more than case, which Spark may ignore, contain no dot, which separates paths, and have
+    no space at either end, which Hadoop strips from the names of options.
+    """
     names = [field.name for field in fields]
     is_odd = any("." in name or name != name.strip() or name[:1] <= " " or name[-1:] <= " " for name in names)
     return len({name.lower() for name in names}) == len(names) and not is_odd
@@ -91,8 +93,9 @@ def _is_written_alike(given: Type) -> bool:
 
 
 def _are_nulls_known(field: Field, given: DataType | None) -> bool:
-    """Whether the file tells if there is a null where there must be none: its footer, of a column that is not nested;
-    its schema, of parts of a nested one, in which a footer counts other nulls as well."""
+    """Whether the file shows nulls where there must be none: for a flat column its footer does; for parts of a nested
+    one only its schema does, since a footer also counts other nulls there.
+    """
     if isinstance(field.type, Scalar):
         return True
     return not field.is_required and _is_null_free_inside(field.type, given or spark_type(field.type))
@@ -117,9 +120,9 @@ def _is_null_free_inside(wanted: Type, given: DataType) -> bool:
 
 
 def _is_given(given: DataType | None, field: Field) -> bool:
-    """Whether a column has the table's type, or one that Spark widens to it, or none; a missing one must be null.
+    """Whether a column has the table's type, or one that Spark widens to it, or is missing, which must mean null.
 
-    A type that has only some values in common goes through Arrow, which checks each.
+    A type that shares only some values goes through Arrow, which checks each value.
     """
     if given is None:
         return field.default is None
@@ -132,7 +135,7 @@ def _is_given(given: DataType | None, field: Field) -> bool:
 
 
 def _is_same(given: DataType, wanted: DataType) -> bool:
-    """Whether types are equal but for what may be null."""
+    """Whether types are equal apart from nullability."""
     match given, wanted:
         case StructType(), StructType():
             return given.names == wanted.names and all(
@@ -146,7 +149,7 @@ def _is_same(given: DataType, wanted: DataType) -> bool:
 
 
 def _valid(column: Column, type_: DataType, field: Field) -> Column:
-    """The column, with an error instead of invalid UTF-8. Its type stays, and so does what is null inside."""
+    """The column, with an error for invalid UTF-8. Its type and its inner nulls stay."""
     is_text = _is_text(column, type_)
     if is_text is None:
         return column
@@ -155,7 +158,7 @@ def _valid(column: Column, type_: DataType, field: Field) -> Column:
 
 
 def _not_null(column: Column, type_: DataType, field: Field) -> Column:
-    """The column, with an error instead of null where the table requires a value."""
+    """The column, with an error for null where the table requires a value."""
     if not field.is_required:
         return column
     problem = f"column {field.name}: a required column holds null"
@@ -167,7 +170,7 @@ def _raised(problem: str, type_: DataType) -> Column:
 
 
 def _is_text(column: Column, given: DataType) -> Column | None:
-    """Whether all text in a column is valid, null for no text; None when its type has none."""
+    """An expression: whether all text in a column is valid, null for no text. None when its type has no text."""
     match given:
         case StringType():
             return f.is_valid_utf8(column)

@@ -1,8 +1,8 @@
-"""Prepares files of finished tasks while other tasks still write.
+"""Prepares files of finished tasks while other tasks are still writing.
 
-Hadoop's committer moves the folder of an attempt that won to `_temporary/<n>/task_…`, and all files to where they
-belong when the job is done. A file is known again by its inode: a task that Spark ran once more has written another one
-under the same name, of which nothing is known.
+Hadoop's committer moves the winning attempt's folder to `_temporary/<n>/task_…`, and all files to their final place
+when the job is done. The inode identifies a file: if Spark ran a task again, the file of that name is another one, and
+must be prepared again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Identity(NamedTuple):
 
 
 class EarlyFiles:
-    """Prepares files below a folder from when it is entered until it is left."""
+    """Prepares files below a folder, between entering and leaving its `with` block."""
 
     def __init__(self, folder: Path, prepare: Prepare) -> None:
         self._folder = folder
@@ -65,13 +65,13 @@ class EarlyFiles:
 
     @property
     def made(self) -> Sequence[Prepared]:
-        """All that was prepared, whatever became of it."""
+        """All that was prepared, whether it is used or not."""
         return self._made
 
     def prepare_all(self, paths: Sequence[Path]) -> dict[Path, Prepared]:
-        """Those of the files that have rows; what was not prepared early is now. Raises what preparing raises.
+        """The files that have rows. Those not prepared early are prepared now. Raises what preparing raises.
 
-        To be called after this was left: no thread prepares anything then.
+        Call it after the `with` block, when no thread prepares files any longer.
         """
         found = side_by_side(self._prepare_now, paths, _THREADS)
         return {path: one for path, one in zip(paths, found, strict=True) if one is not None}
@@ -83,7 +83,7 @@ class EarlyFiles:
         return self._known[key] if key in self._known else self._make(path)
 
     def _prepare_early(self, path: Path, inode: int) -> None:
-        """Nothing is known of a file that is moved meanwhile: it is looked at again in the end."""
+        """Prepare a file early. One that is moved meanwhile is left for the end."""
         try:
             found, key = self._make(path), _identity(path)
             if key.inode == inode:
@@ -91,7 +91,7 @@ class EarlyFiles:
         except (NotFound, FileNotFoundError):
             pass
         except UnderlayError as error:
-            self._failed[inode] = error  # the file may be half finished, and is not looked at again
+            self._failed[inode] = error  # the file may be half finished; it is not tried early again
 
     def _make(self, path: Path) -> Prepared | None:
         found = self._prepare(path)

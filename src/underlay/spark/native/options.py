@@ -1,4 +1,4 @@
-"""Settings that make Spark's Parquet writer write files that a table may own, whatever the session says."""
+"""Settings with which Spark's Parquet writer writes files that a table may own, whatever the session's settings."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _TEXT_BITS = 256
 
 
 def has_codec(definition: Definition) -> bool:
-    """Whether every Spark can compress as the table says."""
+    """Whether every Spark supports the table's compression."""
     return write_options(definition).codec in _CODECS
 
 
 def native_options(definition: Definition, values: int | None) -> dict[str, str]:
-    """Options of the write. Tasks make bloom filters if `values` says for about how many values in a file."""
+    """Options of the write. Tasks make bloom filters if `values` gives about how many values a file has."""
     options = write_options(definition)
     rows = min(options.block_rows, max(1, options.block_bytes // _row_bytes(definition)))
     blooms = {} if values is None else options.bloom
@@ -75,17 +75,17 @@ def native_options(definition: Definition, values: int | None) -> dict[str, str]
 
 
 def guess_values(execution: JavaObject, parallelism: int) -> int:
-    """About how many rows the file of one task has, by what Spark guesses; for the size of bloom filters only."""
+    """About how many rows one task's file has, by Spark's estimate; used only to size bloom filters."""
     size = int(call_text(call(call(execution, "optimizedPlan"), "stats"), "sizeInBytes"))
     row = int(call_text(call(call(execution, "analyzed"), "schema"), "defaultSize"))
     return _UNDERESTIMATE * size // max(1, row) // parallelism
 
 
 def _column_options(definition: Definition, blooms: Mapping[str, float], values: int) -> dict[str, str]:
-    """What could be said of single columns elsewhere, which goes before what is said of all, is said here of each.
+    """Settings for each column: column settings made elsewhere would override settings for all columns.
 
-    Floats have neither dictionaries nor filters, in which readers would look up one zero and miss the other. Keys have
-    no dictionary: their values differ, and parquet-java makes no filter of a chunk that is all dictionary.
+    Floats get neither dictionaries nor filters, in which readers would look up one zero and miss the other. Keys get no
+    dictionary: their values are distinct, and parquet-java makes no filter for a chunk that is all dictionary.
     """
     schema = to_arrow(from_record(definition.schema))
     paths = leaf_paths(schema)
@@ -106,7 +106,7 @@ def _said(is_so: bool) -> str:
 
 
 def _row_bytes(definition: Definition) -> int:
-    """About what a row takes in memory; lists are taken to have one element."""
+    """About how many bytes a row takes in memory, assuming one element for each list."""
     types = [leaf.type for leaf in from_record(definition.schema).leaves]
     bits = [
         _TEXT_BITS if one.kind in (TypeKind.STRING, TypeKind.BINARY) else to_arrow_type(one).bit_width for one in types

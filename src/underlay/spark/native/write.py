@@ -1,9 +1,9 @@
 """Has Spark's own Parquet writer write rows, and adopts the files into the table.
 
-No row is handed to Python: tasks write into the job's own folder, which nobody reads, and Spark's committer moves the
-files of one attempt of each task there. The driver prepares files as they come (`early_files`), and names them in the
-end. The settings on which the files' form depends are set in a copy of the session, so that the user's stay as they
-are. On a cluster tasks do all that they can, since one driver could not keep up with them (`on_cluster`).
+No row passes through Python: tasks write into the job's own folder, which nobody reads, and Spark's committer moves the
+files of one attempt of each task there. The driver prepares files as they appear (`early_files`), and names them in the
+end. The settings that determine the files' form are made in a copy of the session, so that the user's stay unchanged.
+On a cluster, tasks do as much as they can, since one driver could not keep up with them (`on_cluster`).
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _IN_PROGRESS = "_temporary"
 
 
 def can_write_natively(frame: DataFrame, head: Head) -> bool:
-    """Whether Spark itself can write the rows of a frame, which fit the table, as files that the table may own.
+    """Whether Spark itself can write a frame's rows, which fit the table, as files that the table may own.
 
-    Object stores have no renames. Spark 4.0 cannot be told how many rows a block has. What a frame observes is told to
-    its own session only.
+    Object stores have no renames. Spark 4.0 has no setting for the rows of a block. A frame's observations reach only
+    its own session.
     """
     definition = head.root.definition
     return (
@@ -70,7 +70,7 @@ def can_write_natively(frame: DataFrame, head: Head) -> bool:
 def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
     """Have Spark write the rows for a job, and stage the files.
 
-    Raises Spark's error when a task fails, Unavailable when executors wrote to disks that the driver does not see, and
+    Raises Spark's error when a task fails, Unavailable when executors wrote to disks that the driver cannot see, and
     what `prepare` and `adopt` raise. Then only unreferenced files are left.
     """
     store, definition, staging = head.revision.store, head.root.definition, staging_for(head)
@@ -98,16 +98,16 @@ def write_natively(frame: DataFrame, head: Head, job: str) -> Staged:
 
 
 def _discard(staging: Staging, store: Store, prepared: Sequence[Prepared]) -> None:
-    """Delete what is in the store of attempts that lost, or of a write that failed."""
+    """Delete files of attempts that lost, or of a write that failed."""
     if prepared:
         with suppress(UnderlayError):  # it is unreferenced
             discard(staging, store, [Staged(entries=tuple(one.entry for one in prepared))])
 
 
 def _run(frame: DataFrame, definition: Definition, folder: str, *, on_cluster: bool) -> int | None:
-    """Have Spark write; how many rows tasks wrote that may run on other machines.
+    """Have Spark write. Returns how many rows tasks wrote that may run on other machines.
 
-    They are counted since a committer finds nothing of what was written to other disks, and says nothing of it.
+    They are counted because a committer silently misses files on other machines' disks.
     """
     spark = frame.sparkSession
     gateway, session = gateway_of(spark), call(java_session(spark), "cloneSession")
@@ -129,8 +129,9 @@ def _run(frame: DataFrame, definition: Definition, folder: str, *, on_cluster: b
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """What the committer left, but for checksums, and for what attempts that lost may still write. Raises Inconsistent
-    for anything that is not a Parquet file: it could hold rows."""
+    """The files that the committer left, without checksums, and without what losing attempts may still write. Raises
+    Inconsistent for any other file: it could hold rows.
+    """
     found = sorted(path for path in folder.rglob("*") if path.is_file() and _IN_PROGRESS not in path.parts)
     files = [path for path in found if path.suffix != ".crc"]
     odd = [path for path in files if path.suffix != ".parquet" or path.parent != folder or path.name[0] in "._"]

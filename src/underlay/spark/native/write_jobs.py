@@ -1,4 +1,4 @@
-"""Makes sure that no Spark job goes on writing after the call that started it, however the call ended."""
+"""Ensures that no Spark job goes on writing after the call that started it, however the call ended."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ _MOST_SECONDS = 30
 
 @contextmanager
 def ended_with_this_call(spark: SparkSession, job: str) -> Iterator[None]:
-    """Jobs that begin in here have no task left when it ends by an error: it would write into a folder that is gone.
+    """If this block ends with an error, no task of a job that began in it is left: such a task would write into a
+    deleted folder.
 
-    They are cancelled when this thread is interrupted, or the session's jobs are. Without that those of a copied
-    session would go on. The session that is active in this thread, where Spark looks for Python sources, is so after an
-    interrupt too, which leaves the thread another connection to the JVM.
+    The jobs are cancelled when this thread is interrupted, or the session's jobs are; otherwise jobs of a copied
+    session would go on. The thread's active session, where Spark looks for Python sources, stays active after an
+    interrupt too, though the thread then has another connection to the JVM.
     """
     context, tags = _context(spark), [f"underlay-{job}", call_text(java_session(spark), "sessionJobTag")]
     gateway = gateway_of(spark)
-    working = gateway.static("java.lang.Thread", "currentThread")  # each of ours has one there
+    working = gateway.static("java.lang.Thread", "currentThread")  # the JVM has a thread for each of ours
     active = gateway.static(_SESSIONS, "getActiveSession")
     for tag in tags:
         call(context, "addJobTag", tag)
@@ -61,8 +62,9 @@ def ended_with_this_call(spark: SparkSession, job: str) -> Iterator[None]:
 
 
 def _cancel(spark: SparkSession, tag: str, working: JavaObject) -> None:
-    """Cancel jobs, and wait until they have ended. Also those that have not begun, since Spark still plans: until its
-    thread is done with what this one had called."""
+    """Cancel jobs, and wait until they have ended. For a job that Spark is still planning, wait until its thread has
+    finished this thread's call.
+    """
     context = _context(spark)
     tracker = call(context, "statusTracker")
     until = time.monotonic() + _MOST_SECONDS
@@ -77,10 +79,10 @@ def _cancel(spark: SparkSession, tag: str, working: JavaObject) -> None:
 
 
 def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
-    """Wait for tasks of jobs that have failed, or were cancelled: each goes on until it notices."""
+    """Wait for the tasks of failed or cancelled jobs: each goes on until it notices."""
     with suppress(*GATEWAY_ERRORS):
         context, until = _context(spark), time.monotonic() + _MOST_SECONDS
-        call(call(context, "listenerBus"), "waitUntilEmpty", 1000 * _MOST_SECONDS)  # the tracker is told by it
+        call(call(context, "listenerBus"), "waitUntilEmpty", 1000 * _MOST_SECONDS)  # it informs the tracker
         tracker = call(context, "statusTracker")
         while _has_tasks(tracker, tag) and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
@@ -95,10 +97,10 @@ def _has_tasks(tracker: JavaObject, tag: str) -> bool:
 
 
 def _found(tracker: JavaObject, method: str, number: int) -> Iterator[JavaObject]:
-    """What it knows of a job or stage, if anything."""
+    """What the tracker knows about a job or stage, if anything."""
     yield from items_of(call(call(tracker, method, number), "toList"))
 
 
 def _context(spark: SparkSession) -> JavaObject:
-    """Spark's own: that of PySpark has no tracker of tags, and raises other errors once it was stopped."""
+    """Spark's own context: PySpark's has no tracker of tags, and raises other errors once it was stopped."""
     return call(java_session(spark), "sparkContext")

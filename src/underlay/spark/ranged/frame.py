@@ -1,8 +1,8 @@
-"""A version of a table through the ranged reader, where Spark's own reader cannot read it.
+"""Reads a version through the ranged reader, when Spark's own reader cannot read it.
 
-It is a Python data source that no user names: tasks fetch byte ranges through the lake's own store. The version and the
-files are fixed when the frame is made; each query has them planned with its own columns and conditions, see
-`table`.
+The ranged reader is a Python data source that users never name: tasks fetch byte ranges through the lake's own store.
+The version and the files are fixed when the frame is made; each query plans them with its own columns and conditions,
+see `table`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _warning = ProcessLock()
 
 
 class RangedReadWarning(UserWarning):
-    """Spark does not read a table by itself, but in Python."""
+    """Python, not Spark itself, reads a table."""
 
 
 class RangedSource(DataSource):
@@ -48,11 +48,11 @@ class RangedSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name that the lake's source is registered by."""
+        """The name under which the lake's source is registered."""
         return _source_name(cls.address)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads what the option says."""
+        """A reader of what the option describes."""
         return RangedReader(self.address, RangedRead.from_text(self.options[READ_OPTION]), schema)
 
 
@@ -64,11 +64,11 @@ def ranged_frame(
     why: str | None = None,
     is_asked_for: bool = False,
 ) -> DataFrame:
-    """The rows of a table that is opened at one version: those of all files, or of files that `is_chosen` keeps.
+    """The rows of a pinned table: of all files, or of those that `is_chosen` keeps.
 
-    It is asked now, for each part, with one answer for each file of it. With `why`, the first frame of a table in a
-    session warns with RangedReadWarning. `is_asked_for`: it may stand beside another version of the table in one query.
-    Raises Unsupported for types that Spark does not have, and for a lake that only this process can read.
+    `is_chosen` is called now, once for each part, and answers for each of its files. With `why`, the first frame of a
+    table in a session warns with RangedReadWarning. `is_asked_for`: a query may combine it with another version of the
+    table. Raises Unsupported for types that Spark lacks, and for a lake that only this process can read.
     """
     query = table.query((), None)
     address = StoreAddress(url=query.stores.lake.url, options=query.stores.options)
@@ -96,7 +96,7 @@ def _packed(is_chosen: BoolArray) -> bytes:
 
 
 def _register(spark: SparkSession, address: StoreAddress) -> str:
-    """Make the source of a lake known to a session, once; its name."""
+    """Register a lake's source with a session, once. Returns its name."""
     gateway, session, name = gateway_of(spark), java_session(spark), _source_name(address)
     gateway.static("org.apache.spark.sql.classic.SparkSession", "setActiveSession", session)  # a new thread has none
     known = call(call(session, "sessionState"), "dataSourceManager")
@@ -106,7 +106,7 @@ def _register(spark: SparkSession, address: StoreAddress) -> str:
 
 
 def _source_of(lake: StoreAddress) -> type[RangedSource]:
-    """The source of one lake. Made here, so that it is sent to workers with what it knows."""
+    """The source class of one lake, made here so that workers get it with these values."""
 
     class LakeRangedSource(RangedSource):
         address = lake

@@ -1,6 +1,6 @@
-"""Rows of a version with their numbers through the ranged reader: a verb must know where the rows lie that it changes.
+"""Reads numbered rows through the ranged reader, as a verb must know the positions of the rows that it changes.
 
-No column is left out, as Spark tells a function of Python neither columns nor conditions.
+It reads all columns, as Spark tells a Python function neither columns nor conditions.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ def ranged_numbered(
     number: str,
     first_file: int,
 ) -> tuple[DataFrame, tuple[str, ...]]:
-    """The rows of a table that is opened at one version, or of files that `is_chosen` keeps, with the column `number`;
-    and the files, numbered from `first_file`. Raises Unsupported."""
+    """The rows of a pinned table, or of files that `is_chosen` keeps, with the column `number`; and the files, numbered
+    from `first_file`. Raises Unsupported.
+    """
     query = table.query(None, None)
     if is_chosen is not None:
         query = replace(query, snapshot=ChosenSnapshot(query.snapshot, lambda part, _place: is_chosen(part)))
@@ -55,7 +56,7 @@ def ranged_numbered(
 
 
 def portion_frame(spark: SparkSession, work: list[Portion]) -> DataFrame:
-    """One row for each portion, in a task of its own."""
+    """A frame with one row for each portion, each in its own task."""
     encoded = pa.array([msgspec.msgpack.encode(portion) for portion in work], pa.binary())
     frame = spark.createDataFrame(pa.table({_PORTION: encoded}))
     return frame.repartition(max(len(work), 1))

@@ -1,4 +1,4 @@
-"""What the ranged reader reads: described on the driver, planned when Spark asks, read by tasks."""
+"""The ranged reader's work: described on the driver, planned when Spark asks, read by tasks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ READ_OPTION = "read"
 
 
 class ChosenSnapshot(Snapshot):
-    """A snapshot with only the files that `is_chosen` keeps, so that plans are of these alone.
+    """A snapshot with only the files that `is_chosen` keeps, so that plans contain only these.
 
-    It is given a part and its place: the tail's is after all segments'.
+    `is_chosen` gets a part and its index; the tail comes after all segments.
     """
 
     def __init__(self, of: Snapshot, is_chosen: Callable[[Part, int], BoolArray]) -> None:
@@ -46,9 +46,9 @@ class ChosenSnapshot(Snapshot):
 
 
 class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Some files of one version. `chosen` has a bit for each file of each part of the snapshot; None is all files.
+    """Some files of one version. `chosen` has a bit for each file of each part of the snapshot; None means all files.
 
-    `pickled` is the condition for rows, None for all rows.
+    `pickled` is the condition on rows; None for all rows.
     """
 
     table: str
@@ -60,34 +60,34 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
     pickled: bytes | None = None
 
     def to_text(self) -> str:
-        """As an option of a data source."""
+        """The value for an option of a data source."""
         return msgspec.json.encode(self).decode()
 
     @staticmethod
     def from_text(text: str) -> RangedRead:
-        """From what `to_text` gave."""
+        """The inverse of `to_text`."""
         return msgspec.json.decode(text, type=RangedRead)
 
     @property
     def predicate(self) -> Predicate:
-        """The condition for rows."""
+        """The condition on rows."""
         if self.pickled is None:
             return TRUE
         found: Predicate = pickle.loads(self.pickled)
         return found
 
     def with_predicate(self, predicate: Predicate) -> RangedRead:
-        """The same for rows that match."""
+        """The same with a condition on rows."""
         return msgspec.structs.replace(self, pickled=None if predicate == TRUE else pickle.dumps(predicate))
 
     def query(self, address: StoreAddress) -> Query:
-        """The same as a query. One request, for the version's root; more when it is planned."""
+        """The query for it. One request, for the version's root; more when it is planned."""
         stores = address.open()
         found = query_of(stores, self.pin.open(stores.lake), self.columns, self.predicate)
         return replace(found, snapshot=self.chosen_of(found.snapshot))
 
     def chosen_of(self, snapshot: Snapshot) -> Snapshot:
-        """The version with the chosen files alone."""
+        """The version with only the chosen files."""
         return snapshot if self.chosen is None else ChosenSnapshot(snapshot, self._is_chosen)
 
     def _is_chosen(self, part: Part, place: int) -> BoolArray:
@@ -98,7 +98,7 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RangedReader(DataSourceReader):
-    """Made by a worker beside the driver, which asks for `partitions`, and sent to tasks, which `read` them."""
+    """Made by a worker process of the driver, which calls `partitions`, and sent to tasks, which call `read`."""
 
     def __init__(self, address: StoreAddress, read: RangedRead, schema: StructType) -> None:
         self._address = address
@@ -106,7 +106,7 @@ class RangedReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The work, cut by bytes."""
+        """The work, divided by bytes."""
         query = self._read.query(self._address)
         return partitions_of(query, target_bytes=TASK_BYTES, least=self._read.least_tasks)
 

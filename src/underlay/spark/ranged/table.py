@@ -1,9 +1,9 @@
-"""A version of a table as Catalyst sees it where the ranged reader reads it: which columns and rows does a query need?
+"""A version of a table for Catalyst that the ranged reader reads: it learns which columns and rows a query needs.
 
-Spark's own table of a Python source tells a query's columns to nobody, and keeps what was planned with one query's
-conditions for others. So Catalyst is given these objects in its place: each query makes a scan of its own, which is
-Spark's scan of a Python source that was told columns and conditions. What they do not answer themselves, that one does.
-They are called from the JVM, on any thread, under Spark's names.
+Spark's own table of a Python source passes on no columns, and reuses what was planned with one query's conditions for
+other queries. So Catalyst gets these objects instead: each query makes its own scan, which is Spark's scan of a Python
+source with that query's columns and conditions. These objects delegate to Spark's whatever they do not answer
+themselves. The JVM calls them, on any thread, by Spark's method names.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_WIDTH = 1 << 20
 
 
 class _Delegating:
-    """Answers what it has no method for as an object of the JVM does: Java's default methods do not reach Python."""
+    """Delegates methods that it lacks to an object of the JVM: Java's default methods do not reach Python."""
 
     _inner: JavaObject
 
@@ -52,13 +52,13 @@ class _Delegating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonSource:
-    """A Python source that is registered in a session, by its name."""
+    """A Python source, by the name under which a session knows it."""
 
     gateway: Gateway
     name: str
 
     def table(self, read: RangedRead, schema: TableSchema) -> JavaObject:
-        """Spark's table of it that reads just this. Nothing is asked of Python yet."""
+        """Spark's table of the source that reads just this. Does not call Python yet."""
         gateway = self.gateway
         source = gateway.new(_PYTHON_SOURCE)
         call(source, "setShortName", self.name)
@@ -68,7 +68,7 @@ class PythonSource:
         return call(source, "getTable", made, transforms, gateway.new("java.util.HashMap"))
 
     def scan(self, read: RangedRead, schema: TableSchema) -> JavaObject:
-        """Spark's scan of it that reads just this."""
+        """Spark's scan of the source that reads just this."""
         options = self.gateway.new("java.util.HashMap")
         call(options, "put", READ_OPTION, read.to_text())
         given = self.gateway.new("org.apache.spark.sql.util.CaseInsensitiveStringMap", options)
@@ -88,16 +88,16 @@ class RangedTable(VersionGuard, _Delegating):
         self._inner = self.source.table(read, self.schema_of_table)
 
     def name(self) -> str:
-        """What Spark's plans show."""
+        """The name that Spark's plans show."""
         return f"{self.table.name}@v{self.read.pin.version}"
 
     def capabilities(self) -> JavaObject:
-        """It can be read."""
+        """The table can only be read."""
         capability = self.gateway.static(f"{_CATALOG}.TableCapability", "valueOf", "BATCH_READ")
         return self.gateway.static("java.util.Collections", "singleton", capability)
 
     def newScanBuilder(self, _options: JavaObject) -> RangedScanBuilder:  # noqa: N802  # Spark's name
-        """Asked once for each query, before its columns and conditions are told."""
+        """Called once for each query, before Spark passes columns and conditions."""
         with self.gateway.raising_errors():
             close_forgotten(self.gateway)
             self.refuse_other_versions()
@@ -110,7 +110,7 @@ class RangedTable(VersionGuard, _Delegating):
 
 
 class RangedScanBuilder(JavaIdentity):
-    """Collects what a query needs. None is equal to another."""
+    """Collects what a query needs. No two builders are equal."""
 
     def __init__(self, table: RangedTable) -> None:
         super().__init__(f"a builder of Underlay, {token_hex(16)}")
@@ -120,18 +120,20 @@ class RangedScanBuilder(JavaIdentity):
         self._filters: JavaObject | None = None
 
     def pushFilters(self, filters: JavaObject) -> JavaObject:  # noqa: N802  # Spark's name
-        """The conditions that Spark shall apply: all of them, whatever is applied here already."""
+        """The conditions that Spark must apply: all of them, whatever we apply already."""
         gateway = self._table.gateway
         self._filters = filters
         self._predicate = applied_part(read_filters(gateway, filters), self._table.schema_of_table)
         return filters
 
     def pushedFilters(self) -> JavaObject:  # noqa: N802  # Spark's name
-        """Those that Spark need not apply: none."""
+        """The conditions that Spark need not apply: none."""
         return self._table.gateway.new_array(_PREDICATE, 0)
 
     def pruneColumns(self, required: JavaObject) -> None:  # noqa: N802  # Spark's name
-        """The columns to read. Of none Spark would not learn how many rows there are, so that it is the narrowest."""
+        """The columns to read. Without any, Spark would not learn how many rows there are, so then it is the narrowest
+        one.
+        """
         schema = self._table.schema_of_table
         asked = set(field_names(required))
         found = tuple(name for name in self._table.read.columns if name in asked)
@@ -152,7 +154,7 @@ class RangedScanBuilder(JavaIdentity):
 
 
 class RangedScan(JavaIdentity, _Delegating):
-    """What one query reads. `filters` are Catalyst's conditions, of which `predicate` is what is applied."""
+    """What one query reads. `filters` are Catalyst's conditions; `predicate` is the part of them that we apply."""
 
     def __init__(self, table: RangedTable, read: RangedRead, predicate: Predicate, filters: JavaObject | None) -> None:
         super().__init__(f"{table.source.name} {read.to_text()}")
@@ -164,22 +166,22 @@ class RangedScan(JavaIdentity, _Delegating):
 
     @cached_property
     def query(self) -> Query:
-        """The same in this process."""
+        """The same as a query in this process."""
         found = self.table.table.query(self.read.columns, self.predicate)
         return replace(found, snapshot=self.read.chosen_of(found.snapshot))
 
     def description(self) -> str:
-        """What Spark's plans show."""
+        """The name that Spark's plans show."""
         return f"by Underlay's ranged reader, where {self.predicate}"
 
     def estimateStatistics(self) -> ScanStatistics:  # noqa: N802  # Spark's name
-        """Exact for what is read: Spark applies its conditions to that."""
+        """Exact for the rows that are read, to which Spark applies its conditions."""
         with self.table.gateway.raising_errors():
             plan = self.query.plan
         return ScanStatistics(self.table.gateway, rows=plan.kept.rows, size_bytes=fetch_bytes(plan))
 
     def estimateSizeInBytes(self) -> JavaObject:  # noqa: N802  # Spark's name, since 4.3
-        """Without the rows."""
+        """The bytes, without counting rows."""
         return self.estimateStatistics().sizeInBytes()
 
     def reflectsFullyPushedDownFilters(self) -> bool:  # noqa: N802  # Spark's name, since 4.3

@@ -1,1 +1,1 @@
-"""A version as a DataFrame that Spark's Parquet reader reads."""
+"""Presents a version as a DataFrame that Spark's Parquet reader reads."""

@@ -1,6 +1,6 @@
-"""Projects the columns of files of another layout to the table's: renamed, widened, filled with defaults.
+"""Projects files with another layout to the table's columns: renames, widens and fills in defaults.
 
-A projection over the files' own columns, through which Catalyst pushes filters and prunes columns.
+It is a projection over the files' own columns, through which Catalyst pushes filters and prunes columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def adapted_columns(reading: ReadColumns, schema: TableSchema, constants: Sequen
 
 
 def _with_constant(field: Field, constant: FileConstant | None) -> Field:
-    """The field as it is where files do not have it: with their constant as its default."""
+    """The field with the files' constant as its default, for files that lack it."""
     if constant is None or not isinstance(field.type, Scalar):
         return field
     value = constant_scalar(constant, field.type)
@@ -51,7 +51,7 @@ def _column(found: Column | None, taken: ReadColumn | None, field: Field) -> Col
     if taken.type == wanted:
         return found
     if taken.is_whole:
-        return found.cast(wanted)  # structs are cast field by field in their order, whatever their names
+        return found.cast(wanted)  # Spark casts structs field by field in order, whatever the names
     match field.type:
         case StructOf(fields):
             return _struct(found, taken, fields)
@@ -64,7 +64,7 @@ def _column(found: Column | None, taken: ReadColumn | None, field: Field) -> Col
 
 
 def _struct(found: Column, taken: ReadColumn, fields: tuple[Field, ...]) -> Column:
-    """A struct field by field; null where it is null in the file, whatever its fields default to."""
+    """A struct, field by field. It is null where it is null in the file, whatever its fields' defaults."""
     parts = [
         _column(found.getField(part.name) if part is not None else None, part, field).alias(field.name)
         for part, field in zip(taken.parts, fields, strict=True)
@@ -73,7 +73,7 @@ def _struct(found: Column, taken: ReadColumn, fields: tuple[Field, ...]) -> Colu
 
 
 def missing_column(field: Field) -> Column:
-    """What rows of files without a field have."""
+    """The value of a field in files that lack it."""
     wanted = spark_type(field.type)
     default = default_scalar(field)
     if default is None or field.default is None or not isinstance(field.type, Scalar):

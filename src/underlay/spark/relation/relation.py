@@ -1,7 +1,7 @@
 """A version of a table as a DataFrame that Spark's own Parquet reader reads.
 
-Files that Spark has to read in different ways are relations of their own, joined by a union. What it cannot read by
-itself comes through the ranged reader.
+Files that Spark must read in different ways become separate relations, combined by a union. What it cannot read itself
+comes through the ranged reader.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def read_table(
 ) -> DataFrame:
     """A table at one version, by default the newest; later commits do not change it.
 
-    Frames of two versions can be in one query only if the caller gave both versions. Raises TableNotFound,
-    VersionNotFound, and Unsupported for types that Spark does not have.
+    One query can combine frames of two versions only if the caller named both versions. Raises TableNotFound,
+    VersionNotFound, and Unsupported for types that Spark lacks.
     """
     table = lake.table(name, version=version, as_of=as_of, tag=tag)
     if (version, as_of, tag) == (None, None, None):
@@ -77,21 +77,21 @@ def read_table(
 
 
 def pin(table: Table) -> Table:
-    """The table at its newest version, for good."""
+    """The table, pinned to its newest version."""
     return table.at(version=table.snapshot().version)
 
 
 def frame_of(spark: SparkSession, table: Table, *, is_asked_for: bool = False) -> DataFrame:
-    """A table that is opened at one version, as `plan_of` tells it."""
+    """A frame of a pinned table; see `plan_of`."""
     return frame_of_plan(plan_of(spark, table, is_asked_for=is_asked_for), spark)
 
 
 def plan_of(
     spark: SparkSession, table: Table, entry: JavaObject | None = None, *, is_asked_for: bool = False
 ) -> JavaObject:
-    """The logical plan of a table that is opened at one version. `entry` is its `CatalogTable`, if a catalog has it.
+    """The logical plan of a pinned table. `entry` is its `CatalogTable`, if a catalog has it.
 
-    `is_asked_for`: it may stand beside another version of the table in one query.
+    `is_asked_for`: a query may combine it with another version of the table.
     """
     why = _why_not_native(spark, table)
     if why is not None:
@@ -99,7 +99,7 @@ def plan_of(
     groups = FileGroups(table.snapshot(), lambda store: _can_reach(spark, table, store))
     version = VersionFiles(table, groups)
     found = list(groups.size_bytes) or [Group(reading=BY_NAME)]
-    if len(found) == 1 and found[0].is_as_it_is:  # then Spark need not be asked, which takes longer than all else
+    if len(found) == 1 and found[0].is_as_it_is:  # asking Spark would take longer than all else
         return _plan(spark, TableFileIndex(spark, version, found[0], is_asked_for=is_asked_for), entry)
     frames = [_group_frame(spark, version, group, entry, is_asked_for=is_asked_for) for group in found]
     return _analyzed(reduce(DataFrame.union, frames))
@@ -110,7 +110,7 @@ def _analyzed(frame: DataFrame) -> JavaObject:
 
 
 def _why_not_native(spark: SparkSession, table: Table) -> str | None:
-    """Why nothing of a table can be read by Spark itself."""
+    """Why Spark itself can read no file of a table."""
     snapshot = table.snapshot()
     if _ROW_INDEX in snapshot.schema.names:
         return f"{_ROW_INDEX}: Spark's reader fills a column of this name with row numbers"
@@ -128,7 +128,9 @@ def _why_not_native(spark: SparkSession, table: Table) -> str | None:
 
 
 def _can_reach(spark: SparkSession, table: Table, store: str) -> bool:
-    """Whether Spark can read from a store of registered files. One of the lake's kind is opened as the lake is."""
+    """Whether Spark can read from a store of registered files. A store of the lake's kind is opened with the lake's
+    options.
+    """
     if why_not_native(spark, store) is not None:
         return False
     stores = table.stores
@@ -172,8 +174,9 @@ def _columns(version: VersionFiles, group: Group) -> list[Column | str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedRows:
-    """The rows of a version with a column `number`: the place of the row's file among `locations` times 2^32, and its
-    position in the file."""
+    """The rows of a version with a column `number`: the index of the row's file in `locations` times 2^32, plus its
+    position in the file.
+    """
 
     frame: DataFrame
     number: str
@@ -181,8 +184,9 @@ class NumberedRows:
 
 
 def numbered_rows(spark: SparkSession, table: Table) -> NumberedRows:
-    """The rows of a table that is opened at one version, numbered. Raises Unsupported for types that Spark does not
-    have, and for a lake that only this process can read."""
+    """The numbered rows of a pinned table. Raises Unsupported for types that Spark lacks, and for a lake that only this
+    process can read.
+    """
     snapshot = table.snapshot()
     number = number_column(snapshot.schema.names)
     if _why_not_native(spark, table) is not None:
@@ -208,7 +212,7 @@ def numbered_rows(spark: SparkSession, table: Table) -> NumberedRows:
 
 
 def _plan(spark: SparkSession, index: TableFileIndex, entry: JavaObject | None) -> JavaObject:
-    """The logical plan of a scan. With an entry, statements that are refused name the table."""
+    """The logical plan of a scan. With an entry, errors of refused statements name the table."""
     relation = _relation(spark, index)
     companion = gateway_of(spark).module(f"{_SOURCES}.LogicalRelation$")
     return call(companion, "apply", relation, False if entry is None else entry)

@@ -1,6 +1,6 @@
 """Numbers rows by their file and their position in it, and removes deleted rows by an anti-join on these numbers.
 
-Spark knows only what its FileStatus says about a file, so the file's number travels as the modification time, in ms.
+Spark knows a file only by its FileStatus, so the file's number travels as the modification time, in ms.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ _NUMBER = "__underlay_row"
 
 
 def number_column(names: Sequence[str]) -> str:
-    """A name for the column of row numbers beside columns of these names: longer than any of them."""
+    """A name for the column of row numbers that none of these columns has: longer than any of theirs."""
     return _NUMBER + "_" * max(map(len, names), default=0)
 
 
 def numbered(frame: DataFrame, columns: Sequence[Column | str], number: str) -> DataFrame:
-    """Columns of a frame over files that are numbered, and the number of each row: the file's times 2^32, and the
-    position in it."""
+    """Columns of a frame over numbered files, and the number of each row: the file's times 2^32, plus the position in
+    it.
+    """
     hidden = frame.metadataColumn("_metadata")
     file = f.unix_millis(hidden["file_modification_time"])
     return frame.select(*columns, (file * MAX_ROWS + hidden["row_index"]).alias(number))
@@ -34,7 +35,7 @@ def numbered(frame: DataFrame, columns: Sequence[Column | str], number: str) -> 
 def without_deleted(
     spark: SparkSession, numbered: DataFrame, number: str, deletes: Sequence[bytes], first_file: int = 0
 ) -> DataFrame:
-    """The rows of files that are numbered from `first_file`, without those at the positions deleted in each."""
+    """The rows of files numbered from `first_file`, without each file's deleted positions."""
     gone = spark.createDataFrame(pa.table({number: deleted_numbers(deletes, first_file)}))
     return numbered.join(f.broadcast(gone), number, "left_anti")
 

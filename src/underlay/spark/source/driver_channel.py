@@ -1,10 +1,10 @@
-"""How a worker that commits for the driver tells it, so that the driver's session shows what was written.
+"""Lets a worker that commits for the driver tell it so, and the driver's session shows what was written.
 
-Spark makes a Python data source commit in a worker: a process of its own, on the driver's host. The worker calls the
-driver over a Unix socket, whose address it was sent with the writer, and waits until the driver answers that the names
-are fresh. Before it replaces a version it asks whether a query of the driver that does so read an older one. The socket
-lies in a folder that only this user can enter. When the driver does not answer, the worker logs it: what was committed
-stays committed.
+Spark runs the commit of a Python data source in a worker, a separate process on the driver's host. The worker calls the
+driver over a Unix socket, whose address came with the writer, and waits until the driver answers that its names are up
+to date. Before the worker replaces a version, it asks the driver whether the query that does so read an older one. The
+socket is in a folder that only this user can enter. If the driver does not answer, the worker logs that: what was
+committed stays committed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CommittedNotice(msgspec.Struct, frozen=True, tag="committed"):
 
 
 class ReplaceQuestion(msgspec.Struct, frozen=True, tag="replaces"):
-    """May this version of the revision in `place` be replaced?"""
+    """Asks whether this version of the revision in `place` may be replaced."""
 
     place: str
     version: int
@@ -46,13 +46,13 @@ _DECODER = msgspec.json.Decoder(CommittedNotice | ReplaceQuestion)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverLine:
-    """What a worker calls the driver by. Can be pickled."""
+    """A worker's line to the driver. Can be pickled."""
 
     address: str
     key: bytes = field(repr=False)
 
     def tell_committed(self, lake_url: str, table: str) -> bool:
-        """Tell the driver of a commit to the table of this name. Whether the driver knows; never raises."""
+        """Tell the driver about a commit to the table of this name. Returns whether the driver knows; never raises."""
         return self._send(CommittedNotice(lake_url, table), f"of a commit to {table}") is not None
 
     def why_not_replace(self, place: str, version: int) -> str | None:
@@ -76,10 +76,10 @@ class DriverLine:
 
 
 class DriverListener:
-    """Answers workers, on a thread of its own until the process ends.
+    """Answers workers, on its own thread, until the process ends.
 
-    `hear` is given lake and table of a commit; `judge` place and version of what is to be replaced, and returns why
-    that must not be, if so.
+    `hear` gets the lake and table of a commit. `judge` gets the place and version to be replaced, and returns the
+    reason if that must not be.
     """
 
     def __init__(self, hear: Callable[[str, str], None], judge: Callable[[str, int], str | None]) -> None:
@@ -88,7 +88,7 @@ class DriverListener:
         self._folder = TemporaryDirectory(prefix="underlay-driver-")
         self.line = DriverLine(address=str(Path(self._folder.name) / "line"), key=os.urandom(32))
         self._listener = Listener(self.line.address, _FAMILY, backlog=16, authkey=self.line.key)
-        atexit.register(self.close)  # before the folder goes, which has the socket in it
+        atexit.register(self.close)  # before the folder with the socket is deleted
         Thread(target=self._listen, daemon=True, name="underlay-driver").start()
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class DriverListener:
             try:
                 line = self._listener.accept()
             except (EOFError, AuthenticationError, ConnectionError):
-                continue  # that one went away
+                continue  # the worker went away
             except OSError:
                 return  # closed
             Thread(target=self._answer, args=(line,), daemon=True, name="underlay-driver-line").start()

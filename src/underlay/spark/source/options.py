@@ -83,31 +83,31 @@ class SourceOptions:
     changes: bool = False
 
     def open(self) -> Table:
-        """The table at the version that is asked for, or at the newest. Raises TableNotFound, VersionNotFound."""
+        """The table at the requested version, or at the newest. Raises TableNotFound, VersionNotFound."""
         lake = connect(self.lake.url, options=self.lake.options, registry=self.registry)
         return lake.table(self.table, version=self.version, as_of=self.as_of, tag=self.tag)
 
     def check_for_writing(self) -> None:
-        """Raises InvalidRequest for what only a reader can do."""
+        """Raises InvalidRequest for options that only readers have."""
         given = [name for name in _READ if getattr(self, name) is not None] + ["changes"] * self.changes
         if given:
             raise InvalidRequest("these options apply to reads only", found=", ".join(given))
 
     def check_for_streaming_out(self) -> None:
-        """Raises InvalidRequest for what a stream that writes has no use for."""
+        """Raises InvalidRequest for options that a writing stream lacks."""
         self.check_for_writing()
         if self.token is not None:
             raise InvalidRequest("a stream takes no token, because each epoch is written once", found=self.token)
 
     def check_for_changes(self) -> None:
-        """Raises InvalidRequest for what readers of changes cannot do."""
+        """Raises InvalidRequest for options that readers of changes lack."""
         given = [name for name in ("where", "max_files", "max_bytes") if getattr(self, name) is not None]
         given += ["push_filters"] * self.push_filters + ["skipChanges"] * self.skip_changes
         if given:
             raise InvalidRequest("these options do not go with changes", found=", ".join(given))
 
     def check_for_streaming_in(self) -> None:
-        """Raises InvalidRequest for what a stream that reads cannot do."""
+        """Raises InvalidRequest for options that a reading stream lacks."""
         given = [name for name in ("version", "as_of", "tag") if getattr(self, name) is not None]
         if given:
             raise InvalidRequest(
@@ -122,7 +122,7 @@ class SourceOptions:
 
 
 def read_options(options: Mapping[str, str], known: StoreAddress | None = None) -> SourceOptions:
-    """The options that Spark hands over; `known` is the lake unless they name one. Raises InvalidRequest."""
+    """Read the options from Spark; `known` is the lake unless they name one. Raises InvalidRequest."""
     given = {name.lower(): value for name, value in options.items()}
     plain = {name: value for name, value in given.items() if not name.startswith(_STORE)}
     unknown = sorted(name for name in plain.keys() - set(_KNOWN) if not name.startswith(_OF_SPARK))

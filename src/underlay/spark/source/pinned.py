@@ -1,6 +1,6 @@
-"""A pinned version of a table, which other processes can open, and how its readers divide work.
+"""A pinned version of a table that other processes can open, and how its readers divide work.
 
-The driver plans a query and cuts it into portions; a task reads one portion and asks for nothing but data.
+The driver plans a query and cuts it into portions; a task reads one portion and requests nothing but data.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TASKS_PER_CORE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """One version, by what never changes."""
+    """One version, identified by what never changes."""
 
     table_folder: str
     revision: str
@@ -56,7 +56,7 @@ class Pin:
         )
 
     def open(self, store: Store, surroundings: Surroundings | None = None) -> Head:
-        """The version. One request. Raises VersionNotFound, and Inconsistent when it is another one."""
+        """Open the version. One request. Raises VersionNotFound, and Inconsistent when it is not the same one."""
         revision = Revision(store, self.table_folder, self.revision, surroundings or Surroundings())
         root = revision.root(self.version)
         if root.commit_id != self.commit_id:
@@ -78,7 +78,7 @@ def query_of(stores: FileStores, head: Head, columns: tuple[str, ...], predicate
 
 
 def process_cache() -> DecodedCache:
-    """The caches of this process: workers have no registry."""
+    """The caches of this process; workers have no registry."""
     return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=None)
 
 
@@ -97,7 +97,8 @@ class PortionPartition(InputPartition):
 
 def partitions_of(query: Query, *, target_bytes: int, least: int | None = None) -> list[InputPartition]:
     """A query as partitions of about `target_bytes`: at least `least`, or two for each core of this machine, unless
-    they get too small."""
+    they would be too small.
+    """
     least = _TASKS_PER_CORE * (os.cpu_count() or 1) if least is None else least
     found = portions(query, target_bytes=target_bytes, least=least)
     return [PortionPartition(msgspec.msgpack.encode(portion)) for portion in found]
@@ -106,7 +107,7 @@ def partitions_of(query: Query, *, target_bytes: int, least: int | None = None) 
 def read_partition(
     partition: InputPartition, address: StoreAddress, schema: StructType, predicate: Predicate
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition with Spark's types. Where there are no partitions, Spark hands over one of nothing."""
+    """The rows of a partition in Spark's types. If there are no partitions, Spark passes None."""
     if not isinstance(partition, PortionPartition):
         return
     portion = msgspec.msgpack.decode(partition.value, type=Portion)

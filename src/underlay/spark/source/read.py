@@ -1,8 +1,8 @@
 """Reads a table as a Python data source: planned once on the driver, read by tasks that fetch only data.
 
-Filters are taken only when an option says so. Spark (4.3) keeps what a reader planned with one query's filters for the
-whole DataFrame: `df.where(a)` and then `df`, or `df.where(a)` joined with `df.where(b)`, are both read with the filters
-that came last, and rows are missing. A DataFrame that is loaded for one filter is read right.
+Filters are accepted only when an option says so. Spark (4.3) keeps what a reader planned with one query's filters for
+the whole DataFrame: `df.where(a)` and then `df`, or `df.where(a)` joined with `df.where(b)`, are both read with the
+last filters, and rows are missing. A DataFrame that is loaded for one filter is read correctly.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class TableReader(DataSourceReader):
-    """Reads one version. Made on the driver, which asks for `partitions`, and sent to tasks, which `read` them."""
+    """Reads one version. Made on the driver, which calls `partitions`, and sent to tasks, which call `read`."""
 
     def __init__(self, options: SourceOptions, pin: Pin, schema: StructType) -> None:
         self._options = options
@@ -44,7 +44,7 @@ class TableReader(DataSourceReader):
         self._predicate: Predicate = TRUE if options.where is None else parse_where(options.where)
 
     def partitions(self) -> list[InputPartition]:
-        """The work, cut by bytes."""
+        """The work, divided by bytes."""
         return partitions_of(self._query(), target_bytes=self._options.task_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -57,10 +57,10 @@ class TableReader(DataSourceReader):
 
 
 class PushingReader(TableReader):
-    """A reader that takes filters. Spark refuses one with `pushFilters` when its setting for them is off."""
+    """A reader that accepts filters. Spark refuses a reader with `pushFilters` when its setting for that is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
-        """Take the filters that can be translated; the others are returned, and Spark applies them."""
+        """Accept the filters that can be translated; Spark applies the others, which are returned."""
         from underlay.spark.filters.pushed import read_pushed  # Spark 4.0 has no filters
 
         schema = self._query().table_schema
@@ -98,6 +98,6 @@ def _pinned(stores: FileStores, pin: Pin) -> Head:
 
 
 def is_pushing() -> bool:
-    """Whether Spark will push filters: it asks for readers in a worker of its own then, and tells nothing else."""
+    """Whether Spark will push filters: all it shows of that is that it makes readers in a separate worker."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PUSHING_WORKER in sys.modules or (spec is not None and spec.name == _PUSHING_WORKER)

@@ -1,4 +1,4 @@
-"""Writes a table as a Python data source: tasks put files into the store, the driver commits them together."""
+"""Writes to a table as a Python data source: tasks put files into the store, the driver commits them together."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Written(WriterCommitMessage):
 
 
 class TableWriter(DataSourceArrowWriter):
-    """Made on the driver before any task, and sent as it is to each task, to the commit and to the abort.
+    """Made on the driver before any task; a copy goes to each task, to the commit and to the abort.
 
-    Nothing that one of them learns reaches another but by messages of tasks.
+    What one copy learns reaches another only in tasks' messages.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class TableWriter(DataSourceArrowWriter):
             self._driver.tell_committed(table.lake.store.url, self._options.table)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete what tasks wrote, when a task failed: only then the commit surely was not tried (R1).
+        """Delete what tasks wrote, if a task failed: only then was the commit certainly not tried (R1).
 
-        Spark aborts after a commit that failed too, and its files may be part of the table. All tasks had handed back
-        their files then; a task that did not shows that no commit was begun.
+        Spark also aborts after a failed commit, whose files may be part of the table. Then all tasks had returned their
+        files; a task that had not proves that no commit was begun.
         """
         if all(message is not None for message in messages):
             return
@@ -100,20 +100,21 @@ class TableWriter(DataSourceArrowWriter):
 
 
 def _check_replaced(driver: DriverLine, head: Head) -> None:
-    """Raises CommitConflict when the driver's query read a version before the one that it replaces."""
+    """Raises CommitConflict when the driver's query read an older version than the one that it replaces."""
     problem = driver.why_not_replace(revision_url(head.revision), head.root.version)
     if problem is not None:
         raise CommitConflict(problem)
 
 
 def _announce(head: Head) -> str:
-    """The name of an intent that keeps files from being swept until the commit: nobody renews it meanwhile, since the
-    driver has no process of Python for the write."""
+    """Put an intent that protects the files from sweeps until the commit, and return its name. Nobody renews it
+    meanwhile, since the driver has no Python process for the write.
+    """
     return announce(head.revision, note="a write by Spark's data source", ttl_seconds=MOST_SECONDS).job
 
 
 def _withdraw(head: Head, job: str | None) -> None:
     if job is None:
         return
-    with suppress(Unavailable):  # it expires anyway
+    with suppress(Unavailable):  # it will expire anyway
         withdraw(head.revision, job)

@@ -1,1 +1,1 @@
-"""Spark SQL on tables of a lake: statements pass through Python, which knows the newest versions and runs changes."""
+"""Spark SQL on a lake's tables: statements pass through Python, which knows the newest versions and runs changes."""

@@ -1,4 +1,4 @@
-"""Runs ALTER TABLE and COMMENT ON: changes of what a table is, each statement one commit."""
+"""Runs ALTER TABLE and COMMENT ON: changes of a table's definition, each statement in one commit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def alter(scope: StatementScope, node: JavaObject, target: StatementTarget) -> J
 
 
 def rename(scope: StatementScope, node: JavaObject, target: StatementTarget) -> JavaObject:
-    """Run ALTER TABLE … RENAME TO; a name without a dataset stays in that of the table."""
+    """Run ALTER TABLE … RENAME TO. A name without a dataset stays in the table's dataset."""
     parts = texts_of(call(node, "newName"))
     key = key_of_parts(scope.spark, parts if len(parts) > 1 else [target.table.split(".")[0], *parts])
     target.lake.rename_table(target.table, ".".join(key or parts))

@@ -1,4 +1,4 @@
-"""What a statement answers: rows, as a plan without a job."""
+"""The answers of statements: rows, as a plan that needs no job."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def counts_of(spark: SparkSession, counts: Mapping[str, int]) -> JavaObject:
 
 
 def nothing(spark: SparkSession) -> JavaObject:
-    """No rows and no columns, as Spark answers definitions."""
+    """No rows and no columns, like Spark's answer to definitions."""
     return call(java_plan(spark.createDataFrame([], "nothing int").select()), "analyzed")
 
 
 def merged(spark: SparkSession, done: Changed) -> JavaObject:
-    """What Delta Lake answers to MERGE."""
+    """Delta Lake's answer to MERGE."""
     return counts_of(
         spark,
         {
@@ -35,5 +35,5 @@ def merged(spark: SparkSession, done: Changed) -> JavaObject:
 
 
 def inserted(spark: SparkSession, count: int) -> JavaObject:
-    """What Delta Lake answers to INSERT."""
+    """Delta Lake's answer to INSERT."""
     return counts_of(spark, {"num_affected_rows": count, "num_inserted_rows": count})

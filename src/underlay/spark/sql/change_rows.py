@@ -1,4 +1,4 @@
-"""Runs MERGE, UPDATE, DELETE and TRUNCATE: Spark's parser has read them, the verbs of `change` do the work."""
+"""Runs MERGE, UPDATE, DELETE and TRUNCATE: Spark's parser parses them, the verbs of `change` do the work."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def truncate(scope: StatementScope, node: JavaObject, target: StatementTarget) -
 
 
 def _assignments(scope: StatementScope, found: JavaObject, target: StatementTarget) -> dict[str, Column]:
-    """Values by column, whose names lose what may stand before them: the alias, or parts of the table's name."""
+    """Values by column, without the alias, or parts of the table's name, before the columns' names."""
     values: dict[str, Column] = {}
     for one in items_of(found):
         key, value = call(one, "key"), call(one, "value")

@@ -30,7 +30,7 @@ _CALL = re.compile(r"(\w+)\((.*)\)")
 
 
 def create(scope: StatementScope, names: Names, node: JavaObject) -> JavaObject | None:
-    """Run a statement that makes a table with USING underlay, or in a dataset of a lake; None for another."""
+    """Run a statement that creates a table with USING underlay, or in a dataset of a lake; None for others."""
     parts = named_relation(call(node, "name")).parts or []
     key = key_of_parts(scope.spark, parts)
     spec = call(node, "tableSpec")
@@ -55,13 +55,13 @@ def create(scope: StatementScope, names: Names, node: JavaObject) -> JavaObject 
 
 
 def _find_lake(names: Names, key: tuple[str, str]) -> Lake | None:
-    """The only lake that has this dataset, or that there is."""
+    """The only lake with this dataset, or the only lake."""
     known = {entry.lake_url for entry in names.entries() if entry.key[0] == key[0]} or set(names.lakes)
     return names.lakes[known.pop()] if len(known) == 1 else None
 
 
 def _is_left_alone(lake: Lake, name: str, node: JavaObject) -> bool:
-    """Whether the table is there, and is to be left as it is."""
+    """Whether the table exists and must be left as it is."""
     return kind_of(node).startswith("Create") and bool(call(node, "ignoreIfExists")) and name in lake
 
 
@@ -96,8 +96,9 @@ def _make(scope: StatementScope, lake: Lake, name: str, node: JavaObject, spec: 
 
 
 def _rows(spark: SparkSession, frame: DataFrame, columns: pa.Schema, *, is_whole: bool) -> pa.Table | None:
-    """The rows of a query that the table is made with; None when they are many, and no table is replaced: then tasks
-    write them."""
+    """The rows of the query with which the table is created; None when they are many and no table is replaced: then
+    tasks write them.
+    """
     found = frame.toArrow() if is_whole else collect_small(frame)
     if found is None:
         return None
@@ -106,7 +107,7 @@ def _rows(spark: SparkSession, frame: DataFrame, columns: pa.Schema, *, is_whole
 
 
 def _fill(lake: Lake, name: str, frame: DataFrame) -> None:
-    """Add the rows of a query to a new table, which goes when they cannot be."""
+    """Add the rows of a query to a new table. If that fails, drop the table."""
     try:
         write_frame(frame, name, lake)
     except BaseException:
@@ -133,7 +134,7 @@ def _columns(node: JavaObject) -> pa.Schema:
 
 
 def _layout(node: JavaObject) -> tuple[list[str], list[str]]:
-    """How the table is partitioned, and what its rows are sorted by."""
+    """The table's partitions and sort order."""
     partition_by: list[str] = []
     sort_by: list[str] = []
     for one in items_of(call(node, "partitioning")):

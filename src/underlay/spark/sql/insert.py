@@ -1,4 +1,4 @@
-"""Runs INSERT INTO, INSERT OVERWRITE and REPLACE WHERE: Spark computes the rows, and stores them as it would."""
+"""Runs INSERT INTO, INSERT OVERWRITE and REPLACE WHERE: Spark computes the rows, by its own store assignment."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def insert(scope: StatementScope, node: JavaObject, target: StatementTarget) -> 
 
 
 def _partition(node: JavaObject) -> dict[str, str | None]:
-    """The columns of PARTITION (…), with the values that some are given."""
+    """The columns of PARTITION (…), with values for those that have one."""
     spec = call(node, "partitionSpec")
     found: dict[str, str | None] = {}
     for name in texts_of(call(call(spec, "keys"), "toSeq")):
@@ -96,7 +96,7 @@ def _constant(target: StatementTarget, name: str, value: str | None) -> Column:
 def _fitting(
     query: DataFrame, target: StatementTarget, node: JavaObject, partition: dict[str, str | None]
 ) -> DataFrame:
-    """The rows with the names and types of the table's columns; columns that are left out have their default."""
+    """The rows with the table's names and types; omitted columns get their defaults."""
     fields = _columns(target)
     fixed = {_find(name, fields): value for name, value in partition.items()}
     _check_partition(target, list(fixed))
@@ -129,7 +129,7 @@ def _fitting(
 
 
 def _check_partition(target: StatementTarget, names: Sequence[str]) -> None:
-    """Raise InvalidRequest for columns that the table is not partitioned by as they are."""
+    """Raise InvalidRequest for columns by which the table is not partitioned directly."""
     head = target.lake.table(target.table).read_head()
     leaves = target.lake.table(target.table).snapshot().schema.leaf_by_id
     parts = head.root.definition.partition_by
@@ -145,7 +145,9 @@ def _check_partition(target: StatementTarget, names: Sequence[str]) -> None:
 
 
 def _stored(frame: DataFrame, value: JavaObject, wanted: DataType, name: str) -> Column:
-    """A value as Spark stores it in a column. Raises SchemaMismatch for a type that it does not store there."""
+    """A value by Spark's store assignment to a column. Raises SchemaMismatch for a type that Spark would not store
+    there.
+    """
     gateway = gateway_of(frame.sparkSession)
     policy = str(frame.sparkSession.conf.get(_POLICY)).upper()
     given, taken = call(value, "dataType"), gateway.static(_TYPES, "fromJson", wanted.json())

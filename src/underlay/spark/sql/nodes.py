@@ -1,4 +1,4 @@
-"""Reads the nodes that Spark's parser makes of a statement, before anything in it is resolved."""
+"""Reads the nodes of a parsed statement, before Spark resolves anything in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def kind_of(node: JavaObject) -> str:
 
 
 def option_of(found: JavaObject) -> JavaObject | None:
-    """What a Scala Option holds."""
+    """The value of a Scala Option."""
     return None if call(found, "isEmpty") else call(found, "get")
 
 
@@ -32,7 +32,7 @@ def texts_of(found: JavaObject) -> list[str]:
 
 
 def name_parts(node: JavaObject) -> list[str]:
-    """The parts of an attribute's or a relation's name, as they are written."""
+    """The parts of an attribute's or a relation's name, as written."""
     method = "nameParts" if kind_of(node) == "UnresolvedAttribute" else "multipartIdentifier"
     return texts_of(call(node, method))
 
@@ -45,15 +45,16 @@ def type_of(found: JavaObject) -> DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRelation:
-    """A relation as a statement names it. `parts` is its own name, None for a query; `name` what columns may be
-    qualified with: the alias, or the parts."""
+    """A relation as a statement names it. `parts` is its own name, None for a query; `name` is the qualifier that
+    columns may have: the alias, or the parts.
+    """
 
     parts: list[str] | None
     name: tuple[str, ...]
 
 
 def named_relation(plan: JavaObject) -> NamedRelation:
-    """What a relation of a statement is called."""
+    """The names of a relation in a statement."""
     kind = kind_of(plan)
     if kind == "SubqueryAlias":
         inner = named_relation(call(plan, "child"))
@@ -69,7 +70,7 @@ def named_relation(plan: JavaObject) -> NamedRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementScope:
-    """A session, and the queries that a statement names before it: WITH …."""
+    """A session, and the queries of a statement's WITH."""
 
     spark: SparkSession
     queries: JavaObject | None

@@ -1,8 +1,9 @@
-"""The parser of a session: Spark's own, behind one that Python sees first.
+"""A session's parser: Python sees each statement first, then Spark's own parser.
 
-`spark.sql` hands every statement to the session's parser. Here a Python object takes its place: it brings the names of
-a lake's tables up to date, and runs statements that change them (see `statements`). All else is passed on as it is.
-Sessions that are made from the same one get such a parser from Spark's extensions, which know when one is made.
+`spark.sql` passes every statement to the session's parser. We put a Python object in its place: it brings the names of
+a lake's tables up to date, and runs statements that change them (see `statements`). Everything else is passed on
+unchanged. Sessions that are made from the same one get such a parser through Spark's extensions, which are called for
+each new session.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _applications: set[str] = set()
 
 
 class LakeParser:
-    """Spark's `ParserInterface` of one session. `spark_parser` is the one that does the work."""
+    """Spark's `ParserInterface` for one session. `spark_parser` does the parsing."""
 
     def __init__(self, names: Names, session: SparkSession, spark_parser: JavaObject) -> None:
         self._names = names
@@ -36,19 +37,19 @@ class LakeParser:
         self._parser = spark_parser
 
     def parsePlan(self, text: str) -> JavaObject:  # noqa: N802  # Spark's name
-        """A statement; Spark before 4.3 gives its parameters their values later."""
+        """Parse a statement. Spark before 4.3 binds its parameters later."""
         return self._statement("parsePlan", text)
 
     def parsePlanWithParameters(self, text: str, parameters: JavaObject) -> JavaObject:  # noqa: N802  # Spark's name
-        """A statement, with the values of its parameters."""
+        """Parse a statement with the values of its parameters."""
         return self._statement("parsePlanWithParameters", text, parameters)
 
     def parseMultipartIdentifier(self, text: str) -> JavaObject:  # noqa: N802  # Spark's name
-        """A name that stands alone: of `spark.table`, `spark.catalog`, and writers."""
+        """Parse a single name: from `spark.table`, `spark.catalog`, and writers."""
         return self._name("parseMultipartIdentifier", text)
 
     def parseTemporalTableIdentifier(self, text: str) -> JavaObject:  # noqa: N802  # Spark's name
-        """What `spark.table` is given since Spark 4.3: a name that may have a version."""
+        """Parse the argument of `spark.table` since Spark 4.3: a name that may have a version."""
         with self._gateway.raising_errors():
             found = call(self._parser, "parseTemporalTableIdentifier", text)
             follow_name(self._names, _parts(call(found, "nameParts")))
@@ -104,7 +105,7 @@ class LakeParser:
 
 
 class ParserMaker:
-    """Makes the parser of each session that Spark makes from another one. Called from the JVM."""
+    """Makes the parser of each session that Spark derives from another one. Called from the JVM."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -134,7 +135,7 @@ class ParserMaker:
 
 
 def pass_statements(spark: SparkSession, names: Names) -> None:
-    """Have all statements of a session, and of those that are made from it, pass through Python from now on."""
+    """From now on, have all statements of a session, and of sessions derived from it, pass through Python."""
     session, application = java_session(spark), spark.sparkContext.applicationId
     with _installing:
         if application not in _applications:
@@ -142,7 +143,7 @@ def pass_statements(spark: SparkSession, names: Names) -> None:
             _applications.add(application)
         if call_text(session, "sessionUUID") in _sessions:
             return
-        state = call(session, "sessionState")  # makes it, if it was not there: then with a parser of ours
+        state = call(session, "sessionState")  # creates it if it did not exist: then with our parser
         if call_text(session, "sessionUUID") in _sessions:
             return
         field = call(call(state, "getClass"), "getDeclaredField", "sqlParser")

@@ -1,4 +1,4 @@
-"""Statements on tables of a lake that Spark's parser has read: which there are, and who runs them."""
+"""Dispatches parsed statements on a lake's tables to the functions that run them."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _PARAMETERS = re.compile(r"\b(?:named|pos)parameter\(", re.IGNORECASE)
 
 
 def may_change(text: str) -> bool:
-    """Whether a text begins as a statement that changes tables, or names queries before one."""
+    """Whether a text begins like a statement that changes tables, or with WITH."""
     return _FIRST.match(text) is not None
 
 
 def run_change(spark: SparkSession, names: Names, plan: JavaObject) -> JavaObject:
-    """What a statement answers, if it changes a table of a lake, after that is done; else its plan as it is."""
+    """If a statement changes a lake's table, run it and return its answer; else return its plan unchanged."""
     kind, node = kind_of(plan), plan
     queries = None
     if kind == "ExplainCommand":
@@ -68,7 +68,7 @@ def run_change(spark: SparkSession, names: Names, plan: JavaObject) -> JavaObjec
 
 
 def _refuse_explain(spark: SparkSession, names: Names, plan: JavaObject) -> None:
-    """Raise Unsupported for EXPLAIN of a change: Spark has no plan of it before it is done."""
+    """Raise Unsupported for EXPLAIN of a change: Spark has no plan for it before it is done."""
     node = call(plan, "child") if kind_of(plan) == "UnresolvedWith" else plan
     if kind_of(node) not in _CHANGES:
         return

@@ -1,4 +1,4 @@
-"""Which table of a lake a statement changes."""
+"""Finds the table of a lake that a statement changes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SPARK_CATALOG = "spark_catalog"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementTarget:
-    """A table, and what a statement calls it: `name` may stand before columns, all of it or its last parts."""
+    """A table, and its name in a statement: all of `name`, or its last parts, may qualify columns."""
 
     lake: Lake
     table: str
     name: tuple[str, ...]
 
     def column(self, parts: Sequence[str]) -> Sequence[str]:
-        """The parts of a column's name without those of the table."""
+        """The parts of a column's name without the table's."""
         lower, name = [part.lower() for part in parts], [part.lower() for part in self.name]
         for count in range(min(len(name), len(parts) - 1), 0, -1):
             if lower[:count] == name[-count:]:
@@ -35,8 +35,9 @@ class StatementTarget:
 
 
 def find_target(spark: SparkSession, names: Names, found: NamedRelation) -> StatementTarget | None:
-    """The table of a lake that a relation is; None when it is none of ours. Raises InvalidRequest for an older
-    version, which never changes."""
+    """The lake's table that a relation means; None when it is not ours. Raises InvalidRequest for an older version,
+    which never changes.
+    """
     parts = found.parts or []
     key = key_of_parts(spark, parts)
     entry = None if key is None else names.find(".".join(key))

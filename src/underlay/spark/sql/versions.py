@@ -1,4 +1,4 @@
-"""Older versions in statements: VERSION AS OF 7, TIMESTAMP AS OF '2026-01-01', and DESCRIBE HISTORY."""
+"""Resolves older versions in statements: VERSION AS OF 7, TIMESTAMP AS OF '2026-01-01', and DESCRIBE HISTORY."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _HISTORY_COLUMNS = pa.schema(_FIELDS)
 
 
 def names_versions(text: str) -> bool:
-    """Whether a text may ask for an older version."""
+    """Whether a text may name an older version."""
     return _AS_OF.search(text) is not None
 
 
 def with_versions(spark: SparkSession, names: Names, plan: JavaObject) -> JavaObject:
-    """A statement's plan, in which versions of a lake's tables are resolved. Raises VersionNotFound, NotFound."""
+    """A statement's plan, with versions of a lake's tables resolved. Raises VersionNotFound, NotFound."""
     return call(plan, "transformDownWithSubqueries", VersionFinder(spark, names))
 
 
 class VersionFinder:
-    """Puts versions in place of the nodes that ask for them: a partial function, which Spark calls for each node."""
+    """Replaces nodes that name versions: a partial function, which Spark calls for each node."""
 
     def __init__(self, spark: SparkSession, names: Names) -> None:
         self._spark = spark
@@ -58,11 +58,11 @@ class VersionFinder:
         self._gateway = gateway_of(spark)
 
     def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802  # Scala's name
-        """Whether the function has a value: always, if only the node itself."""
+        """Whether the function is defined: always, if only as the node itself."""
         return node is not None
 
     def apply(self, node: JavaObject) -> JavaObject:
-        """What takes the place of a node."""
+        """The replacement of a node."""
         with self._gateway.raising_errors():
             kind = kind_of(node)
             if kind == "RelationTimeTravel":
@@ -95,7 +95,7 @@ class VersionFinder:
         return target.lake.table(target.table, as_of=_EPOCH + timedelta(microseconds=asked[0]))
 
     def _with_queries(self, node: JavaObject) -> JavaObject:
-        """The queries before a statement, which Spark does not count among the parts of its plan."""
+        """The queries of WITH, which Spark does not list as children of the plan."""
         parts = [call(node, "productElement", at) for at in range(int(str(call(node, "productArity"))))]
         queries = []
         for one in items_of(call(node, "cteRelations")):
@@ -114,8 +114,9 @@ class VersionFinder:
 
 
 def asks_for_history(text: str) -> tuple[str, int | None] | None:
-    """The table of DESCRIBE HISTORY and how many versions are wanted; None for any other statement. Spark's own parser
-    takes the word for the name of a table."""
+    """The table of DESCRIBE HISTORY, and how many versions are requested; None for any other statement. Spark's own
+    parser would read HISTORY as a table's name.
+    """
     found = _HISTORY.fullmatch(text)
     return None if found is None else (found["name"], None if found["most"] is None else int(found["most"]))
 

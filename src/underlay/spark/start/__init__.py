@@ -1,1 +1,1 @@
-"""Starting Spark: finding PySpark and Java, the session, and the lakes that a session knows."""
+"""Starts Spark: finds PySpark and Java, opens the session, and knows the session's lakes."""

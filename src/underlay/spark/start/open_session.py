@@ -1,4 +1,4 @@
-"""Which Spark session a lake is read with: the caller's, the active one, or a new one here or on a cluster."""
+"""Opens the Spark session for a lake: the caller's, the active one, or a new one, local or on a cluster."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 
 def open_session(spark: SparkSession | None = None) -> SparkSession:
-    """The caller's session, else the one that is active in this process, else a new one: local, or what `spark-submit`
-    says.
+    """The caller's session, else the one active in this process, else a new one: local, or as `spark-submit` says.
 
-    Raises Unsupported for Spark before 4.0, Unavailable without a Java, InvalidRequest for a session that was stopped.
+    Raises Unsupported for Spark before 4.0, Unavailable without Java, InvalidRequest for a session that was stopped.
     """
     check_version(pyspark.__version__)
     found = spark if spark is not None else SparkSession.getActiveSession()
@@ -45,12 +44,12 @@ def open_session(spark: SparkSession | None = None) -> SparkSession:
 
 
 def has_gateway(spark: SparkSession) -> bool:
-    """Whether Python reaches the session's JVM. Over Spark Connect it does not."""
+    """Whether Python can reach the session's JVM. Over Spark Connect it cannot."""
     return hasattr(spark, "_jsparkSession")
 
 
 def is_running(spark: SparkSession) -> bool:
-    """Whether the application of a session that has a gateway was not stopped."""
+    """Whether the application of a session with a gateway is still running."""
     found: object = spark.sparkContext._jsc
     return found is not None
 
@@ -65,13 +64,13 @@ def check_version(version: str) -> None:
 
 
 def start_on(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A new session on a master: `local[*]`, or a cluster's, `spark://host:7077` say, on which this process is the
-    driver. `settings` go before those of `driver_settings`. A session that this process has already is given other
+    """A new session on a master: `local[*]`, or a cluster's, such as `spark://host:7077`, for which this process is the
+    driver. `settings` override those of `driver_settings`. If this process has a session already, it gets the new
     settings where Spark allows it, and keeps its master.
 
-    Sets JAVA_HOME of this process, and PYSPARK_PYTHON unless it is set: there is no other way to tell Spark which Java
-    to start, and that its workers run the Python that has Underlay. And LOG4J_CONFIGURATION_FILE unless it is set:
-    nothing else silences Spark while it starts.
+    Sets this process's JAVA_HOME, and PYSPARK_PYTHON unless it is set: there is no other way to tell Spark which Java
+    to start, and that workers must run the Python that has Underlay. Also sets LOG4J_CONFIGURATION_FILE unless it is
+    set: nothing else silences Spark while it starts.
     """
     os.environ["JAVA_HOME"] = str(find_java_home(os.environ, cache_folder(os.environ)))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -84,7 +83,7 @@ def start_on(master: str, settings: Mapping[str, str] | None = None) -> SparkSes
 
 
 def _be_quiet() -> None:
-    """Errors only, in what the JVM logs; none of PySpark's own records of each refused statement, which are raised."""
+    """Log only errors in the JVM, and none of PySpark's own records of refused statements, which are raised anyway."""
     os.environ.setdefault("LOG4J_CONFIGURATION_FILE", str(Path(__file__).with_name("log4j2.properties")))
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
@@ -95,13 +94,13 @@ def is_local(master: str) -> bool:
 
 
 def local_settings(machine_mb: int, folder: str) -> dict[str, str]:
-    """The settings of a session that is all on this machine, and that no other one reaches."""
+    """The settings of a session that runs only on this machine, and that no other machine can reach."""
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {**driver_settings(machine_mb, folder), **loopback}
 
 
 def driver_settings(machine_mb: int, folder: str) -> dict[str, str]:
-    """A quarter of the machine's memory, UTC, an in-memory catalog, no web page; its own files lie in `folder`."""
+    """A quarter of the machine's memory, UTC, an in-memory catalog, no web page; its own files are in `folder`."""
     memory_mb = max(min(machine_mb // _MEMORY_SHARE, _MOST_MEMORY_MB), _LEAST_MEMORY_MB)
     return {
         "spark.driver.memory": f"{memory_mb}m",
@@ -117,7 +116,7 @@ def driver_settings(machine_mb: int, folder: str) -> dict[str, str]:
 
 
 def temporary_folder() -> str:
-    """A new folder for what Spark writes here, which goes when this process ends."""
+    """A new folder for what Spark writes on this machine; it is deleted when this process ends."""
     found = mkdtemp(prefix="underlay-spark-")
     atexit.register(shutil.rmtree, found, ignore_errors=True)
     return found

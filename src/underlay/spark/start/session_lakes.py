@@ -23,14 +23,14 @@ _source_lakes: dict[str, str | None] = {}
 
 
 def remember_lake(spark: SparkSession, lake: Lake) -> None:
-    """Have names without a lake mean this one."""
+    """From now on, look up names without a lake in this lake too."""
     known = _lakes.setdefault(_application(spark), {})
     if lake.url in known or not any(is_same_directory(url, lake.url) for url in known):
         known[lake.url] = lake
 
 
 def forget_lake(spark: SparkSession, lake: Lake) -> None:
-    """Have names without a lake not mean this one."""
+    """No longer look up names in this lake."""
     known = _lakes.get(_application(spark), {})
     for url in [url for url in known if url == lake.url or is_same_directory(url, lake.url)]:
         del known[url]
@@ -42,8 +42,9 @@ def find_table(spark: SparkSession, table: Table | str, lake: Lake | None) -> Ta
 
 
 def find_lake(spark: SparkSession, name: str, lake: Lake | None) -> Lake:
-    """The lake that is given, else the only one of the session, else the only one that has a table of this name. Raises
-    InvalidRequest."""
+    """The given lake, else the session's only one, else the only one that has a table of this name. Raises
+    InvalidRequest.
+    """
     split_name(name)
     if lake is not None:
         return lake
@@ -60,7 +61,7 @@ def find_lake(spark: SparkSession, name: str, lake: Lake | None) -> Lake:
 
 
 def find_lake_of(spark: SparkSession | None, name: str, lake: Lake | None) -> Lake:
-    """The same when perhaps no session has begun."""
+    """The same when there may be no session yet."""
     if lake is not None:
         return lake
     known = spark if spark is not None else SparkSession.getActiveSession()
@@ -70,14 +71,16 @@ def find_lake_of(spark: SparkSession | None, name: str, lake: Lake | None) -> La
 
 
 def remember_source_lake(session: JavaObject, url: str | None) -> None:
-    """Have `format("underlay")` mean the lake at this URL in a session."""
+    """Make the lake at this URL the session's default for `format("underlay")`."""
     _source_lakes[call_text(session, "sessionUUID")] = url
 
 
 def may_write_to(session: JavaObject, named: str | None, url: str) -> bool:
-    """Whether `format("underlay")` may write to the lake at this URL in a session, where the option `lake` is `named`.
+    """Whether `format("underlay")` may be writing to the lake at this URL in a session, if the option `lake` is
+    `named`.
 
-    A copy of a session means what its original does, which is not known; and a bucket has names in several schemes.
+    Yes in case of doubt: a copied session has its original's lake, which is unknown here, and a bucket has several
+    URLs.
     """
     chosen = named or _source_lakes.get(call_text(session, "sessionUUID")) or os.environ.get("UNDERLAY_LAKE")
     if not chosen:
@@ -90,5 +93,5 @@ def may_write_to(session: JavaObject, named: str | None, url: str) -> bool:
 
 
 def _application(spark: SparkSession) -> str:
-    connected: Any = spark  # only sessions of Spark Connect have an id
+    connected: Any = spark  # only Spark Connect sessions have an id
     return str(spark.sparkContext.applicationId if has_gateway(spark) else connected.session_id)

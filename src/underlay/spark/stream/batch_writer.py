@@ -1,4 +1,4 @@
-"""Writes micro-batches into a table exactly once, by `foreachBatch`: small ones by the driver, others by tasks.
+"""Writes micro-batches to a table exactly once, with `foreachBatch`: the driver writes small ones, tasks the others.
 
 It keeps the same record as the sink `format("underlay")`, so a query may change from one to the other.
 """
@@ -36,10 +36,10 @@ def batch_writer(
 ) -> Callable[[DataFrame, int], None]:
     """A function for `foreachBatch` that adds each batch of a stream to a table, exactly once.
 
-    A name means a table of the session's lake unless another lake is given. A query that writes to one table twice
-    names its sinks; a sink is named as the table is unless told otherwise. `naive_timestamps` is that of `append`. What
-    is returned raises ReplayDiffers, SchemaMismatch before any task runs, CommitConflict, RevisionClosed,
-    CommitUnknown; then a restart of the query goes on. Raises Unsupported over Spark Connect.
+    A name means a table of the session's lake unless another lake is given. A query that writes to one table twice must
+    name its sinks; by default a sink has the table's name. `naive_timestamps` is as for `append`. The returned function
+    raises ReplayDiffers, SchemaMismatch before any task runs, CommitConflict, RevisionClosed, CommitUnknown; after
+    these, restart the query to continue. Raises Unsupported over Spark Connect.
     """
     writer = _BatchWriter(table, sink, lake, read_naive_timestamps(naive_timestamps))
 
@@ -50,7 +50,7 @@ def batch_writer(
 
 
 class _BatchWriter:
-    """One sink, and what it need not find out again for every batch."""
+    """One sink, and what it looks up only once for all batches."""
 
     def __init__(self, table: Table | str, sink: str | None, lake: Lake | None, naive: NaiveTimestamps | None) -> None:
         self._given = table
@@ -63,7 +63,7 @@ class _BatchWriter:
         self._seen: SeenRows | None = None
 
     def write(self, batch: DataFrame, epoch: int) -> None:
-        """Add a batch unless it is in the table."""
+        """Add a batch unless the table has it."""
         query_id = _query_id(batch.sparkSession)
         table = self._open(batch.sparkSession)
         opened = table.writable()
@@ -81,7 +81,7 @@ class _BatchWriter:
             append_epoch(opened, key, epoch, given, facts=facts)
             self._seen = seen_in(rows) or self._seen
             return
-        with upload(head.revision, note="a stream of Spark"):  # keeps files from being swept
+        with upload(head.revision, note="a stream of Spark"):  # protects files from sweeps
             staged = stage_by_tasks(clustered(batch, head.root.definition), table, head, self._naive)
             commit_epoch(opened, head, key, epoch, staged, facts=facts)
         self._seen = seen_in(staged) or self._seen
@@ -116,10 +116,10 @@ def _query_id(spark: SparkSession) -> str:
 
 
 def _find_checkpoint(spark: SparkSession, query_id: str) -> str | None:
-    """Where the query keeps its offsets; None when Spark does not say."""
+    """Where the query stores its offsets; None when Spark does not say."""
     name = gateway_of(spark).static("java.util.UUID", "fromString", query_id)
     try:
-        running = call(call(java_session(spark), "sharedState"), "activeStreamingQueries")  # of all its sessions
+        running = call(call(java_session(spark), "sharedState"), "activeStreamingQueries")  # across all of its sessions
         query = call(running, "get", name)
         return None if query is None else call_text(query, "resolvedCheckpointRoot")
     except GATEWAY_ERRORS:

@@ -1,5 +1,5 @@
-"""Reads what changed in a table, as a batch or as a stream: rows that were inserted and deleted, as `table.changes` has
-them. A version is one task; rows that were only written again are in none.
+"""Reads a table's changes, as a batch or as a stream: inserted and deleted rows, as `table.changes` returns them. Each
+version is one task; rows that were merely rewritten are left out.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class VersionPartition(InputPartition):
 
 
 def with_change_columns(schema: StructType) -> StructType:
-    """These columns, and those that every change has."""
+    """These columns, and those of every change."""
     return StructType([*schema.fields, *_OWN])
 
 
 class VersionChanges:
-    """The changes of single versions, with the columns that the table has at one of them."""
+    """The changes of single versions, with the columns that the table has at a certain version."""
 
     def __init__(self, options: SourceOptions, schema: StructType, pin: Pin) -> None:
         options.check_for_changes()
@@ -55,12 +55,12 @@ class VersionChanges:
         self._schema = schema
 
     def partitions_after(self, begin: int, end: int) -> list[InputPartition]:
-        """A task for each version after one up to another."""
+        """A task for each version after one, up to another."""
         return [VersionPartition(version) for version in range(begin + 1, end + 1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The changes of one version. Raises VersionNotFound and SnapshotExpired when it is gone."""
-        if not isinstance(partition, VersionPartition):  # where there is no version, Spark hands over one of nothing
+        if not isinstance(partition, VersionPartition):  # if there is no version, Spark passes None
             return
         stores, cache = self._options.lake.open(), process_cache()
         head = self._pin.open(stores.lake)
@@ -80,7 +80,7 @@ class VersionChanges:
             yield to_spark(batch, wanted)
 
     def first(self) -> int:
-        """The version after which changes are read: that before `startingVersion`, else the first of all."""
+        """The version after which changes are read: the one before `startingVersion`, else the very first."""
         starting = self._options.starting_version
         if starting == "latest":
             return self._pin.version
@@ -88,7 +88,7 @@ class VersionChanges:
 
 
 class ChangesReader(DataSourceReader):
-    """The changes up to the version that is read."""
+    """Reads the changes up to the version that is read."""
 
     def __init__(self, options: SourceOptions, schema: StructType, pin: Pin) -> None:
         self._changes = VersionChanges(options, schema, pin)
@@ -109,7 +109,7 @@ class ChangesReader(DataSourceReader):
 
 
 class ChangesStreamReader(DataSourceStreamReader):
-    """The changes of each version, once: with the columns that the table had when the query began."""
+    """Streams the changes of each version once, with the columns that the table had when the query began."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         options.check_for_streaming_in()
@@ -126,7 +126,7 @@ class ChangesStreamReader(DataSourceStreamReader):
         return self._offset(self._newest().version)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """A task for each version between two places. Raises Inconsistent for places in another revision."""
+        """A task for each version between two offsets. Raises Inconsistent for offsets in another revision."""
         return self._changes.partitions_after(self._version(start), self._version(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -20,18 +20,18 @@ MOST_FILES = 1000
 
 
 class LimitedReader(StreamReader, SupportsTriggerAvailableNow):
-    """Reads as much at once as an option says, and with the trigger `availableNow` what was there when it began."""
+    """Reads as much at once as an option says; with the trigger `availableNow`, only what existed when it began."""
 
     _target: Root | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
-        """What an option says."""
+        """The limit from the options."""
         if self._options.max_bytes is not None:
             return ReadMaxBytes(self._options.max_bytes)
         return ReadMaxFiles(self._options.max_files or MOST_FILES)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
-        """Go no further than what is there now."""
+        """Read no further than what exists now."""
         self._target = self._newest()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802  # Spark's
@@ -39,7 +39,7 @@ class LimitedReader(StreamReader, SupportsTriggerAvailableNow):
         return self.advance(start, self._target or self._newest(), _limit(limit))
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802  # Spark's name
-        """How far there is something to read."""
+        """How far rows are available."""
         return super().latestOffset()
 
 

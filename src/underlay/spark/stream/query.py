@@ -1,4 +1,4 @@
-"""The identity of a streaming query: its id, and the offsets of its epochs, the same when an epoch is replayed."""
+"""The identity of a streaming query: its id, and the offsets of its epochs, which are the same in a replay."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _HEADER_LINES = 2
 
 
 def read_offsets(checkpoint: str | None, epoch: int) -> str:
-    """The offsets of an epoch, one line for each source; empty when they cannot be known: without a checkpoint, or when
-    it does not lie on this machine's disk."""
+    """The offsets of an epoch, one line for each source; empty when unknown: without a checkpoint, or when it is not on
+    this machine's disk.
+    """
     folder = None if checkpoint is None else _local(checkpoint)
     if folder is None:
         return ""

@@ -1,7 +1,7 @@
-"""Streams appends to a table: each batch has the rows that some versions added, each row exactly once.
+"""Streams appends to a table: each batch contains the rows that some versions added, each row exactly once.
 
-Spark keeps in its checkpoint how far it came, as `scan.changes.appended` says it. A batch is planned on the driver from
-the versions' roots, and read by tasks that ask for nothing but data; planned again it is the same.
+Spark's checkpoint records the progress, in the form of `scan.changes.appended`. The driver plans a batch from the
+versions' roots; tasks read it, and request nothing but data. Planning it again gives the same batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Offset = dict[str, object]
 
 
 class StreamReader(DataSourceStreamReader):
-    """Reads all that is there at once, which is all that Spark before 4.2 can ask for."""
+    """Reads everything available at once; Spark before 4.2 supports nothing else."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         options.check_for_streaming_in()
@@ -53,11 +53,11 @@ class StreamReader(DataSourceStreamReader):
         return _offset(at_version(self._begun.revision, starting))
 
     def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802  # as Spark before 4.2 has it
-        """How far there is something to read."""
+        """How far rows are available."""
         return _offset(after(self._begun.revision, self._newest()))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """The work of a batch, cut by bytes."""
+        """The work of a batch, divided by bytes."""
         found = self._appends.between(_place(start), _place(end), self._definition)
         if found is None:
             return []
@@ -75,11 +75,11 @@ class StreamReader(DataSourceStreamReader):
         return read_partition(partition, self._options.lake, self._spark_schema, self._predicate)
 
     def __getstate__(self) -> dict[str, object]:
-        """Tasks get what does not depend on a process."""
+        """Tasks get only what does not depend on a process."""
         return {name: value for name, value in self.__dict__.items() if name not in _OF_PROCESS}
 
     def advance(self, start: Offset, until: Root, limit: Limit) -> Offset:
-        """How far a batch may go."""
+        """How far a batch may reach."""
         return _offset(self._appends.advance(_place(start), until, limit))
 
     @cached_property
@@ -88,7 +88,7 @@ class StreamReader(DataSourceStreamReader):
 
     @cached_property
     def _begun(self) -> Head:
-        """The version that was the newest when the query was started, by whose columns rows are read."""
+        """The newest version when the query was started; rows are read with its columns."""
         return self._pin.open(self._options.lake.open().lake)
 
     @property
@@ -101,14 +101,14 @@ class StreamReader(DataSourceStreamReader):
         return Appends(self._begun.revision, load, skips_changes=self._options.skip_changes)
 
     def _newest(self) -> Root:
-        """The newest version. Raises SchemaMismatch when a column that is read is another one now."""
+        """The newest version. Raises SchemaMismatch when a column that is read has changed."""
         newest = self._appends.newest()
         if newest.definition.schema != self._definition.schema:
             self._check_columns(newest.definition)
         return newest
 
     def _check_schema(self) -> None:
-        """Raises SchemaMismatch. Columns that the table got since the stream was loaded are left out."""
+        """Raises SchemaMismatch. Columns added since the stream was loaded are left out."""
         expected = source_schema(from_record(self._definition.schema), tuple(self._spark_schema.names))
         if self._spark_schema != expected:
             raise SchemaMismatch(
@@ -138,8 +138,8 @@ _OF_PROCESS = ("_cache", "_begun", "_appends", "_target")
 
 
 def make_stream_reader(options: SourceOptions, schema: StructType) -> StreamReader:
-    """The reader of these columns: by batches of limited size where Spark can."""
-    if find_spec("pyspark.sql.streaming.datasource") is not None:  # from 4.2 on
+    """The reader of these columns, with batches of limited size if Spark supports them."""
+    if find_spec("pyspark.sql.streaming.datasource") is not None:  # since 4.2
         from underlay.spark.stream.limited_read import LimitedReader
 
         return LimitedReader(options, schema)

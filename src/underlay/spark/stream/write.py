@@ -1,8 +1,8 @@
 """Writes a stream into a table exactly once: tasks put files into the store, the driver commits each epoch once.
 
-A stream is the id of its query, which its checkpoint keeps, and the name of the sink. Spark tells the id to tasks only,
-so it comes back with their files. A writer is made for the tasks of every epoch, and another one to commit or abort it:
-nothing passes from one to the other but by messages of tasks.
+A stream is identified by its query's id, which its checkpoint keeps, and the name of the sink. Spark tells the id only
+to tasks, so it comes back with their files. One writer is made for the tasks of every epoch, and another one to commit
+or abort it: only tasks' messages pass between them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ _THREADS = 8
 
 @dataclass(kw_only=True)
 class EpochFiles(WriterCommitMessage):
-    """What one task did: its query, the version that the files were written for, the files, and the intent that keeps
-    them from being swept, if there are any."""
+    """What one task did: its query, the version that its files were written for, the files, and the intent that
+    protects them from sweeps, if there are any.
+    """
 
     query_id: str
     pin: Pin
@@ -54,7 +55,7 @@ class EpochFiles(WriterCommitMessage):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes epochs. Raises SchemaMismatch and InvalidRequest when it is made, before any task runs."""
+    """Writes epochs. Its constructor raises SchemaMismatch and InvalidRequest, before any task runs."""
 
     def __init__(
         self, options: SourceOptions, schema: StructType, *, is_complete: bool = False, driver: DriverLine | None = None
@@ -90,9 +91,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return EpochFiles(query_id=query_id, pin=self._pin, staged=staged, job=job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
-        """Make all files one version, unless the epoch is in the table; one without rows makes none.
+        """Make all files one version, unless the table has the epoch. An epoch without rows makes no version.
 
-        Raises ReplayDiffers, CommitConflict, RevisionClosed, CommitUnknown; then a restart of the query goes on.
+        Raises ReplayDiffers, CommitConflict, RevisionClosed, CommitUnknown; after these, restart the query to continue.
         """
         found = [message for message in messages if isinstance(message, EpochFiles)]
         if len(found) != len(messages):
@@ -112,7 +113,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             self._driver.tell_committed(table.lake.store.url, self._options.table)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's
-        """Delete what tasks wrote, when a task failed: only then the commit surely was not tried (R1)."""
+        """Delete what tasks wrote, if a task failed: only then was the commit certainly not tried (R1)."""
         if all(message is not None for message in messages):
             return
         found = [message for message in messages if isinstance(message, EpochFiles)]
@@ -140,7 +141,7 @@ def _revision(pin: Pin, store: Store) -> Revision:
 def _withdraw(found: Sequence[EpochFiles], store: Store) -> None:
     def take_back(message: EpochFiles) -> None:
         if message.job is not None:
-            with suppress(Unavailable):  # it expires anyway
+            with suppress(Unavailable):  # it will expire anyway
                 withdraw(_revision(message.pin, store), message.job)
 
     side_by_side(take_back, found, _THREADS)

@@ -1,1 +1,1 @@
-"""Work of tasks on executors, and what is small enough for the driver to do itself."""
+"""Work for tasks on executors, and work small enough for the driver itself."""

@@ -12,10 +12,10 @@ from underlay.spark.types.spark_types import quoted
 
 
 def clustered(frame: DataFrame, definition: Definition) -> DataFrame:
-    """The rows ranged and sorted by the table's partitions and order; as they are for a table without.
+    """The rows, range-partitioned and sorted by the table's partitions and order; unchanged if the table has neither.
 
-    A bucket is not a range of its column: rows are not clustered by it. Nor are they by a column that the frame
-    lacks, which has one value in all rows, or that Spark could take for another one.
+    Rows are not clustered by buckets, which are not ranges of their column, nor by a column that the frame lacks, as it
+    has one value in all rows, or that Spark could confuse with another.
     """
     leaves = from_record(definition.schema).leaf_by_id
     order: dict[int, Column] = {}
@@ -41,8 +41,9 @@ def clustered(frame: DataFrame, definition: Definition) -> DataFrame:
 
 
 def _column(frame: DataFrame, path: tuple[str, ...]) -> Column | None:
-    """The column, or the field of a struct, at this path; None when it is not there, or when another one has its name
-    but for case, to which Spark may be blind."""
+    """The column, or the field of a struct, at this path; None when it is missing, or when another name differs only in
+    case, which Spark may ignore.
+    """
     found: Column | None = None
     given: DataType = frame.schema
     for name in path:

@@ -1,8 +1,8 @@
-"""What the driver does itself, because it is small: DataFrames whose rows it collects, and sources that it ingests.
+"""Decides what is small enough for the driver: DataFrames whose rows it collects, and sources that it ingests.
 
-The limit for rows is the same for a write and for a micro-batch of a stream. They differ in how much is known before:
-Spark estimates the size of a DataFrame, but mostly not of a micro-batch, whose rows are made when they are asked for.
-There the batch before says whether to try.
+The limit on rows is the same for a write and for a stream's micro-batch. They differ in how much is known beforehand:
+Spark estimates the size of a DataFrame, but usually not of a micro-batch, whose rows are computed on demand. For these
+the previous batch decides whether to try.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _LITERALS = "org.apache.spark.sql.catalyst.expressions.Literal$"
 
 
 def collect_small(frame: DataFrame) -> pa.Table | None:
-    """All rows, if they are small. Runs nothing if Spark's estimate is larger."""
+    """All rows, if they are small. Runs nothing if Spark's estimate exceeds the limit."""
     return _collect(frame.limit(SMALL_ROWS + 1), SMALL_ROWS) if is_small(frame) else None
 
 
 def is_small(frame: DataFrame) -> bool:
-    """Whether Spark estimates that the rows are small. Runs nothing. Over Spark Connect there is no estimate."""
+    """Whether Spark's estimate is small. Runs nothing. Spark Connect has no estimates."""
     if not hasattr(frame, "_jdf"):
         return False
     plan = call(java_plan(frame), "optimizedPlan")
@@ -65,19 +65,19 @@ def is_small(frame: DataFrame) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenRows:
-    """The rows of a batch that was written, and their size in memory, about."""
+    """How many rows a written batch had, and about how much memory they took."""
 
     count: int
     size_bytes: int
 
     @property
     def most(self) -> int:
-        """How many rows like these are small."""
+        """How many rows of this size are within the limit."""
         return min(SMALL_ROWS, SMALL_BYTES * self.count // max(self.size_bytes, 1))
 
 
 def seen_in(written: pa.Table | Sequence[Staged]) -> SeenRows | None:
-    """What is known of rows after they were written; None when there were none."""
+    """What is known about rows after they were written; None when there were none."""
     if isinstance(written, pa.Table):
         seen = SeenRows(count=written.num_rows, size_bytes=written.nbytes)
     else:
@@ -88,8 +88,9 @@ def seen_in(written: pa.Table | Sequence[Staged]) -> SeenRows | None:
 
 
 def collect_batch(frame: DataFrame, before: SeenRows | None) -> pa.Table | None:
-    """All rows of a micro-batch, if they are small. `before` is what the last batch was like. Runs nothing if the
-    batch is larger, as far as is known."""
+    """All rows of a micro-batch, if they are small. `before` describes the previous batch. Runs nothing if the batch is
+    known to exceed the limit.
+    """
     size_bytes = _estimated_bytes(call(java_plan(frame), "optimizedPlan"))
     if size_bytes < _UNKNOWN_BYTES:
         most = SMALL_ROWS if size_bytes <= SMALL_BYTES else 0
@@ -99,7 +100,9 @@ def collect_batch(frame: DataFrame, before: SeenRows | None) -> pa.Table | None:
 
 
 def collect_rows(frame: DataFrame) -> pa.Table:
-    """All rows. PySpark cannot collect a struct that is null and has a field that never is, unless the field may be."""
+    """All rows. Makes fields of structs nullable: PySpark cannot collect a null struct with a field that is never
+    null.
+    """
     if not any(isinstance(field.dataType, StructType | ArrayType | MapType) for field in frame.schema.fields):
         return frame.toArrow()
     java = java_frame(frame)
@@ -108,7 +111,9 @@ def collect_rows(frame: DataFrame) -> pa.Table:
 
 
 def _collect(limited: DataFrame, most: int) -> pa.Table | None:
-    """The rows of a frame, if there are at most `most`. More were collected in vain: tasks make them again."""
+    """The rows of a frame, if there are at most `most`. If there are more, they are discarded, and tasks compute them
+    again.
+    """
     try:
         rows = collect_rows(limited)
     except GATEWAY_ERRORS as error:
@@ -123,8 +128,9 @@ def _estimated_bytes(plan: JavaObject) -> int:
 
 
 def _limited(frame: DataFrame, most: int) -> DataFrame:
-    """At least `most` rows, if there are that many. A limit for all tasks costs a shuffle; one for each task does not,
-    and few tasks collect few rows."""
+    """At least `most` rows, if there are that many. A limit over all tasks costs a shuffle; a limit for each task does
+    not, and a few tasks collect only a few rows too many.
+    """
     logical = call(java_plan(frame), "logical")
     return frame.limit(most) if _task_count(logical) > _FEW_TASKS else limited_by_task(frame, most)
 
@@ -138,7 +144,7 @@ def limited_by_task(frame: DataFrame, most: int) -> DataFrame:
 
 
 def _task_count(logical: JavaObject) -> int:
-    """The tasks of a plan that only scans rows; for any other more than few."""
+    """The number of tasks of a plan that only scans rows; for any other plan, more than a few."""
     if call_text(logical, "nodeName") != "LogicalRDD":
         return _FEW_TASKS + 1
     return call_number(call(logical, "rdd"), "getNumPartitions")

@@ -1,7 +1,7 @@
 """Runs the units of work of an ingest as Spark tasks.
 
-Units are dealt out to a few jobs. Of tasks that ran twice one is counted, and the files of the others stay
-unreferenced. Executors need this package and the store, and no registry.
+Units are distributed over a few jobs. If a task ran twice, one run counts, and the other's files stay unreferenced.
+Executors need this package and the store, but no registry.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DONE_ROWS = StructType([StructField("done", BinaryType())])
 
 
 class SparkWorkers:
-    """The executors of a session, which write into the store at `address`."""
+    """The executors of a session, which write to the store at `address`."""
 
     def __init__(self, spark: SparkSession, address: StoreAddress) -> None:
         self._spark = spark
@@ -40,13 +40,15 @@ class SparkWorkers:
         return parallel_tasks(self._spark)
 
     def run(self, works: Sequence[WorkUnit]) -> Generator[WorkDone, None, None]:
-        """See Workers. Whoever stops to iterate, or is interrupted, stops the jobs. Raises Spark's error of a job."""
+        """See Workers. Ending the iteration, or an interrupt, stops the jobs. Raises a failed job's Spark error."""
         parts = [works[at::JOBS] for at in range(min(JOBS, len(works)))]
         for done in run_jobs(self._spark, [partial(self._run_job, part) for part in parts], JOBS):
             yield from done
 
     def _run_job(self, works: Sequence[WorkUnit]) -> list[WorkDone]:
-        """What comes of works, one task for each. Raises Unavailable for files that the driver does not see."""
+        """Run each work unit in a task, and return the results. Raises Unavailable for files that the driver cannot
+        see.
+        """
         rows = self._spark.range(0, len(works), 1, len(works))
         found = map_in_arrow(rows, _doing(self._address, works), _DONE_ROWS).collect()
         done = [decode_done(bytes(row[0])) for row in found]
@@ -56,10 +58,10 @@ class SparkWorkers:
 
 
 def _doing(lake: StoreAddress, works: Sequence[WorkUnit]) -> BatchFunction:
-    """The function for `map_in_arrow` that does the works whose numbers a task gets."""
+    """The function for `map_in_arrow` that does the work units whose numbers a task gets."""
     plain = msgspec.msgpack.encode([encode(work) for work in works])
     size_bytes = len(plain)
-    packed = bytes(pa.compress(plain, codec="zstd", asbytes=True))  # works are alike, and every task gets them all
+    packed = bytes(pa.compress(plain, codec="zstd", asbytes=True))  # units are similar, and each task gets them all
 
     def do_numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         given = msgspec.msgpack.decode(bytes(pa.decompress(packed, size_bytes, "zstd", asbytes=True)), type=list[bytes])

@@ -18,7 +18,7 @@ BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def map_in_arrow(frame: DataFrame, function: BatchFunction, schema: StructType) -> DataFrame:
-    """What `function` makes of the batches of each task. Nothing runs yet."""
+    """Apply `function` to the batches of each task. Nothing runs yet."""
     if not hasattr(frame, "_jdf"):  # Spark Connect cannot be used without pandas anyway
         return frame.mapInArrow(function, schema)
     classic: Any = frame

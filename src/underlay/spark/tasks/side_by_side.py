@@ -1,4 +1,4 @@
-"""Jobs of Spark that run side by side, in a classic session and over Spark Connect alike.
+"""Runs Spark jobs in parallel, in a classic session or over Spark Connect.
 
 Results arrive as jobs end, long before the slowest does. Spark retries a task that fails or whose executor is lost.
 """
@@ -24,7 +24,7 @@ _LEAST_ON_CLUSTER = 8
 
 
 def parallel_tasks(spark: SparkSession) -> int:
-    """How many tasks Spark runs at once. Over Spark Connect a query tells, by how its rows are divided."""
+    """How many tasks Spark runs at once. Over Spark Connect, inferred from how a query's rows are partitioned."""
     if has_gateway(spark):
         context = spark.sparkContext
         return max(context.defaultParallelism, 1 if is_local(str(context.master)) else _LEAST_ON_CLUSTER)
@@ -33,9 +33,9 @@ def parallel_tasks(spark: SparkSession) -> int:
 
 
 def run_jobs(spark: SparkSession, jobs: Sequence[Callable[[], T]], most: int) -> Generator[T, None, None]:
-    """What each of these makes of Spark, in the order in which they end; at most so many run at once.
+    """Run each of these jobs, and yield the results as they end; at most `most` run at once.
 
-    Whoever stops to iterate, or is interrupted, stops the jobs. Raises Spark's error of a job.
+    Ending the iteration, or an interrupt, stops the jobs. Raises a failed job's Spark error.
     """
     tag = f"underlay-{uuid4().hex}"
 

@@ -1,4 +1,4 @@
-"""Writes rows in Spark tasks, and checks columns before and visible files after."""
+"""Writes rows in Spark tasks; checks columns before that, and that the driver sees the files after it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_SECONDS = 86_400.0
 
 @contextmanager
 def hinting_creation() -> Iterator[None]:
-    """Have TableNotFound say how a table is made."""
+    """Add to TableNotFound a hint how to create a table."""
     try:
         yield
     except TableNotFound as error:
@@ -44,7 +44,7 @@ def hinting_creation() -> Iterator[None]:
 
 
 def check_columns(schema: StructType, definition: Definition, naive: NaiveTimestamps | None = None) -> None:
-    """Raises SchemaMismatch when rows with these columns cannot fit the table, whatever they hold; Unsupported."""
+    """Raises SchemaMismatch when rows with these columns cannot fit the table, whatever their values; Unsupported."""
     if not schema.fields:
         raise SchemaMismatch("the frame has no columns", hint="Select at least one column of the table.")
     columns = from_record(definition.schema)
@@ -54,7 +54,7 @@ def check_columns(schema: StructType, definition: Definition, naive: NaiveTimest
 def write_batches(
     lake: StoreAddress, staging: bytes, batches: Iterable[pa.RecordBatch], naive: NaiveTimestamps | None = None
 ) -> bytes:
-    """Put the rows into the store as new files; their entries, as bytes."""
+    """Put the rows into the store as new files. Returns their entries, as bytes."""
     how = msgspec.msgpack.decode(staging, type=Staging)
     columns = from_record(how.definition.schema)
     given = (table_rows(pa.Table.from_batches([batch]), columns, naive) for batch in batches)
@@ -67,8 +67,9 @@ def write_batches(
 
 
 def stage_by_tasks(frame: DataFrame, table: Table, head: Head, naive: NaiveTimestamps | None = None) -> list[Staged]:
-    """Have tasks put the rows as files into the store. They hand them to Python as Arrow, which costs about what
-    writing them costs. Raises Unavailable for files that the driver does not see."""
+    """Have tasks put the rows as files into the store. Tasks pass rows to Python as Arrow, which costs about as much as
+    writing them. Raises Unavailable for files that the driver cannot see.
+    """
     staging = msgspec.msgpack.encode(staging_for(head))
     address = StoreAddress(url=table.stores.lake.url, options=table.stores.options)
     rows = map_in_arrow(frame, stager(address, staging, naive), STAGED_ROWS).collect()
@@ -76,29 +77,29 @@ def stage_by_tasks(frame: DataFrame, table: Table, head: Head, naive: NaiveTimes
 
 
 def seen_by_driver(store: Store, folder: str, staged: Iterable[bytes]) -> list[Staged]:
-    """What tasks wrote into a revision's folder. Raises Unavailable for files that the driver does not see."""
+    """What tasks wrote into a revision's folder. Raises Unavailable for files that the driver cannot see."""
     found = [decode_staged(data) for data in staged]
     check_visible(store, folder, found)
     return found
 
 
 def check_visible(store: Store, folder: str, staged: Iterable[Staged]) -> None:
-    """Raises Unavailable when this process does not see what a task put into a revision's folder of a local store.
+    """Raises Unavailable when this process cannot see what a task put into a revision's folder of a local store.
 
-    Executors on other machines may have a folder of the same name on disks of their own. A commit of files that lie
-    there would lose rows silently. Object stores are the same from everywhere, and are not asked.
+    Executors on other machines may have a folder of the same name on their own disks. A commit of files there would
+    silently lose rows. Object stores are the same from everywhere, and are not checked.
     """
     if local_root(store.url) is None:
         return
     keys = RevisionKeys(folder)
     for one in staged:
-        key = keys.file(one.entries[0].location) if one.entries else None  # a task has one machine
+        key = keys.file(one.entries[0].location) if one.entries else None  # a task runs on one machine
         if key is not None and store.head(key) is None:
             raise not_visible(key)
 
 
 def not_visible(place: str) -> Unavailable:
-    """What to raise for files that are on another machine's disk."""
+    """The error for files on another machine's disk."""
     return Unavailable(
         "an executor wrote to a disk that the driver does not see",
         place=place,
@@ -112,7 +113,7 @@ def decode_staged(data: bytes) -> Staged:
 
 
 def stager(lake: StoreAddress, staging: bytes, naive: NaiveTimestamps | None = None) -> BatchFunction:
-    """The function for `map_in_arrow` that writes the rows of a task, and gives one row with their files."""
+    """The function for `map_in_arrow` that writes a task's rows, and returns one row with their files."""
 
     def stage_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         staged = write_batches(lake, staging, batches, naive)

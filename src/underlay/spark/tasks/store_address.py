@@ -1,4 +1,4 @@
-"""The address of a lake's store, for other processes."""
+"""The address of a lake's store, for use in other processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StoreAddress:
         return not self.url.startswith("memory://")
 
     def open(self) -> FileStores:
-        """The store; a process opens it once. Raises Unsupported for one that only its own process has."""
+        """The store, which a process opens once. Raises Unsupported for a store in another process's memory."""
         if not self.is_shared:
             raise Unsupported(
                 "a lake in memory belongs to one process, and tasks cannot reach it",

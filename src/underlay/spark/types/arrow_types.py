@@ -27,15 +27,15 @@ _PLAIN: dict[type[DataType], pa.DataType] = {
 
 
 def arrow_schema(schema: StructType, *, is_loose: bool = False) -> pa.Schema:
-    """The columns as Arrow has them. Raises Unsupported for a type that tables do not have.
+    """The columns as an Arrow schema. Raises Unsupported for a type that tables lack.
 
-    `is_loose`: they, and all parts of nested ones but the keys of maps, may be null.
+    `is_loose`: all columns and nested parts, except keys of maps, may be null.
     """
     return pa.schema([_field(field, is_loose) for field in schema.fields])
 
 
 def arrow_type(given: DataType) -> AnyType:
-    """A type as Arrow has it. Raises Unsupported."""
+    """The Arrow type for a Spark type. Raises Unsupported."""
     return _type(given, is_loose=True)
 
 

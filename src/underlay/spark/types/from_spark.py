@@ -1,8 +1,8 @@
-"""Converts rows from Spark where the table's types need more than an exact cast: UUIDs, and times without a zone.
+"""Converts rows from Spark for types that need more than an exact cast: UUIDs, and times without a zone.
 
-Spark holds a UUID as text, as it reads it. Its `timestamp` (TIMESTAMP_LTZ) is an instant. A column without a zone takes
-it only when the user says which local time is meant: that of the session's zone, or that of UTC. All else is cast by
-value (`schema.cast.conform`), such as unsigned integers that come as wider or decimal ones.
+Spark holds a UUID as text. Its `timestamp` (TIMESTAMP_LTZ) is an instant. A column without a zone accepts it only when
+the user says which local time is meant: the session zone's, or UTC. Everything else is cast by value
+(`schema.cast.conform`), such as unsigned integers that arrive as wider integers or decimals.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_naive_timestamps(given: str | None) -> NaiveTimestamps | None:
 def table_rows(
     rows: pa.Table, schema: TableSchema, naive: NaiveTimestamps | None = None, *, session_zone: str | None = None
 ) -> pa.Table:
-    """The rows, ready for `conform`. Raises SchemaMismatch for text that is no UUID, and for instants in a column
+    """The rows, ready for `conform`. Raises SchemaMismatch for text that is not a UUID, and for instants in a column
     without a zone unless `naive` says what is meant.
 
     Instants in batches of tasks have the session's zone; those that `toArrow` collects have UTC, and need
@@ -89,7 +89,7 @@ def _is_instant(given: AnyType, wanted: Type) -> bool:
 
 
 def _parts(given: AnyType, wanted: Type) -> list[tuple[int, str, AnyType, Type]]:
-    """The parts of a nested type that the table has: place, name, type and the table's."""
+    """The parts of a nested type that the table has: index, name, type and the table's type."""
     match wanted:
         case StructOf(fields) if isinstance(given, pa.StructType):
             types = {field.name: field.type for field in fields}
@@ -103,7 +103,7 @@ def _parts(given: AnyType, wanted: Type) -> list[tuple[int, str, AnyType, Type]]
 
 
 def _instant_path(given: AnyType, wanted: Type, path: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Where an instant would lose its zone; None when none would."""
+    """The path where an instant would lose its zone; None when none would."""
     if _is_instant(given, wanted):
         return path
     for _, name, type_, inner in _parts(given, wanted):
@@ -125,7 +125,7 @@ def _local_type(given: AnyType, wanted: Type) -> AnyType:
 
 
 def _local(array: AnyArray, wanted: Type, zone: str | None) -> AnyArray:
-    """The array with local times of a zone, or of its own, where the table has no zone."""
+    """The array with local times where the table has no zone: of the given zone, or of the array's own."""
     given = array.type
     if _is_instant(given, wanted):
         return pc.call_function(

@@ -29,12 +29,12 @@ _PLAIN = {
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark parses it, whatever it holds."""
+    """A column's name, quoted for Spark, whatever characters it contains."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def spark_schema(schema: TableSchema) -> StructType:
-    """The columns; all may be null, as Spark has it for files. Raises Unsupported for a type that it cannot read."""
+    """The columns, all nullable, as Spark treats files. Raises Unsupported for a type that it cannot read."""
     return StructType([_field(field) for field in schema.fields])
 
 
@@ -46,7 +46,7 @@ def _field(field: Field) -> StructField:
 
 
 def spark_type(given: Type) -> DataType:
-    """A type as Spark's reader has it. Raises Unsupported."""
+    """The type as which Spark's reader reads a type. Raises Unsupported."""
     match given:
         case StructOf(fields):
             return StructType([_field(field) for field in fields])

@@ -1,7 +1,7 @@
 """Converts rows of the ranged reader to Spark's types.
 
-Types that Spark's own Parquet reader does not have are given as the nearest type that loses nothing: uuids and
-times of day as text, half floats as floats, nanoseconds as microseconds while they are whole ones.
+Types that Spark's own Parquet reader lacks become the nearest lossless type: uuids and times of day become text, half
+floats become floats, nanoseconds become microseconds if they are whole microseconds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from underlay.spark.types.spark_types import spark_schema
 
 
 def source_schema(schema: TableSchema, columns: tuple[str, ...]) -> StructType:
-    """These columns as Spark has them. Raises UnknownColumn, and Unsupported for a type that it does not have."""
+    """These columns in Spark's types. Raises UnknownColumn, and Unsupported for a type that Spark lacks."""
     fields = []
     for column in map(schema.column, columns):
         other = _other_type(column)
@@ -34,7 +34,7 @@ def source_schema(schema: TableSchema, columns: tuple[str, ...]) -> StructType:
 
 
 def is_given_as_it_is(column: Field) -> bool:
-    """Whether Spark has values of a column as they are stored, so that its conditions mean the same to us."""
+    """Whether Spark sees a column's values as stored, so that its conditions mean the same to us."""
     return _other_type(column) is None
 
 
