@@ -1,4 +1,4 @@
-"""The commands together."""
+"""All commands, as one Typer application."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class _Commands(TyperGroup):
             raise typer.Exit(0) from None
         except typer.Exit:
             raise
-        except Exception:  # any fault: shown as it is, then passed on to become a message
+        except Exception:  # any fault: --debug shows its traceback, then it becomes a message
             if ctx.params["debug"]:
                 traceback.print_exc()
             raise
 
 
 class _SqlCommand(TyperCommand):
-    """`underlay sql`, which takes a query that begins with a comment (`-- …`) for a query, not for an option."""
+    """`underlay sql`: a query that begins with a comment (`-- …`) is a query, not an option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # click's Context, private in Typer
         takes_value = {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}

@@ -26,7 +26,7 @@ _NOTES = _Notes()
 
 
 def run_to_its_end(act: Callable[[], None], registry_seconds: float) -> None:
-    """Run a command, and wait for the registry to have what it wrote. Exit codes are those of `errors.EXIT_CODES`."""
+    """Run a command, and wait until the registry has what it wrote. Exit codes are those of `errors.EXIT_CODES`."""
     logging.getLogger("underlay.registry").addHandler(_NOTES)
     try:
         try:

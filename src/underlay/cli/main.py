@@ -1,7 +1,7 @@
-"""The `underlay` command. Help comes from a file, since importing Typer takes ten times as long as printing it.
+"""The `underlay` command. Help is read from a file, since importing Typer takes ten times as long as printing the help.
 
-Imports nothing but `os` and `sys`. Everything else is imported when a command runs: with `underlay.cli.app`, or, for
-the short commands that are run most, with `underlay.cli.quick`, which does without Typer.
+Imports only `os` and `sys`. Everything else is imported when a command runs: with `underlay.cli.app`, or, for the short
+commands that are run most, with `underlay.cli.quick`, which needs no Typer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _GARBAGE_OBJECTS = 50_000
 
 
 def run() -> None:
-    """Entry point: data on stdout, messages on stderr, no traceback unless asked for."""
+    """Entry point: data on stdout, messages on stderr, no traceback unless requested."""
     if hasattr(sys.stdout, "reconfigure"):
-        # A file name need not be text, and a terminal need not know every character.
+        # A file name need not be text, and a terminal need not support every character.
         sys.stdout.reconfigure(errors="backslashreplace")
     answer = _stored_answer(sys.argv[1:])
     if answer is not None:
@@ -39,21 +39,22 @@ def run() -> None:
 
 
 class Without:
-    """Finds no such module: goes into `sys.meta_path` while others are imported that can do without it."""
+    """Hides a module: put into `sys.meta_path` while modules are imported that can do without it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Nothing, for any module; an error for this one."""
+        """Raise an error for this module, and find none of the others."""
         if name == self._name:
             raise ModuleNotFoundError(f"underlay's commands do without {name}", name=name)
 
 
 def _be_brief() -> None:
-    """Only in a process of our own: one that uses Arrow already may need pandas later. No command does, and Arrow
-    imports it with the first value that it converts, which takes longer than all else that a query takes. Garbage is
-    collected seldom, as imports leave none: they would be interrupted by it a hundred times."""
+    """Save start-up time. Only for our own process: one that uses Arrow already may need pandas later. No command needs
+    it, but Arrow imports it with the first value that it converts, which takes longer than the rest of a query. Garbage
+    collection is made rare, as imports leave no garbage: it would interrupt them a hundred times.
+    """
     if "pandas" not in sys.modules and "pyarrow" not in sys.modules:
         import gc
 
@@ -67,7 +68,7 @@ def help_heading(command: str) -> str:
 
 
 def _stored_answer(given: list[str]) -> str | None:
-    """What to print if they only ask for help or for the version; None if a command has to run."""
+    """The text for arguments that only ask for help or the version; None if a command must run."""
     if given == ["--version"]:
         return f"underlay {__version__}\n"
     if not given or given[-1] not in ("-h", "--help"):
@@ -80,7 +81,7 @@ def _stored_answer(given: list[str]) -> str | None:
 
 
 def _terminal_columns() -> int:
-    """As `shutil.get_terminal_size` finds them, which is slow to import."""
+    """Like `shutil.get_terminal_size`, which is slow to import."""
     text = os.environ.get("COLUMNS", "")
     if text.isdecimal() and int(text) > 0:
         return int(text)

@@ -1,7 +1,7 @@
 """The short commands that are run most, `tables` and `sql`, without Typer: importing it takes longer than they do.
 
-Only arguments that are certainly right are read here. Whatever else was given, Typer reads all of it again, and says
-what is wrong; a test compares the options with those that it knows.
+This module reads only arguments that are certainly valid. In all other cases Typer reads them again, and reports
+errors; a test compares the options with Typer's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTERRUPTED = 130
 
 
 class QuickOption(NamedTuple):
-    """An option: its parameter, and how its text is read; flags take none."""
+    """An option: its parameter, and how its text is read; flags take no text."""
 
     parameter: str
     read: Callable[[str], object] | None = str
@@ -55,7 +55,7 @@ QUICK: Mapping[str, Mapping[str, QuickOption]] = {
 
 
 def run_quickly(command: str, arguments: Sequence[str]) -> None:
-    """Run the command and exit. Returns when Typer has to read the arguments."""
+    """Run the command and exit. Returns if Typer must read the arguments."""
     values = parse(command, arguments)
     if values is None:
         return
@@ -69,7 +69,7 @@ def run_quickly(command: str, arguments: Sequence[str]) -> None:
 
 
 def parse(command: str, arguments: Sequence[str]) -> dict[str, object] | None:
-    """The values of the command's parameters, those that were not given too; None when Typer has to read them."""
+    """The values of all of the command's parameters, with defaults; None if Typer must read them."""
     options = QUICK[command]
     values: dict[str, object] = dict.fromkeys(option.parameter for option in options.values())
     values["json"] = False

@@ -1,4 +1,4 @@
-"""`underlay care`: what was done for tables, once or round after round."""
+"""`underlay care`: looks after tables, once or in rounds, and reports what was done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAILED = 1
 
 
 def care_once(lake: Lake, *, json: bool) -> None:
-    """One round; ends with an error when a table could not be looked after."""
+    """Run one round. Ends with an error if a table could not be looked after."""
     found = lake.care()
     _print_round(found, json=json)
     if not json:
@@ -30,7 +30,7 @@ def care_once(lake: Lake, *, json: bool) -> None:
 
 
 def watch_care(lake: Lake, interval: str, *, json: bool) -> None:
-    """Round after round. A table that cannot be looked after is tried again."""
+    """Run round after round. A table that could not be looked after is retried."""
     seconds = read_duration(interval, "--interval").total_seconds()
     say(f"looking after {lake.url} every {seconds:g} s; stop with Ctrl-C")
     with suppress(KeyboardInterrupt), stoppable("stopping: releasing the job; press Ctrl-C again to stop at once"):

@@ -13,7 +13,7 @@ _DO_IT = "Nothing was changed. Repeat the command without --dry-run to do it."
 
 
 def compact_table(table: Table, where: str | None, order: str | None, *, dry_run: bool, json: bool) -> None:
-    """Compact, and say what became of the files."""
+    """Compact, and report what happened to the files."""
     with progress_bar("compacting") as tell:
         found = table.compact(where, dry_run=dry_run, order=order, progress=tell)
     if json:
@@ -25,7 +25,7 @@ def compact_table(table: Table, where: str | None, order: str | None, *, dry_run
 
 
 def import_into_table(table: Table, files: Sequence[str], *, dry_run: bool, json: bool) -> None:
-    """Import registered files, and say what became of them."""
+    """Import registered files, and report what happened to them."""
     with progress_bar("importing") as tell:
         found = table.import_files(*files, dry_run=dry_run, progress=tell)
     if json:

@@ -115,7 +115,7 @@ def show_expired(found: Expired) -> str:
 
 
 def show_health(table: Table, *, json: bool) -> None:
-    """The health of a table: one line for each finding, with the command that mends it."""
+    """The health of a table: one line for each finding, with the command that fixes it."""
     found = table.health()
     if json:
         print_json(asdict(found))

@@ -100,7 +100,7 @@ def update_rows(
 
 
 def alter_table(lake: Lake, name: str, changes: Sequence[str], *, dry_run: bool, yes: bool, json: bool) -> None:
-    """Change what a table is, as ALTER TABLE says it."""
+    """Change a table's definition with the changes of ALTER TABLE."""
     table = open_newest(lake, name)
     dataset, _, short = table.name.partition(".")
     for change in changes:
@@ -130,7 +130,7 @@ def alter_table(lake: Lake, name: str, changes: Sequence[str], *, dry_run: bool,
 
 
 class _PlacesOfChanges:
-    """Errors get their places in the changes that were typed, not in the statement that is made of them."""
+    """Gives errors positions in the typed changes, not in the statement that is composed from them."""
 
     def __init__(self, begin: str, changes: Sequence[str]) -> None:
         self._begin = begin
@@ -166,7 +166,7 @@ def print_changes(
     json: bool,
     output: str | None,
 ) -> None:
-    """The rows that came and went, or how many they are."""
+    """Print the inserted and deleted rows, or their number."""
     chosen = choose_format(format, json, output)
     found = table.changes(begin, end, columns=split_names(columns))
     if dry_run:
@@ -187,7 +187,7 @@ def _key_of(table: Table) -> list[str]:
 
 
 def _rows_of(table: Table, file: str, format: FileFormat | None, *, only: Collection[str] | None = None) -> pa.Table:
-    """The rows of the files that a name or pattern stands for, with the columns that they have; or `only` these."""
+    """The rows of the files that a name or pattern matches, with all of their columns, or `only` these."""
     if file == STDIN:
         raise InvalidRequest("the rows come from a file here, not from stdin", hint="Write them to a file first.")
     reading = FileReading(kind=format)
@@ -212,7 +212,7 @@ def _report(table: Table, done: Changed, *, is_dry_run: bool, json: bool) -> Non
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    """Ask whether to do it; without a terminal to ask on, end the command unless it was said already."""
+    """Ask for confirmation, unless it was given already. Without a terminal to ask on, end the command."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -1,4 +1,4 @@
-"""The formats that rows are written in, and which of them a file's name tells."""
+"""The formats in which rows are written, and how a file's name chooses one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ENDINGS = {
 
 
 def choose_format(format: RowsAs | None, json: bool, output: str | None = None) -> RowsAs:
-    """What `--format` and `--json` say, else what the file's name says, else a table. Raises InvalidRequest."""
+    """The format of `--format` or `--json`, else of the file's name, else a table. Raises InvalidRequest."""
     if json and format not in (None, RowsAs.NDJSON, RowsAs.JSON):
         raise InvalidRequest("--json and --format disagree", found=f"--format {format}", hint="Leave one of them out.")
     if format is not None:
@@ -52,7 +52,7 @@ def choose_format(format: RowsAs | None, json: bool, output: str | None = None) 
 
 
 def format_of_name(name: str) -> RowsAs:
-    """The format that the ending of a file's name tells. Raises InvalidRequest."""
+    """The format for the extension of a file's name. Raises InvalidRequest."""
     ending = os.path.splitext(name)[1].lower()
     if ending not in _ENDINGS:
         raise InvalidRequest(

@@ -7,8 +7,8 @@ registry = "sqlite:///r.sqlite"   # relative to the file; or postgresql://…, o
 endpoint = "http://localhost:9000"
 
 The search ends at the home folder and at the root of a repository. A file that others may have written is refused, and
-so is one that names an endpoint or a database server, until the user confirmed it with `underlay trust`: credentials of
-the environment would be sent there.
+so is one that names an endpoint or a database server, until the user confirms it with `underlay trust`: credentials
+from the environment would be sent there.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ def connect_chosen(choice: LakeChoice) -> Lake:
 
 
 def finish_registries(timeout_seconds: float) -> None:
-    """Wait until the registries of the opened lakes have what this command wrote, if they answer; before, until care
-    of tables in the background is at a place where it can end."""
+    """Wait until background care of tables reaches a point where it can stop; then until the registries of the opened
+    lakes have what this command wrote, if they answer.
+    """
     while _lakes:
         _lakes.pop().end_care()
     while _opened:
@@ -99,14 +100,15 @@ def open_existing_lake(url: str | None, options: Sequence[str] | None) -> Lake:
 
 
 def open_to_read(url: str | None, options: Sequence[str] | None, *, is_listing: bool = False) -> Lake:
-    """The same, for commands that only read. The registry is left out where it does not save a request: for a listing,
-    and for a lake on a local disk."""
+    """The same, for commands that only read. The registry is not used where it saves no request: for a listing, and for
+    a lake on a local disk.
+    """
     choice = choose_lake(url, options)
     is_local = "://" not in choice.url or choice.url.startswith("file:")
     registry = choice.registry or os.environ.get(REGISTRY_VARIABLE)
     is_url = not registry or registry.lower().startswith(
         ("none", "sqlite:///", "postgres")
-    )  # else an error, used or not
+    )  # else an error, whether it is used or not
     is_left_out = is_url and (is_listing or is_local)
     return _existing(connect_chosen(replace(choice, registry="none") if is_left_out else choice))
 
@@ -129,8 +131,9 @@ def find_config(folder: Path) -> Path | None:
 
 
 def read_found(path: Path) -> LakeChoice:
-    """Read a configuration file that the user did not name. Raises InvalidRequest also when somebody else may have
-    written it, or it names where to send credentials, and the user has not confirmed it."""
+    """Read a configuration file that the user did not name. Also raises InvalidRequest if somebody else may have
+    written it, or it names where to send credentials, unless the user has confirmed it.
+    """
     data, problem = read_small_file(path)
     choice = _parsed(path, data)
     registry = None if os.environ.get(REGISTRY_VARIABLE) else choice.registry
@@ -158,7 +161,7 @@ def read_config(path: Path) -> LakeChoice:
 
 
 def _parsed(path: Path, data: bytes) -> LakeChoice:
-    import tomllib  # what a command that names its lake does without
+    import tomllib  # not needed by a command that names its lake
 
     try:
         content = tomllib.loads(data.decode())
@@ -204,7 +207,7 @@ def show_place(url: str) -> str:
 
 
 def _from_folder(registry: str, folder: Path) -> str:
-    """A SQLite file's URL with its path from this folder; any other as it is."""
+    """A SQLite file's URL with its path resolved against this folder; any other URL unchanged."""
     path = registry.removeprefix(_SQLITE)
     return f"{_SQLITE}{folder / path}" if path and path != registry else registry
 

@@ -30,7 +30,7 @@ _LARGE = 1024
 
 
 class Tell(Protocol):
-    """Takes how much of how much is done, and a note to show beside it."""
+    """Takes how much is done out of how much, and a note to show beside it."""
 
     def __call__(self, done: int, total: int, words: str = "", /) -> None:
         """Show it."""
@@ -49,7 +49,7 @@ def print_json(value: Mapping[str, object]) -> None:
 def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """A table on stdout; numbers are aligned to the right, None is –.
 
-    On a terminal, long cells continue on the next line. For a file or another program lines are as long as they are.
+    On a terminal, long cells continue on the next line. For a file or another program, lines are not broken.
     """
     cells = _texts(rows)
     is_number = _number_columns(headings, cells)
@@ -70,7 +70,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> No
 def print_rows(headings: Sequence[str], rows: Iterable[Iterable[object]], whole: Collection[int] = ()) -> int:
     """Rows of data as a table on stdout, one line each. Returns how many columns were left out.
 
-    What is too wide for a terminal is made narrower: first texts are shortened, then columns in the middle are left
+    A table too wide for the terminal is made narrower: first texts are shortened, then columns in the middle are left
     out. Numbers are never shortened: a number that lacks digits is another number. Nor are columns that are `whole`.
     """
     cells = _texts(rows)
@@ -93,7 +93,7 @@ def print_rows(headings: Sequence[str], rows: Iterable[Iterable[object]], whole:
 
 
 def _fitting_widths(names: list[str], cells: list[list[str]], is_whole: list[bool], width: int) -> list[int]:
-    """The widths of columns with texts and headings no longer than needed for all to fit, or than a few characters."""
+    """The widths of columns, with texts and headings shortened until all fit, but not below a few characters."""
     heading = [cell_width(name) for name in names]
     content = [max((cell_width(row[at]) for row in cells), default=0) for at in range(len(names))]
     longest = max([*heading, *content], default=0)
@@ -108,7 +108,9 @@ def _fitting_widths(names: list[str], cells: list[list[str]], is_whole: list[boo
 
 
 def _outer_columns(widths: list[int], width: int) -> tuple[list[int], int | None]:
-    """The columns that fit, from both ends inward, and the position of the gap between them, None without one."""
+    """The columns that fit, chosen from both ends inward, and the position of the gap between them; None without a
+    gap.
+    """
     if sum(widths) + len(_GAP) * (len(widths) - 1) <= width or len(widths) < 2:
         return list(range(len(widths))), None
     left: list[int] = [0]
@@ -138,7 +140,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def cell_width(text: str) -> int:
-    """How many columns of a terminal a text takes: two for wide East Asian characters, none for combining ones."""
+    """How many terminal columns a text takes: two for wide East Asian characters, none for combining ones."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text)
@@ -166,7 +168,7 @@ _NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf|nan")
 
 
 def _are_numbers(texts: list[str]) -> bool:
-    """Whether there are numbers, and beside them nothing but gaps."""
+    """Whether there are numbers, and nothing else but gaps."""
     known = [text for text in texts if text not in ("", UNKNOWN)]
     return bool(known) and all(_NUMBER.fullmatch(text) for text in known)
 
@@ -241,7 +243,7 @@ def track(items: Sequence[T], what: str) -> Iterator[T]:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Tell]:
-    """A function to report progress to, which shows it on stderr if that is a terminal."""
+    """A function that takes progress reports, and shows them on stderr if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total, words="": None
         return

@@ -19,7 +19,7 @@ _TEXT_IN_CSV = (pa.string_view(), pa.binary_view(), pa.month_day_nano_interval()
 
 
 def csv_type(kind: pa.DataType) -> pa.DataType:
-    """The type that a column is written as: text for what CSV has no form for, and else the column's own."""
+    """The type in which a column is written: text for types that CSV cannot express, else the column's own."""
     if isinstance(kind, pa.DictionaryType):
         return csv_type(kind.value_type)
     is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
@@ -29,7 +29,7 @@ def csv_type(kind: pa.DataType) -> pa.DataType:
 
 
 def as_csv_column(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
-    """The column as `csv_type` says: bytes as hexadecimal digits, nested values as JSON."""
+    """The column in the type of `csv_type`: bytes as hexadecimal digits, nested values as JSON."""
     if isinstance(column, pa.DictionaryArray):
         return as_csv_column(column.dictionary_decode(), kind)
     if column.type == kind:
@@ -69,7 +69,7 @@ def _python_values(column: AnyArray) -> list[Any]:
 
 
 def json_value(value: Any, kind: Any) -> object:  # noqa: ANN401  # a value of any type and its type
-    """The value as JSON has it: decimals, times and bytes are texts."""
+    """The value for JSON: decimals, times and bytes are strings."""
     if value is None:
         return None
     if isinstance(kind, pa.DictionaryType):
@@ -102,12 +102,12 @@ def _json_float(value: float, kind: pa.DataType) -> object:
     if pa.types.is_float32(kind):
         import numpy as np
 
-        return float(str(np.float32(value)))  # the shortest digits of 32 bits, not of 64
+        return float(str(np.float32(value)))  # the shortest digits for 32 bits, not for 64
     return value
 
 
 def interval_text(value: pa.MonthDayNano) -> str:
-    """An interval in the form of ISO 8601, with all digits of its seconds: P1M2DT3.5S."""
+    """An interval in ISO 8601, with all digits of its seconds: P1M2DT3.5S."""
     seconds, nanoseconds = divmod(abs(value.nanoseconds), 1_000_000_000)
     sign = "-" if value.nanoseconds < 0 else ""
     fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
@@ -127,7 +127,7 @@ def _as_text(value: object) -> str | None:
 
 
 def _plain(value: object) -> object:
-    """A nested value whose intervals are texts: they are tuples, which JSON writes as lists."""
+    """A nested value with intervals as text: they are tuples, which JSON would write as lists."""
     if isinstance(value, pa.MonthDayNano):
         return interval_text(value)
     if isinstance(value, dict):

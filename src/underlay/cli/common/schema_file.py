@@ -10,7 +10,7 @@ from underlay.schema.table_schema import TableSchema
 
 
 def read_columns(schema: str | None, schema_file: Path | None) -> TableSchema | None:
-    """The columns that the text, or the text in the file, declares; None without either. Raises InvalidRequest."""
+    """The columns declared by the text, or by the file's text; None without either. Raises InvalidRequest."""
     if schema is not None:
         return parse_ddl(schema)
     if schema_file is None:

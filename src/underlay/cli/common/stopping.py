@@ -28,7 +28,7 @@ def stoppable(words: str) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         for one in _SIGNALS:
             signal.signal(one, signal.SIG_DFL)
-        os.write(_STDERR, f"\n{words}\n".encode())  # what the signal interrupted may be a print
+        os.write(_STDERR, f"\n{words}\n".encode())  # the signal may have interrupted a print
         raise KeyboardInterrupt
 
     before = {one: signal.signal(one, stop) for one in _SIGNALS}

@@ -20,7 +20,7 @@ def chosen_table(
     as_of: str | None = None,
     tag: str | None = None,
 ) -> Table:
-    """The table that a command reads, by its options; `name@7` and `name@audit` are a version and a tag.
+    """The table that a command reads, by its options. `name@7` names a version, `name@audit` a tag.
 
     Raises InvalidRequest, TableNotFound, VersionNotFound, NotFound.
     """
@@ -46,7 +46,7 @@ def newest_table(url: str | None, options: Sequence[str] | None, name: str) -> T
 
 
 def open_newest(lake: Lake, name: str) -> Table:
-    """The same in a lake that is open."""
+    """The same, in an open lake."""
     if "@" in name:
         raise InvalidRequest("a version never changes", found=name, hint="Leave out the @ and what follows.")
     try:
@@ -56,13 +56,13 @@ def open_newest(lake: Lake, name: str) -> Table:
 
 
 def version_missing(error: VersionNotFound, name: str, as_of: str | None = None) -> VersionNotFound:
-    """The same error by the table's name, which people know, and not by its folder."""
+    """The same error, with the table's name, which people know, instead of its folder."""
     hint = error.hint or f'Run "underlay history {name}" to see what there is.'
     return type(error)(error.problem, place=name, found=as_of, hint=hint)
 
 
 def with_near_names(error: TableNotFound, lake: Lake, name: str) -> TableNotFound:
-    """The same error, with the names that were perhaps meant."""
+    """The same error, with similar names that may have been meant."""
     names = [table.name for table in lake.tables()]
     if not names:
         hint = 'The lake has no tables yet. Create one with "underlay create".'

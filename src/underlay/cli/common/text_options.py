@@ -1,7 +1,7 @@
-"""Options of `ingest`, `append` and `create --from` that say how text is written. Loads no library that reads data.
+"""Options of `ingest`, `append` and `create --from` that describe text formats. Loads no library that reads data.
 
-They stand once, as the parameters of `make_dialect`. A command declares one parameter `dialect` and is decorated with
-`with_text_options`.
+They are declared once, as the parameters of `make_dialect`. A command declares one parameter `dialect`, and is
+decorated with `with_text_options`.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 
 
 def with_text_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that Typer gives the options of `make_dialect` in place of its parameter `dialect`.
+    """Give a Typer command the options of `make_dialect` in place of its parameter `dialect`.
 
-    The command is called with the dialect, which fits its parameter `format`.
+    The command is called with the dialect, checked against its parameter `format`.
     """
     options = dict(inspect.signature(make_dialect, eval_str=True).parameters)
     declared = inspect.signature(command, eval_str=True)
@@ -134,7 +134,9 @@ def check_format(dialect: Dialect, format: FileFormat | None) -> None:
 
 
 def read_size(text: str | None) -> int:
-    """Bytes of `1000000`, `512KiB`, `64MiB`; the default of --max-record without a text. Raises InvalidRequest."""
+    """Read a size such as `1000000`, `512KiB` or `64MiB`; without a text, the default of --max-record. Raises
+    InvalidRequest.
+    """
     if text is None:
         return RECORD_BYTES
     found = _SIZE.fullmatch(text.strip())

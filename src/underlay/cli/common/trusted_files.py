@@ -1,7 +1,8 @@
-"""Which underlay.toml files the user confirmed. A file is found, not given: it may come with a cloned repository.
+"""Remembers which underlay.toml files the user confirmed. Such a file is found, not given: it may come with a cloned
+repository.
 
-~/.config/underlay/trusted.json, or below XDG_CONFIG_HOME: path of the file → SHA-256 of what was in it. A file that
-changes has to be confirmed again.
+~/.config/underlay/trusted.json, or below XDG_CONFIG_HOME: path of the file → SHA-256 of its content. A file that
+changes must be confirmed again.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ _SERVER = "postgres"
 
 
 def destinations(url: str, registry: str | None, options: Mapping[str, str]) -> list[str]:
-    """The settings that decide where credentials of the environment are sent, or how; without values that may hold
-    secrets. A bucket alone is none: requests for it go to the platform."""
+    """The settings that decide where, or how, credentials from the environment are sent, without values that may be
+    secrets. A bucket alone is not one of them: its requests go to the cloud provider.
+    """
     found = [f"option {name}" for name in sorted(options) if name not in _HARMLESS] if "://" in url else []
     if registry is not None and registry.startswith(_SERVER):
         host = registry.partition("://")[2].rpartition("@")[2].partition("/")[0]
@@ -42,7 +44,7 @@ def destinations(url: str, registry: str | None, options: Mapping[str, str]) -> 
 
 
 def is_trusted(path: Path, data: bytes) -> bool:
-    """Whether the user confirmed the file as it is."""
+    """Whether the user confirmed the file with its current content."""
     return _recorded().get(_name(path)) == _digest(data)
 
 
@@ -52,14 +54,14 @@ def trust(path: Path, data: bytes) -> None:
 
 
 def forget(path: Path) -> bool:
-    """Forget that the user confirmed the file; whether it was known."""
+    """Forget that the user confirmed the file. Returns whether it was known."""
     known = _recorded()
     _write({name: digest for name, digest in known.items() if name != _name(path)})
     return _name(path) in known
 
 
 def store_path() -> Path:
-    """Where it is remembered. A relative XDG_CONFIG_HOME is to be ignored, says its specification."""
+    """The file that remembers confirmations. Its specification says to ignore a relative XDG_CONFIG_HOME."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     return (named if named.is_absolute() else Path.home() / ".config") / "underlay" / "trusted.json"
 

@@ -1,6 +1,6 @@
-"""`make demo`: months of taxi trips are ingested on Spark, once and again, and asked about on Spark and in process.
+"""`make demo`: ingests months of taxi trips on Spark, twice, and queries them on Spark and in process.
 
-Everything printed is measured in this run, and every answer is compared with what the trips must give.
+Everything printed is measured in this run, and every answer is compared with the one expected from the trips.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Rows = list[tuple[object, ...]]
 
 
 class DemoEngine(NamedTuple):
-    """What ingests, and answers beside DuckDB."""
+    """The engine that ingests, and answers questions besides DuckDB."""
 
     take: Callable[[Path], Summary]
     ask: Callable[[str], Rows] | None
@@ -40,7 +40,7 @@ class DemoEngine(NamedTuple):
 
 
 class DemoQuestion(NamedTuple):
-    """What is asked, in SQL that Spark and DuckDB both understand."""
+    """A question, in SQL that both Spark and DuckDB understand."""
 
     words: str
     sql: str
@@ -71,7 +71,7 @@ QUESTIONS = (
 
 
 def make_folder(folder: Path) -> None:
-    """An empty folder; an earlier demo's is replaced, anything else is left alone."""
+    """Make an empty folder. Replaces an earlier demo's, and refuses any other."""
     if folder.exists() and not (folder / _MARK).is_file():
         raise InvalidRequest(
             "this is there already and no earlier demo made it", place=str(folder), hint="Name another directory."
@@ -189,7 +189,9 @@ def _ask(lake: Lake, table: Table, engine: DemoEngine) -> Iterator[str]:
 
 
 def _are_same(some: Rows, others: Rows) -> bool:
-    """Whether rows are equal; engines add floats in other orders, and so round some averages to the next cent."""
+    """Whether rows are equal up to a cent: engines add floats in different orders, and so round some averages
+    differently.
+    """
     pairs = [pair for row, other in zip(some, others, strict=False) for pair in zip(row, other, strict=True)]
     is_equal = (
         abs(left - right) < 2 / _CENTS if isinstance(left, float) and isinstance(right, float) else left == right
@@ -207,7 +209,7 @@ def _look_back(table: Table) -> Iterator[str]:
 
 
 def what_next(folder: Path) -> Iterator[str]:
-    """Commands that work on the lake that is left."""
+    """Commands to try on the lake that the demo leaves."""
     command = Path(sys.executable).with_name("underlay")
     shown = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
     at = f"--lake {folder / 'lake'}"
@@ -230,7 +232,7 @@ def _took(summary: Summary) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Show it in the directory given, `demo-data` by default; an exit code."""
+    """Run the demo in the given directory, `demo-data` by default. Returns an exit code."""
     if len(arguments) > 1 or any(argument.startswith("-") for argument in arguments):
         print("usage: python -m underlay.cli.demo [DIRECTORY]   (default: demo-data)", file=sys.stderr)
         return exit_code(InvalidRequest(""))

@@ -1,7 +1,8 @@
-"""Source files for `make demo`: months of taxi trips with the columns of New York's yellow cabs, as they come in life.
+"""Makes source files for `make demo`: months of taxi trips with the columns of New York's yellow cabs, as messy as real
+ones.
 
-Some months are Parquet, some CSV, compressed or not, one JSON lines; a file has trips that come late, some lines are no
-trips at all, and one file was cut short on its way. The rows are seeded, so that every run has the same.
+Some months are Parquet, some CSV, compressed or not, one JSON lines; a file has trips that arrive late, some lines are
+not trips at all, and one file is truncated. The rows are seeded, so that every run has the same.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _BAD_LINES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """The files of a delivery, and what a table must hold once all are in."""
+    """The files of a delivery, and what a table must contain once all are ingested."""
 
     paths: tuple[Path, ...]
     trips: int
@@ -84,7 +85,7 @@ def deliver(folder: Path) -> Delivered:
 
 
 def make_trips(month: int, count: int, *, chance: int = 0) -> pa.Table:
-    """So many trips of a month of 2024; another `chance` gives others."""
+    """`count` trips of a month of 2024; another `chance` gives other trips."""
     random = np.random.default_rng(_SEED + month + chance)
     begin, end = (int(datetime(2024, at, 1, tzinfo=UTC).timestamp()) for at in (month, month + 1))
     pickup = np.sort(random.integers(begin, end, count)) * 1_000_000
@@ -147,7 +148,7 @@ def _written(path: Path, trips: pa.Table) -> bytes:
 
 
 def _with_bad_lines(text: bytes) -> bytes:
-    """The lines with others between them that are no trips."""
+    """The lines, with others between them that are not trips."""
     step = len(text) // (len(_BAD_LINES) + 1)
     parts, begin = [], 0
     for number, line in enumerate(_BAD_LINES, 1):

@@ -33,7 +33,7 @@ class _Counts:
 
 
 class ProgressBar:
-    """Shows the steps of an ingest by `show`, and says when it waits for another run."""
+    """Shows the steps of an ingest with `show`, and says when it waits for another run."""
 
     def __init__(
         self, lake: Lake, name: str, show: Callable[[_Counts, float], None], clock: Callable[[], float]
@@ -51,14 +51,14 @@ class ProgressBar:
         """Nothing is read yet."""
 
     def begun(self, sources: int, size_bytes: int) -> None:
-        """So much is to be read, besides what was."""
+        """This much is to be read, in addition to what was."""
         counts = self._counts
         if not counts.sources:
             self._begun_at = self._clock()
         self._set(wanted=counts.sources + sources, wanted_bytes=counts.read_bytes + size_bytes)
 
     def advanced(self, *, sources: int = 0, rows: int = 0, rejected: int = 0, read_bytes: int = 0) -> None:
-        """So much more was read."""
+        """This much more was read."""
         with self._lock:
             was = self._counts
             self._counts = replace(
@@ -71,14 +71,14 @@ class ProgressBar:
             self._show(self._counts, self._clock() - self._begun_at)
 
     def waiting(self, count: int, owner: str) -> None:
-        """Say which run is waited for, every few seconds."""
+        """Say every few seconds which run the ingest waits for."""
         now = self._clock()
         if self._asked_at is None or now - self._asked_at >= _ASKED_SECONDS:
             self._asked_at = now
             say(f"{self._name}: waiting for {show_count(count, 'source')} that {self._describe(owner)} has claimed")
 
     def committed(self, version: int) -> None:
-        """What was read is in the table."""
+        """The table contains what was read."""
 
     def _set(self, *, wanted: int, wanted_bytes: int) -> None:
         with self._lock:
@@ -99,7 +99,7 @@ class ProgressBar:
 
 @contextmanager
 def ingest_progress(lake: Lake, name: str) -> Iterator[ProgressBar]:
-    """What shows an ingest on stderr."""
+    """The progress display of an ingest, on stderr."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield ProgressBar(lake, name, _Lines(name, time.monotonic).show, time.monotonic)
@@ -112,7 +112,7 @@ def ingest_progress(lake: Lake, name: str) -> Iterator[ProgressBar]:
 
 
 class _Bar:
-    """One bar, which appears when there is something to read and goes when it is read."""
+    """One bar, which appears when there is something to read and disappears when it is read."""
 
     def __init__(self, name: str, bar: Progress) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""What `underlay ingest` did, or would do, for people and for programs."""
+"""Reports what `underlay ingest` did, or would do, for people and for programs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from mine group by reason order by count desc, reason limit {most}
 
 
 def report(lake: Lake, summary: Summary, *, json: bool, watched: bool = False) -> None:
-    """All of it: what one ingest did, or all runs of a watch."""
+    """The whole report of one ingest, or of all runs of a watch."""
     if json:
         event = {"event": "end"} if watched else {}
         print_json({**event, **_summary_json(summary)})
@@ -78,7 +78,7 @@ def report_look(summary: Summary, *, json: bool) -> None:
 
 
 def _summary_json(summary: Summary) -> dict[str, Any]:
-    """All fields of a summary that programs may want."""
+    """The fields of a summary that programs may need."""
     found = {
         _JSON_NAMES.get(one.name, one.name): getattr(summary, one.name)
         for one in fields(summary)
@@ -111,7 +111,7 @@ def rejected_lines(lake: Lake, summary: Summary, *, watched: bool = False) -> li
     query = _REJECTED.format(table=f'"{dataset}"."{table}"', is_mine=is_mine, most=_SHOWN_REASONS)
     try:
         reasons = lake.sql(query).to_arrow().to_pylist()
-    except UnderlayError:  # the ingest is done; the query that is shown below reports what is wrong
+    except UnderlayError:  # the ingest is done; the query shown below will report the problem
         reasons = []
     of = f" of {show_count(reasons[0]['all_sources'], 'source')}" if reasons else ""
     lines = [f"rejected: {show_count(summary.rejected_count, 'row')}{of}"]
@@ -157,7 +157,7 @@ def _details(summary: Summary) -> list[str]:
 
 
 def _rest(summary: Summary) -> list[str]:
-    """What became of the sources that were not simply ingested."""
+    """What happened to the sources that were not simply ingested."""
     words = (
         (summary.replaced, "replaced"),
         (summary.known, "known already"),

@@ -81,7 +81,7 @@ def run_ingest(
 
 
 def _open(lake: str | None, options: Sequence[str] | None, *, is_read_only: bool) -> Lake:
-    """The lake, which must exist; a dry run tells no registry of it."""
+    """The lake, which must exist. A dry run uses no registry."""
     chosen = choose_lake(lake, options)
     opened = connect_chosen(replace(chosen, registry="none") if is_read_only else chosen)
     if not opened.exists():
@@ -115,7 +115,7 @@ def _run_once(
 
 
 def _committed(done: Sequence[Summary]) -> str:
-    """What an ingest that did not finish leaves in the table."""
+    """What an unfinished ingest left in the table."""
     summary = done[-1] if done else None
     if summary is None or not summary.versions:
         return "nothing was committed"
@@ -133,7 +133,7 @@ def _run_watch(
     *,
     json: bool,
 ) -> None:
-    """Until a signal comes, which is not a failure. Raises errors that retrying does not cure."""
+    """Watch until a signal arrives, which is not a failure. Raises errors that retrying cannot fix."""
     pace = Pace(wait=Event().wait, interval_seconds=seconds, on_trouble=_say_trouble)
     watch = lake.watch(name, settings, pace=pace, progress=progress, workers=workers.make)
     say(f"{name}: watching {' '.join(settings.sources)} every {seconds:g} s; stop with Ctrl-C")

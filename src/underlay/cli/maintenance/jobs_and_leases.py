@@ -1,4 +1,4 @@
-"""`underlay jobs` and `underlay leases`: who works with tables, and the runs that ended."""
+"""`underlay jobs` and `underlay leases`: list who works with tables, and the runs that ended."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _lease_json(lease: LeaseInfo) -> dict[str, object]:
 
 
 def _print_runs(runs: Sequence[RunInfo]) -> None:
-    """A table, in the order in which they are given."""
+    """Print the runs as a table, in the given order."""
     print_table(
         ("table", "run", "state", "started (UTC)", "sources", "rows", "rejected", "bytes", "seconds", "version",
          "owner", "reason"),

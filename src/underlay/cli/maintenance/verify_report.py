@@ -1,4 +1,4 @@
-"""What `underlay verify` prints: a line for each table that is sound, and what is lost of one that is not."""
+"""Prints the report of `underlay verify`: a line for each sound table, and what a damaged one has lost."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def verify_lake(
 
 
 def _registry_check(choice: LakeChoice) -> RegistryCheck | None:
-    """None for a lake without a registry."""
+    """The check of the registry; None for a lake without one."""
     found = connect_chosen(choice).registry
     if found is None:
         return None
@@ -79,7 +79,7 @@ def _say_skipped(error: UnderlayError) -> None:
 
 
 def as_json(report: Report) -> dict[str, object]:
-    """The report, with what follows from it: `ok`, and for each revision the versions that cannot be read."""
+    """The report, with `ok`, and for each revision the versions that cannot be read, derived from it."""
     found: dict[str, object] = msgspec.to_builtins(report)
     tables = [
         {
@@ -131,7 +131,9 @@ def _table_lines(table: TableReport, *, is_deep: bool) -> Iterator[str]:
 
 
 def _way_out(name: str, version: int) -> Iterator[str]:
-    """What can be done with a table whose newest root is lost: every commit, also a rollback, would follow that one."""
+    """What to do with a table whose newest root is lost: every commit, even a rollback, would have to follow that
+    root.
+    """
     yield f"  The newest root is lost, so nothing can be committed, not even a rollback. Version {version} can be read:"
     yield f"    underlay scan {name} --version {version}"
     yield "  To write again, restore the root from a copy; or make a new table of that version:"
@@ -178,7 +180,7 @@ def _is_newest_intact(revision: RevisionReport) -> bool:
 
 
 def _finding_lines(findings: Sequence[VerifyFinding]) -> Iterator[str]:
-    """The gravest first, few of each severity."""
+    """The gravest findings first, a few of each severity."""
     for severity in Severity:
         alike = [finding for finding in findings if finding.severity is severity]
         for finding in alike[:_SHOWN]:

@@ -52,7 +52,7 @@ def build_sidecars(
 
 
 def _targets(inputs: list[Path], output: Path | None, out_dir: Path | None) -> list[Path | None]:
-    """Where each sidecar goes, None for stdout; refuses two inputs for one place before anything is written."""
+    """Where each sidecar goes; None for stdout. Refuses two inputs for one place before anything is written."""
     if output is not None and (out_dir is not None or len(inputs) > 1):
         raise InvalidRequest("-o takes one input and no --out-dir", hint="Use --out-dir for several files.")
     if output is not None:
@@ -68,7 +68,7 @@ def _targets(inputs: list[Path], output: Path | None, out_dir: Path | None) -> l
 
 
 def _check_target(target: Path, *, will_make_directory: bool, force: bool) -> None:
-    """Refuse a place where nothing can or may be written, before any work is done for it."""
+    """Refuse a place that cannot or must not be written, before any work is done for it."""
     if not will_make_directory and not target.parent.is_dir():
         raise NotFound("no such directory", place=str(target.parent), hint="Create it, or use --out-dir, which does.")
     if target.is_dir():

@@ -12,7 +12,7 @@ from underlay.pm.format.sidecar import Sidecar, decode
 
 
 def split_names(text: str | None) -> list[str] | None:
-    """Names separated by commas, as in a line of CSV: a name with a comma stands in double quotes. None stays None."""
+    """Names separated by commas, as in a line of CSV: a name with a comma is in double quotes. None stays None."""
     if text is None:
         return None
     names = [name.strip() for line in csv.reader([text], skipinitialspace=True) for name in line]
@@ -49,7 +49,7 @@ def column_indices(sidecar: Sidecar, names: list[str]) -> list[int]:
 def open_version(file: Path, version_size: int | None) -> Sidecar:
     """The newest version, or the one whose Parquet file, else whose sidecar, has `version_size` bytes.
 
-    Versions newer than the one that is asked for need not be readable.
+    Versions newer than the requested one need not be readable.
     """
     if version_size is None:
         return read_sidecar(file)

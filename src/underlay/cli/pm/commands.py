@@ -24,7 +24,7 @@ class Generation(StrEnum):
 
 
 class Blooms(StrEnum):
-    """What becomes of the Parquet file's bloom filters."""
+    """What to do with the Parquet file's bloom filters."""
 
     INLINE = "inline"
     EXTERNAL = "external"

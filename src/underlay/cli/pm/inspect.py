@@ -210,7 +210,9 @@ def _versions(file: Path) -> list[dict[str, object]]:
 
 
 def _version_row(data: Buffer, footer: SidecarFooter, *, check: bool) -> dict[str, object]:
-    """One version; what it uses that this release does not know hides its rows, not the other versions."""
+    """One version. If it uses what this release does not know, its row count is missing, but the other versions are
+    shown.
+    """
     row: dict[str, object] = {
         "size": footer.size,
         "parquet_size": footer.parquet_size,

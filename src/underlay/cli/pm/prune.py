@@ -19,7 +19,7 @@ from underlay.values.ranges import ByteRange
 
 
 class PrunedFile(NamedTuple):
-    """What a filter leaves of one file."""
+    """The part of one file that a filter keeps."""
 
     file: Path
     verdict: Verdict
@@ -29,7 +29,7 @@ class PrunedFile(NamedTuple):
 
     @property
     def kept(self) -> list[int]:
-        """The row groups that are left."""
+        """The row groups that the filter keeps."""
         return np.flatnonzero(self.verdict.kept).tolist()
 
     @property
@@ -41,7 +41,9 @@ class PrunedFile(NamedTuple):
 def prune_sidecars(
     files: list[Path], where: str, *, columns: str | None, parquet: Path | None, version_size: int | None, json: bool
 ) -> None:
-    """Row groups kept, dropped and why, and the bytes that are left to read; for several files a total as well."""
+    """Show which row groups are kept, which are dropped and why, and the bytes left to read; for several files also a
+    total.
+    """
     predicate = parse_where(where)
     schema = load_footer(parquet).footer.schema if parquet else None
     names = split_names(columns)

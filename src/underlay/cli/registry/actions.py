@@ -17,7 +17,7 @@ from underlay.registry.rebuild.restore import OnProgress, RestoreProgress
 
 
 def follow_store(chosen: ChosenRegistry, *, json: bool) -> None:
-    """Apply what is missing, and say how much that was."""
+    """Apply what is missing, and report how much that was."""
     revisions = 0
     with progress_bar("following") as show:
 
@@ -36,7 +36,7 @@ def follow_store(chosen: ChosenRegistry, *, json: bool) -> None:
 
 
 def restore_registry(chosen: ChosenRegistry, *, json: bool) -> None:
-    """Rebuild it, and say what it holds."""
+    """Rebuild the registry, and report what it holds."""
     with _versions_bar("restoring") as tell:
         done = chosen.registry.restore(tell)
     if json:
@@ -55,7 +55,7 @@ def restore_registry(chosen: ChosenRegistry, *, json: bool) -> None:
 
 
 def show_differences(chosen: ChosenRegistry, *, json: bool) -> None:
-    """What a restore would change; ends with exit code 1 when that is something."""
+    """Show what a restore would change. Ends with exit code 1 if that is anything."""
     try:
         found = _compare(chosen)
     except Damaged as error:
@@ -75,7 +75,7 @@ def show_differences(chosen: ChosenRegistry, *, json: bool) -> None:
 
 
 def migrate_registry(chosen: ChosenRegistry, *, json: bool) -> None:
-    """Bring it to this release's schema."""
+    """Migrate the registry to this release's schema."""
     before, after = chosen.registry.migrate()
     if json:
         print_json({"registry": chosen.registry.url, "from": before, "to": after})
@@ -91,7 +91,7 @@ def _compare(chosen: ChosenRegistry) -> list[Difference]:
 
 
 def _show_unreadable(chosen: ChosenRegistry, error: Damaged, *, json: bool) -> None:
-    """Of a registry that has nothing to compare."""
+    """Report a registry that cannot be compared."""
     problem = "there is no registry here yet" if _is_empty(chosen) else error.problem
     if json:
         print_json({"registry": chosen.registry.url, "problem": problem})
@@ -108,7 +108,7 @@ def _is_empty(chosen: ChosenRegistry) -> bool:
 
 @contextmanager
 def _versions_bar(what: str) -> Iterator[OnProgress]:
-    """A function to be told how far the reading of all versions is."""
+    """A function that takes the progress of reading all versions."""
     with progress_bar(what) as show:
 
         def tell(progress: RestoreProgress) -> None:

@@ -1,4 +1,4 @@
-"""Which registry a command is about."""
+"""Finds the registry that a command is about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ChosenRegistry:
 
 
 def chosen_registry(url: str | None, options: Sequence[str] | None, registry: str | None) -> ChosenRegistry:
-    """The registry of the lake that a command means. Connects to none. Raises NotFound without a lake or a registry."""
+    """The registry of the command's lake. Does not connect. Raises NotFound without a lake or a registry."""
     choice = choose_lake(url, options)
     choice = replace(choice, registry=registry or choice.registry)
     lake = connect_chosen(choice)
@@ -33,7 +33,7 @@ def chosen_registry(url: str | None, options: Sequence[str] | None, registry: st
             hint=f"Name one by --registry, {VARIABLE} or {CONFIG_NAME}: sqlite:///path or postgresql://…. "
             "Nothing depends on it; commands are faster with one.",
         )
-    # Without its registry, which must not be made beside a lake that is not there.
+    # Without its registry, which must not be created beside a lake that does not exist.
     if not connect(choice.url, options=choice.options or None, registry="none").exists():
         raise NotFound("there is no lake here", place=place, hint='Make one with "underlay init".')
     return ChosenRegistry(registry=lake.registry, lake=place)

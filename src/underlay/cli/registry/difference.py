@@ -1,4 +1,4 @@
-"""Where a registry differs from the store, for people: by table and kind, with a few examples."""
+"""Reports for people where a registry differs from the store: by table and kind, with a few examples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def difference_lines(found: Sequence[Difference]) -> Iterator[str]:
 
 
 def difference_summaries(found: Sequence[Difference]) -> list[str]:
-    """The same with an example each in one line: `versions: 3 rows missing, such as revision …, version 7`."""
+    """The same in one line each, with an example: `versions: 3 rows missing, such as revision …, version 7`."""
     return [
         f"{table}: {show_count(len(alike), 'row')} {kind}, such as {show_row(alike[0])}"
         for table, kind, alike in grouped(found)
@@ -32,7 +32,7 @@ def difference_summaries(found: Sequence[Difference]) -> list[str]:
 
 
 def grouped(found: Sequence[Difference]) -> list[tuple[str, str, list[Difference]]]:
-    """By table and kind."""
+    """The differences by table and kind."""
     ordered = sorted(found, key=_place)  # stable: rows stay in the order of their keys
     return [(table, kind, list(alike)) for (table, kind), alike in groupby(ordered, key=_place)]
 
@@ -77,6 +77,6 @@ def _plain(value: object) -> object:
 
 
 def compare_shown(registry: Registry) -> list[str]:
-    """A text for each table and kind of what differs from the store; shows the progress."""
+    """A text for each table and kind of difference. Shows the progress."""
     with progress_bar("comparing the registry") as tell:
         return difference_summaries(registry.differences(lambda at: tell(at.revisions_done, at.revision_count)))

@@ -40,12 +40,12 @@ class RegistryVerdict:
 
     @property
     def is_used(self) -> bool:
-        """Whether commands use the registry as it is, or bring it to where they can."""
+        """Whether commands use the registry, if necessary after bringing it up to date."""
         return self.state in (RegistryState.CURRENT, RegistryState.BEHIND, RegistryState.EMPTY)
 
 
 def show_status(chosen: ChosenRegistry, *, json: bool) -> None:
-    """Print what is known of the registry; end with exit code 1 when it is not used."""
+    """Print the registry's status. Ends with exit code 1 if it is not used."""
     try:
         status = chosen.registry.status()
         verdict = judge(status)
@@ -60,7 +60,7 @@ def show_status(chosen: ChosenRegistry, *, json: bool) -> None:
 
 
 def judge(status: Status) -> RegistryVerdict:
-    """What follows from a status."""
+    """The verdict on a status."""
     if status.schema is None:
         hint = 'The next command that writes makes it; "underlay registry follow" does it now.'
         return RegistryVerdict(state=RegistryState.EMPTY, words="empty: there is no registry here yet", hint=hint)
@@ -91,7 +91,7 @@ def judge(status: Status) -> RegistryVerdict:
 
 
 def _unusable(error: Unavailable | Damaged, url: str) -> RegistryVerdict:
-    """Of a registry that cannot be read. What is wrong with the store is raised."""
+    """The verdict on a registry that cannot be read. Errors of the store are raised."""
     if error.place != url and not isinstance(error, RegistryRefused):
         raise error
     if isinstance(error, Unavailable):
@@ -101,7 +101,7 @@ def _unusable(error: Unavailable | Damaged, url: str) -> RegistryVerdict:
 
 
 def _bare(error: UnderlayError) -> str:
-    """What an error says, without what to do."""
+    """An error's text without its hint."""
     return str(UnderlayError(error.problem, place=error.place, expected=error.expected, found=error.found))
 
 

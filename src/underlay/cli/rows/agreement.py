@@ -1,6 +1,6 @@
 """Asks on a terminal before SQL deletes or updates all rows of a table, or drops a table or a column.
 
-Without a terminal nobody can answer: a script means what it says, as with the shells of other databases.
+Without a terminal nobody can answer: scripts are not asked, as in other databases' shells.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAY_BE_ASKED = {"DELETE", "UPDATE", "TRUNCATE", "DROP", "ALTER", "WITH"}
 
 
 def is_agreed(lake: Lake, text: str, *, yes: bool) -> bool:
-    """Whether to run a statement. One that cannot be understood is run, which says why."""
+    """Whether to run a statement. One that cannot be parsed is run, which reports why."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     try:

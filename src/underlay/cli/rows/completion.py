@@ -1,4 +1,4 @@
-"""What the shell offers after a few letters: keywords, datasets, tables, and columns of tables that the text names."""
+"""Completes words in the shell: keywords, datasets, tables, and columns of tables that the text names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 class SqlCompleter(Completer):
-    """Completes names of a lake. Its tables are listed once in a while, and described when the text names them."""
+    """Completes names of a lake. Lists its tables once in a while, and looks up their columns when the text names
+    them.
+    """
 
     def __init__(self, lake: Lake, commands: Iterable[str]) -> None:
         self._lake = lake
@@ -65,7 +67,7 @@ class SqlCompleter(Completer):
         return [*columns, *map(_written_table, tables), *datasets, *KEYWORDS]
 
     def _after_dot(self, owner: str, text: str) -> list[str]:
-        """Tables of a dataset, or columns of a table or of what stands for one."""
+        """Tables of a dataset, or columns of a table or an alias."""
         fold = owner.strip('"').lower()
         inner = [table.partition(".")[2] for table in self.tables() if table.partition(".")[0].lower() == fold]
         owners = [table for table in self.tables() if fold in (table.lower(), table.lower().partition(".")[2])]
@@ -87,7 +89,7 @@ class SqlCompleter(Completer):
         return [table for table in self.tables() if table.lower() in pairs]
 
     def tables(self) -> list[str]:
-        """The lake's tables; none when it cannot be read just now."""
+        """The lake's tables; none if it cannot be read just now."""
         if self._tables is None:
             try:
                 self._tables = [table.name for table in self._lake.tables()]
@@ -96,7 +98,7 @@ class SqlCompleter(Completer):
         return self._tables
 
     def columns(self, table: str) -> list[str]:
-        """The columns of a table; none when it cannot be read just now."""
+        """The columns of a table; none if it cannot be read just now."""
         if table not in self._columns:
             try:
                 self._columns[table] = list(self._lake.table(table).schema.names)

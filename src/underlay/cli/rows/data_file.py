@@ -1,4 +1,4 @@
-"""The files that `append` and `create --from` name, read as `ingest` reads them; a row that does not fit is an error.
+"""Reads the files of `append` and `create --from` like `ingest`, but a row that does not fit is an error.
 
 CSV and JSON are read by the types of the table. For a table that does not exist yet, the types are inferred from the
 beginning of the file.
@@ -38,7 +38,7 @@ _PARQUET = b"PAR1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReading:
-    """How files are read, as the options say."""
+    """How to read files, from the options."""
 
     kind: FileFormat | None = None
     """None for files whose names tell the format, and for stdin whose format is to be detected."""
@@ -67,9 +67,9 @@ class DataFile:
 
 
 def find_data(names: Sequence[str], reading: FileReading, options: Mapping[str, Option]) -> list[DataFile]:
-    """The files that names and patterns stand for, in the order of the names. Reads none of them.
+    """The files that names and patterns match, in the order of the names. Reads none of them.
 
-    Raises NotFound, and InvalidRequest for a folder or a name that does not tell the format.
+    Raises NotFound, and InvalidRequest for a folder, or for a name that does not show the format.
     """
     if names.count(STDIN) > 1:
         raise InvalidRequest("stdin can be read only once", found="- and -")
@@ -87,8 +87,9 @@ def find_data(names: Sequence[str], reading: FileReading, options: Mapping[str, 
 
 
 def infer_columns(name: str, reading: FileReading, options: Mapping[str, Option]) -> pa.Schema:
-    """The columns of the files that a name or pattern stands for, and of their paths; those of CSV and JSON from their
-    beginnings."""
+    """The columns of the files that a name or pattern matches, and of their paths; for CSV and JSON, inferred from the
+    files' beginnings.
+    """
     seen = []
     files = find_data([name], reading, options)
     for data in files:
@@ -100,13 +101,14 @@ def infer_columns(name: str, reading: FileReading, options: Mapping[str, Option]
 def read_data(
     data: DataFile, schema: TableSchema, *, new_columns: NewColumnsPolicy = "error"
 ) -> Iterator[tuple[pa.Table, int]]:
-    """The rows of a file, and how many of its bytes are read by then. `new_columns`: those that the schema lacks.
+    """The rows of a file, with how many of its bytes were read so far. `new_columns` is the policy for columns that the
+    schema lacks.
 
     Raises SchemaMismatch for a row that does not fit, with its line, and what `read_source` raises.
     """
     reading = data.reading
     rules = RowRules(schema=schema, dialect=reading.dialect, record_bytes=reading.record_bytes, new_columns=new_columns)
-    # A folder may be called so for other reasons: what the table lacks is left out.
+    # A folder's name may look like this for other reasons: columns that the table lacks are left out.
     uri = "" if data.source is None or not reading.hive else data.source.uri
     given = PathColumns.of(uri, replace(rules, new_columns="ignore"))
     with _open(data) as (kind, file):
@@ -139,7 +141,7 @@ def _open(data: DataFile) -> Iterator[tuple[FileFormat, io.BufferedIOBase]]:
     piped = _Piped(sys.stdin.buffer)
     kind = data.kind or _detect(piped.head)
     if kind is FileFormat.PARQUET or piped.head.startswith(FILE_MAGIC):
-        with tempfile.TemporaryFile() as file:  # these are read from their ends
+        with tempfile.TemporaryFile() as file:  # their readers begin at the end of the file
             shutil.copyfileobj(piped, file)
             file.seek(0)
             yield kind, file
@@ -148,7 +150,7 @@ def _open(data: DataFile) -> Iterator[tuple[FileFormat, io.BufferedIOBase]]:
 
 
 def _detect(head: bytes) -> FileFormat:
-    """The format of what begins so. Text that is not JSON is taken for CSV, whose header is checked by its reader."""
+    """Detect the format from the first bytes. Text that is not JSON counts as CSV, whose reader checks the header."""
     if head.startswith(_PARQUET):
         return FileFormat.PARQUET
     if head.startswith((_ARROW_STREAM, FILE_MAGIC)):
@@ -163,7 +165,7 @@ def _detect(head: bytes) -> FileFormat:
 
 
 class _Piped(io.BufferedIOBase):
-    """A pipe that can be rewound while only its first bytes were read, as telling how it is compressed needs."""
+    """A pipe that can be rewound after only its first bytes were read, as the detection of its compression needs."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.head = file.read(_HEAD_BYTES)

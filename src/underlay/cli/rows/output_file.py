@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all."""
+"""Writes a file that appears completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from underlay.errors import InvalidRequest, from_os_error
 
 @contextmanager
 def written_whole(name: str) -> Iterator[BinaryIO]:
-    """Write to a file beside the one named, which replaces it at the end; after a failure it is removed again.
+    """Write to a temporary file beside the target, which replaces the target at the end, and is removed after a
+    failure.
 
-    A pipe or a device is written to as it is. Raises InvalidRequest for a folder, NotFound without one to write to.
+    A pipe or a device is written directly. Raises InvalidRequest for a folder, NotFound if the target's folder does not
+    exist.
     """
     path = os.path.realpath(os.path.expanduser(name))
     try:

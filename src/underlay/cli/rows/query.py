@@ -1,4 +1,4 @@
-"""`underlay scan`, `sql` and `plan`: rows of a table, and what reading them takes."""
+"""`underlay scan`, `sql` and `plan`: print rows of a table, and what reading them costs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def scan_table(
     output: str | None,
     count: bool,
 ) -> None:
-    """Rows that match, or how many they are."""
+    """Print the matching rows, or their number."""
     from underlay.cli.pm.choice import split_names
 
     chosen = choose_format(format, json, output)
@@ -100,7 +100,7 @@ def run_statements(
     output: str | None = None,
     yes: bool = False,
 ) -> None:
-    """The rows of each statement, in turn. The first that fails, or that the user does not want, ends it."""
+    """Print the rows of each statement in turn. Stops at the first that fails, or that the user declines."""
     statements = split_statements(text)
     if len(statements) < 2:
         if is_agreed(lake, text, yes=yes):
@@ -130,7 +130,7 @@ def run_query(
     output: str | None = None,
     is_shell: bool = False,
 ) -> None:
-    """The rows of one SQL query. EXPLAIN is printed as it is for people."""
+    """Print the rows of one SQL query. The answer to EXPLAIN is printed as text for people."""
     try:
         result = lake.sql(text, parameters)
     except TableNotFound as error:
@@ -159,7 +159,7 @@ def _read_script(name: str) -> str:
 
 
 def _used(parameters: Mapping[str, Parameter] | None, statement: str) -> dict[str, Parameter] | None:
-    """The values that a statement names: DuckDB refuses others."""
+    """The values that a statement uses: DuckDB refuses others."""
     if parameters is None:
         return None
     names = {word.text[1:] for word in words_of(statement) if word.token_type is WordType.PARAMETER}
@@ -167,7 +167,7 @@ def _used(parameters: Mapping[str, Parameter] | None, statement: str) -> dict[st
 
 
 def show_plan(table: Table, *, columns: str | None, where: str | None, param: Sequence[str] | None, json: bool) -> None:
-    """What a scan would read, and why nothing else."""
+    """Show what a scan would read, and why it skips the rest."""
     from underlay.cli.pm.choice import split_names
 
     plan = table.plan(split_names(columns), where, params=read_parameters(param or ()))
@@ -178,7 +178,7 @@ def show_plan(table: Table, *, columns: str | None, where: str | None, param: Se
 
 
 def read_parameters(texts: Sequence[str]) -> Parameters:
-    """Values for `?`, or `name=value` for `$name`. A value is JSON if it reads as that, and else text."""
+    """Parse values for `?`, or `name=value` for `$name`. A value is JSON if it parses as such, else text."""
     if not texts:
         return None
     named = [_NAMED.fullmatch(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Rows on stdout or in a file: a table or a list of values for people, and formats for programs."""
+"""Writes rows to stdout or a file: as a table or a list of values for people, or in formats for programs."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def write_rows(
     output: str | None = None,
     is_shell: bool = False,
 ) -> None:
-    """Rows on stdout, or in a file that appears whole; at most `limit`.
+    """Write rows, at most `limit`, to stdout, or to a file that appears only once it is complete.
 
-    What is for people shows the first rows, and says on stderr how many more there are.
+    Output for people shows the first rows, and says on stderr how many more there are.
     """
     with closing(_generator(batches)) as rows:
         if format in FOR_PEOPLE:
@@ -64,7 +64,7 @@ def write_rows(
 
 
 def write_text(text: str, output: str | None) -> None:
-    """Text on stdout, or in a file that appears whole."""
+    """Write text to stdout, or to a file that appears only once it is complete."""
     if output in (None, STDOUT):
         print(text, end="")
         return
@@ -86,7 +86,7 @@ class _Counting:
 
 
 def first_rows(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """The first rows, and no batch after the one that completes them."""
+    """The first rows. Reads no batch after the one that completes them."""
     left = limit
     for batch in batches if limit else ():
         yield batch.slice(0, left)
@@ -155,7 +155,7 @@ def _print_cells(schema: pa.Schema, cells: list[list[str | None]], *, is_vertica
 
 
 def _is_moment(kind: pa.DataType) -> bool:
-    """Whether values say when something was: without its end, a time is another time."""
+    """Whether values are times, which must not be shortened: a time without its end is another time."""
     return pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind)
 
 
@@ -164,7 +164,7 @@ def _short(text: str) -> str:
 
 
 def _count(known: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, bool]:
-    """The number of rows, and whether all of them were counted: someone is waiting."""
+    """The number of rows, and whether all were counted: counting is cut short, as someone is waiting."""
     end = time.monotonic() + _COUNT_SECONDS
     for batch in batches:
         known += batch.num_rows

@@ -1,4 +1,4 @@
-"""Rows written batch by batch, in the formats that programs read. Memory holds one batch, for Parquet one row group."""
+"""Writes rows batch by batch in formats for programs. Memory holds one batch, for Parquet one row group."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Batches = Iterable[pa.RecordBatch]
 def write_batches(
     schema: pa.Schema, batches: Batches, format: RowsAs, file: BinaryIO, *, is_seekable: bool = False
 ) -> None:
-    """All rows to a file or pipe. Raises InvalidRequest and Unsupported for columns that the format cannot hold.
+    """Write all rows to a file or pipe. Raises InvalidRequest and Unsupported for columns that the format cannot hold.
 
-    Arrow is a stream in a pipe, and a file with an index at its end in a file.
+    Arrow is written as a stream to a pipe, and in the file format, with an index at the end, to a file.
     """
     if format is RowsAs.ARROW:
         _write_arrow(schema, batches, file, is_seekable=is_seekable)
@@ -66,7 +66,7 @@ def _json_texts(schema: pa.Schema, batches: Batches) -> Iterator[str]:
 
 
 def _markdown(schema: pa.Schema, batches: Batches) -> Iterator[str]:
-    """A table of GitHub's Markdown, not padded: widths are known only after the last row."""
+    """A table in GitHub's Markdown, not padded, as widths are known only after the last row."""
     yield _markdown_line(schema.names)
     yield _markdown_rule(schema)
     for row in python_rows(batches):
@@ -137,7 +137,7 @@ def _write_parquet(schema: pa.Schema, batches: Batches, file: BinaryIO) -> None:
 
 
 def _groups(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
-    """Batches that make a row group together."""
+    """Groups of batches that make up a row group."""
     group: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -151,7 +151,7 @@ def _groups(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
 
 
 class _Counted(io.RawIOBase):
-    """A pipe that knows how much was written to it, as a writer of Parquet wants to know."""
+    """A pipe that counts the bytes written, as a Parquet writer needs to know its position."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

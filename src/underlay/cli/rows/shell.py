@@ -1,7 +1,7 @@
 r"""`underlay sql` without a statement: a shell for SQL over the lake's tables.
 
-A statement ends with a semicolon and may have many lines. Ctrl-C cancels what runs, or clears what was typed; Ctrl-D
-ends the shell. What was typed is kept in a file that only its user can read.
+A statement ends with a semicolon and may have many lines. Ctrl-C cancels the running statement, or clears the input;
+Ctrl-D ends the shell. The history is kept in a file that only its user can read.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ def run_shell(lake: Lake, *, format: RowsAs, limit: int | None, yes: bool = Fals
         try:
             if not shell.run(text):
                 return
-        except KeyboardInterrupt:  # once more, while the first was dealt with: it must not end the shell
+        except KeyboardInterrupt:  # a second one, while the first was being handled, must not end the shell
             say("cancelled")
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter runs what was typed, and does not begin another line of it."""
+    """Whether Enter runs the input, rather than beginning another line of it."""
     bare = text.strip()
     return not bare or bare.startswith("\\") or bare.lower() in (*_LEAVE, "help") or ends_statement(text)
 
 
 class Shell:
-    """What a shell does with what was typed. Errors are printed, and it goes on."""
+    """Runs the shell's input. Errors are printed, and the shell goes on."""
 
     def __init__(self, lake: Lake, *, format: RowsAs, limit: int | None, yes: bool = False) -> None:
         self._lake = lake
@@ -103,7 +103,7 @@ class Shell:
         self.completer = SqlCompleter(lake, (*self._commands, "\\q"))
 
     def run(self, text: str) -> bool:
-        """Run a command or statements; False when it is time to leave."""
+        """Run a command or statements. Returns False when the shell should end."""
         bare = text.strip()
         if bare.lower() in _LEAVE:
             return False
@@ -216,13 +216,13 @@ def _keys() -> KeyBindings:
 
 
 def history_path() -> Path:
-    """Where what was typed is kept: in the user's state directory."""
+    """The path of the history: in the user's state directory."""
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "underlay" / "sql_history"
 
 
 def _history() -> History:
-    """Kept in a file of its user alone; in memory where that is not possible."""
+    """The history, in a file that only its user can read; in memory if that is not possible."""
     path = history_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

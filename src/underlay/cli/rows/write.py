@@ -58,7 +58,7 @@ def register_files(
     refresh: bool,
     json: bool,
 ) -> None:
-    """Parquet files as part of the table, where they are."""
+    """Register Parquet files with the table, without copying them."""
     with progress_bar("reading footers") as tell:
         done = table.register(
             *patterns,
@@ -83,7 +83,7 @@ def register_files(
 
 
 def unregister_files(table: Table, patterns: Sequence[str], *, json: bool) -> None:
-    """Registered files as no part of the table any more."""
+    """Remove registered files from the table."""
     done = table.unregister(*patterns)
     if json:
         print_json({"table": table.name, "version": done.version, "rows": done.row_count, "files": done.file_count})
@@ -93,7 +93,7 @@ def unregister_files(table: Table, patterns: Sequence[str], *, json: bool) -> No
 
 
 def _rows(table: Table, files: Sequence[DataFile], tell: Told) -> Iterator[pa.RecordBatch]:
-    """The rows of one file after another, with the columns of the table."""
+    """The rows of all files in turn, with the table's columns."""
     schema = table.snapshot().schema
     total = max(sum(data.size_bytes for data in files), 1)
     before = 0

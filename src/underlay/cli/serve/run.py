@@ -1,4 +1,4 @@
-"""What `underlay serve` does."""
+"""Runs `underlay serve`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
             hint='Run pip install "underlay[server]".',
         ) from None
     with open_existing_lake(lake, option) as known:
-        url = known.url  # workers have folders of their own: a relative path would be another one there
+        url = known.url  # workers run in folders of their own, where a relative path would lead elsewhere
     where = choose_lake(lake, option)
     settings = ServerSettings(
         lake=url,
@@ -56,7 +56,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
         tokens=None if chosen.tokens is None else Path(chosen.tokens),
         public_url=chosen.public_url,
         root_path=chosen.root_path,
-        # each user's own: a folder that another user made is theirs to keep from us, or to change under us
+        # one for each user: another user's folder could be closed to us, or changed under us
         spool=Path(chosen.spool or Path(tempfile.gettempdir()) / f"underlay-spool-{os.getuid()}"),
         audit=None if chosen.audit is None else Path(chosen.audit),
         certificate=None if chosen.certificate is None else Path(chosen.certificate),

@@ -1,4 +1,4 @@
-"""What `underlay token` does."""
+"""Runs `underlay token`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VARIABLE = "UNDERLAY_TOKENS"
 
 
 def tokens_path(given: str | None) -> Path:
-    """The file of tokens: as given, else as the environment says, else in the user's state directory."""
+    """The path of the token file: as given, else from the environment, else in the user's state directory."""
     named = given or os.environ.get(VARIABLE)
     if named:
         return Path(named)
@@ -35,7 +35,7 @@ def create_token(
     expires: str | None,
     json: bool,
 ) -> None:
-    """Make one, and print it on stdout."""
+    """Create a token, and print it on stdout."""
     rights = Rights(read=check_names(read, "--read"), write=check_names(write, "--write"), is_admin=admin)
     if not rights.read and not rights.write and not admin:
         raise InvalidRequest("the token would have no rights", hint="Give --read, --write or --admin.")
@@ -51,7 +51,7 @@ def create_token(
 
 
 def list_tokens(path: str | None, *, json: bool) -> None:
-    """Print all, without their hashes."""
+    """Print all tokens, without their hashes."""
     found = TokenFile(tokens_path(path)).every()
     if json:
         for one in found:
@@ -72,7 +72,7 @@ def list_tokens(path: str | None, *, json: bool) -> None:
 
 
 def revoke_token(path: str | None, name: str) -> None:
-    """Take one away."""
+    """Revoke a token."""
     say(f"Token {TokenFile(tokens_path(path)).revoke(name).name} is revoked.")
 
 

@@ -10,7 +10,7 @@ from underlay.schema.record import from_record
 
 
 def show_table(table: Table, *, json: bool) -> None:
-    """Columns, how files are laid out, and what this version has."""
+    """Print columns, layout, and the contents of this version."""
     if json:
         print_json(as_json(table))
         return
@@ -44,7 +44,7 @@ def show_table(table: Table, *, json: bool) -> None:
 
 
 def as_json(table: Table) -> dict[str, object]:
-    """All that `show` says."""
+    """All that `show` prints, as JSON."""
     definition = table.definition
     schema = from_record(definition.schema)
     return {

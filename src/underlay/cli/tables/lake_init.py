@@ -34,7 +34,7 @@ def init_lake(
     json: bool,
     registry: str | None = None,
 ) -> None:
-    """Create a lake unless it exists, and the file by which commands in this directory find it."""
+    """Create a lake unless it exists, and the file with which commands in this directory find it."""
     if url is not None and lake is not None:
         raise InvalidRequest("the lake was given twice", hint="Leave --lake out.")
     given = url or lake
@@ -42,7 +42,7 @@ def init_lake(
     choice = replace(choice, registry=registry or choice.registry)
     opened = connect_chosen(choice)
     if registry is not None and opened.registry is not None:
-        _ = opened.registry.url  # raises InvalidRequest before anything is made
+        _ = opened.registry.url  # raises InvalidRequest before anything is created
     was_there = opened.exists()
     opened.initialise()
     written = write_config(choice) if config and choice.config is None else None
@@ -81,7 +81,7 @@ def write_config(choice: LakeChoice) -> Path | None:
     except OSError as error:
         raise from_os_error(error, str(path), hint="The lake was created; --no-config leaves this file out.") from None
     if destinations(choice.url, choice.registry, public):
-        trust(path, data)  # the user has just typed what is in it
+        trust(path, data)  # the user has just typed its content
     secret = sorted(set(choice.options) - set(public))
     if secret:
         say(f"note: not written to {CONFIG_NAME}, since they may be secrets: {', '.join(secret)}")
@@ -96,12 +96,12 @@ def _has_password(url: str) -> bool:
 
 
 def _public(options: Mapping[str, str]) -> dict[str, str]:
-    """Options that may be in a file that people commit."""
+    """Options that may be written to a file that people commit."""
     return {name: value for name, value in options.items() if not is_secret(name, value)}
 
 
 def _relative(url: str) -> str:
-    """A path from this directory if it is below it, so that both can be moved together."""
+    """A path relative to this directory if it is below it, so that both can be moved together."""
     if "://" in url:
         return url
     path = Path(url).expanduser().absolute()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def list_tables(*, lake: str | None, option: Sequence[str] | None, json: bool, long: bool = False) -> None:
-    """The tables of a lake, with `long` each of them opened."""
+    """List the tables of a lake. `long` opens each of them."""
     opened = open_to_read(lake, option, is_listing=not long)
     found = opened.tables()
     if not found and not json:
@@ -30,7 +30,7 @@ def list_tables(*, lake: str | None, option: Sequence[str] | None, json: bool, l
 
 
 def _list_long(lake: Lake, found: Sequence[TableInfo], *, json: bool) -> None:
-    """Open each table. One that is damaged does not keep the others from being listed."""
+    """Open each table. A damaged one does not keep the others from being listed."""
     from underlay.cli.tables.description import newest_of, version_json
 
     damages: list[Damaged] = []

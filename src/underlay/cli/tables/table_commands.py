@@ -293,7 +293,7 @@ def _tagged(table: Table, tag: str | None) -> int:
 
 def _deeds(version: Version) -> str:
     counts = {name: count for name, count in version.counts.items() if count or name in _SHOWN_ZEROS}
-    if not _OF_CHANGES.isdisjoint(counts):  # the rows that changed, then the files that this took
+    if not _OF_CHANGES.isdisjoint(counts):  # the changed rows, then the files rewritten for them
         names = [name for name in counts if name not in _SAID_OTHERWISE]
         counts = {name: counts[name] for name in sorted(names, key=lambda name: name.startswith("files_"))}
     return ", ".join(_deed(name, count) for name, count in counts.items())

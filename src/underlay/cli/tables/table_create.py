@@ -33,7 +33,7 @@ def create_table(
     properties: Sequence[str],
     json: bool,
 ) -> None:
-    """A new table, with columns from text, from a file with such text, or as a data file has them."""
+    """Create a table, with columns from text, from a file with such text, or from a data file."""
     if sum(choice is not None for choice in (schema, schema_file, data)) != 1:
         raise InvalidRequest("the columns come from one of --schema, --schema-file and --from")
     if data is None and reading != FileReading():

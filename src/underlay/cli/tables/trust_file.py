@@ -13,7 +13,7 @@ from underlay.runtime.own_files import read_small_file
 
 
 def trust_file(given: str | None, *, forget: bool, json: bool) -> None:
-    """Confirm a file, or take that back, and say what it names."""
+    """Confirm a file, or withdraw the confirmation, and show what it names."""
     path = _find(given)
     if forget:
         _forget(path, json)
