@@ -41,7 +41,7 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "T5 a zero bound is of both zeros": Mutation(
         file="index/intake/stored_bounds.py",
-        rule='np.where(values == 0.0, -0.0 if side == "low" else 0.0, values)',
+        rule="np.where(values == 0.0, _ZEROS, values)",
         without="values",
         test="tests/index/intake/test_statistics.py::test_t5_zero_bounds_are_of_both_zeros",
     ),

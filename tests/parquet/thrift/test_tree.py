@@ -87,12 +87,17 @@ def test_select_tells_kinds_apart():
     assert tree.number[tree.select((1, ITEM, 1), (ThriftKind.TRUE, ThriftKind.FALSE))].tolist() == [1, 0]
 
 
-def test_items_of_many_integer_lists_are_read_at_once():
+def test_items_of_integer_lists_are_read():
     lists = [list(range(-n, n * 40, 3)) for n in range(12)]
     value = List(ThriftKind.STRUCT, tuple(Struct({1: List(ThriftKind.I64, tuple(map(I64, items)))}) for items in lists))
     tree = parse(encode(Struct({1: value})))
-    ranks, numbers = tree.numbers_in(tree.select((1, ITEM, 1)))
-    assert [numbers[ranks == rank].tolist() for rank in range(12)] == lists
+    assert [tree.numbers_in(entry) for entry in tree.select((1, ITEM, 1)).tolist()] == lists
+
+
+def test_items_of_another_kind_are_not_integers():
+    tree = parse(encode(Struct({1: List(ThriftKind.BINARY, (ThriftBinary(b"x"),))})))
+    with pytest.raises(Malformed, match="does not hold integers"):
+        tree.numbers_in(1)
 
 
 def test_items_of_a_binary_list_are_read():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -22,21 +22,22 @@ from underlay.index.entry import ColumnEntry, FileLayout, Flag
 from underlay.index.intake.file_type import file_type
 from underlay.index.intake.schema_match import NO_FIELD
 from underlay.index.intake.stored_bounds import (
+    HIGH,
+    LOW,
     BoundForm,
-    Bounds,
-    Side,
-    StoredSide,
+    BoundValues,
+    StoredBounds,
     decode_bounds,
-    drop_both,
     is_inverted,
 )
-from underlay.index.intake.trust import MAX_KNOWN_LEAVES, drop_old_times, trusts_of
+from underlay.index.intake.trust import MAX_KNOWN_LEAVES, Trust, is_old_time, trusts_of
 from underlay.index.segment.arrays import ChunkPlaces, ChunkStatistics
 from underlay.index.segment.entries import ColumnCutter
 from underlay.index.segment.packed import BoundColumn, empty_bounds
 from underlay.parquet.footer.schema import Leaf, Schema
 from underlay.parquet.footer.stack import Stack
 from underlay.parquet.records.records import Flags, Integers, Spans
+from underlay.runtime.locks import cached_property
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.table_schema import LeafColumn, TableSchema
 from underlay.schema.types import Scalar, TypeKind
@@ -44,8 +45,8 @@ from underlay.values.physical import Codec
 
 Number = TypeVar("Number", bound=np.generic)
 
-_HAS_LOW, _HAS_HIGH = np.uint8(Flag.HAS_LOW), np.uint8(Flag.HAS_HIGH)
-_IS_LOW_EXACT, _IS_HIGH_EXACT = np.uint8(Flag.IS_LOW_EXACT), np.uint8(Flag.IS_HIGH_EXACT)
+_HAS_SIDE = np.array([[Flag.HAS_LOW], [Flag.HAS_HIGH]], np.uint8)
+_IS_SIDE_EXACT = np.array([[Flag.IS_LOW_EXACT], [Flag.IS_HIGH_EXACT]], np.uint8)
 _MAY_HOLD_NAN, _HAS_NULL_COUNT = np.uint8(Flag.MAY_HOLD_NAN), np.uint8(Flag.HAS_NULL_COUNT)
 _HAS_BLOOM = np.uint8(Flag.HAS_BLOOM)
 _FLOATS = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64)
@@ -72,10 +73,12 @@ class Leaves(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """Leaves whose bounds are decoded as one column. `rows` are their positions among the leaves of the plan."""
+    """Leaves whose bounds are decoded as one column. `rows` are their positions among the leaves of the plan, and
+    `ranks` those among the leaves in the order in which bounds are decoded."""
 
     form: BoundForm
-    rows: NDArray[np.intp]
+    rows: tuple[int, ...]
+    ranks: slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class _Plan:
     leaves: Leaves
     columns: tuple[LeafColumn, ...]
     alike: tuple[_Alike, ...]
+    ordered: NDArray[np.intp]
+    """The leaves in the order in which bounds are decoded, each `_Alike` after the other: positions in the plan."""
     is_float: Flags
     """Of the values in the file [leaves, 1]."""
     is_hashed: Flags
@@ -125,6 +130,7 @@ def _make_plan(schema: Schema, fields: tuple[int, ...], table: TableSchema) -> _
     alike: dict[object, list[int]] = {}
     for row, (leaf, column) in enumerate(known):
         alike.setdefault(_form(leaf, column.type), []).append(row)
+    ends = accumulate(map(len, alike.values()))
     return _Plan(
         leaves=leaves_of([leaf for leaf, _ in known]),
         columns=tuple(column for _, column in known),
@@ -136,10 +142,12 @@ def _make_plan(schema: Schema, fields: tuple[int, ...], table: TableSchema) -> _
                     wanted=known[rows[0]][1].type,
                     storage=storage_of(known[rows[0]][1].type),
                 ),
-                np.array(rows, np.intp),
+                tuple(rows),
+                slice(end - len(rows), end),
             )
-            for rows in alike.values()
+            for rows, end in zip(alike.values(), ends, strict=True)
         ),
+        ordered=np.array([row for rows in alike.values() for row in rows], np.intp),
         is_float=_upright([type_ is not None and type_.kind in _FLOATS for type_ in held]),
         is_hashed=_upright([column.type.kind not in _FLOATS for _, column in known]),
     )
@@ -186,29 +194,20 @@ def _rows(chunks: NDArray[Number], leaves: Leaves) -> NDArray[Number]:
 class _Columns:
     """The leaves of a plan over all row groups of a stack, as arrays [leaves, row groups].
 
-    Work that all leaves share is one numpy call for all of them, so a file of one row group costs little more than its
-    bounds do.
+    What all leaves have in common is one step of numpy for all of them, so that a file of one row group costs little
+    more than its bounds do.
     """
 
     def __init__(self, stack: Stack, plan: _Plan) -> None:
         self.stack = stack
         self.plan = plan
         self.null_counts, self.has_null_count = count_nulls(stack, plan.leaves)
-        self.is_all_null = self.has_null_count & (self.null_counts == stack.row_counts)
-        trusts = trusts_of(stack.origins, stack.schema)
-        self.uses_values = self._over_files([trust.values for trust in trusts])
-        self.uses_deprecated = self._over_files([trust.deprecated for trust in trusts])
-        is_legacy = [trust.is_legacy_calendar for trust in trusts]
-        self.is_legacy_calendar = self._repeated(np.array(is_legacy, np.bool_)) if any(is_legacy) else None
 
     def arrays(self, nan_free: Flags | None) -> Iterator[LeafArrays]:
         """Leaf by leaf."""
         chunks, plan, leaves = self.stack.chunks, self.plan, self.plan.leaves
         flags = self._flags(nan_free)
-        lows: list[BoundColumn | None] = [None] * len(plan.columns)
-        highs = lows.copy()
-        for alike in plan.alike:
-            self._decode(alike, flags, lows, highs)
+        lows, highs = self._bounds(flags)
         null_counts = self.null_counts * ~leaves.is_repeated
         begins = _rows(chunk_begins(self.stack), leaves)
         sizes = _rows(chunks.total_compressed_bytes, leaves)
@@ -230,70 +229,80 @@ class _Columns:
                 ),
             )
 
-    def _over_files(self, of_files: list[tuple[bool, ...]]) -> Flags:
-        """Flags by leaf and file, spread over the row groups of the files."""
-        return self._repeated(np.array(of_files, np.bool_).T.take(self.plan.leaves.indices, axis=0))
+    def _bounds(self, flags: NDArray[np.uint8]) -> tuple[list[BoundColumn | None], list[BoundColumn | None]]:
+        """The lower and the upper bounds of each leaf; the flags get what they say of them."""
+        plan = self.plan
+        trusts = trusts_of(self.stack.origins, self.stack.schema)
+        legacy = [trust.is_legacy_calendar for trust in trusts]
+        is_legacy = self._over_row_groups(np.array(legacy, np.bool_)) if any(legacy) else None
+        found = self._stored(trusts)
+        is_there = np.any(found.has, axis=(1, 2)).tolist()
+        has, exact = np.zeros_like(found.has), np.zeros_like(found.has)
+        is_all_null = self.has_null_count & (self.null_counts == self.stack.row_counts)
+        is_dropped = is_all_null.take(plan.ordered, axis=0)
+        decoded: list[tuple[_Alike, BoundValues | None]] = []
+        for alike in plan.alike:
+            form, ranks = alike.form, alike.ranks
+            if form.storage is Storage.NONE or not any(is_there[ranks]):
+                decoded.append((alike, None))
+                continue
+            bounds = decode_bounds(_part(found, ranks), form)
+            is_dropped[ranks] |= is_inverted(bounds, form.wanted)
+            if is_legacy is not None:
+                is_dropped[ranks] |= is_old_time(bounds, form.wanted, is_legacy)
+            has[ranks], exact[ranks] = bounds.has, bounds.exact
+            decoded.append((alike, bounds.values))
+        kept = ~is_dropped[:, None]
+        has &= kept
+        exact &= kept
+        flags[plan.ordered] |= np.bitwise_or.reduce(has * _HAS_SIDE | exact * _IS_SIDE_EXACT, axis=1)
+        lows: list[BoundColumn | None] = [None] * len(plan.columns)
+        highs = lows.copy()
+        for alike, values in decoded:
+            storage = alike.form.storage
+            for row, sides in zip(alike.rows, _sides(values, has[alike.ranks], storage), strict=True):
+                lows[row], highs[row] = sides
+        return lows, highs
 
-    def _repeated(self, of_files: Flags) -> Flags:
-        """The flags of each file, repeated for each of its row groups along the last axis."""
+    def _stored(self, trusts: Sequence[Trust]) -> StoredBounds:
+        """The bounds that count, as the files have them: of all leaves, in the order in which they are decoded."""
+        statistics = self.stack.chunks.statistics
+        uses_values = self._over_leaves([trust.values for trust in trusts])
+        uses_deprecated = self._over_leaves([trust.deprecated for trust in trusts])
+        newer = self._spans(statistics.min_value, statistics.max_value)
+        uses_newer = uses_values & (newer.begin >= 0)
+        exact = self._both(statistics.is_min_exact, statistics.is_max_exact)
+        if not (uses_deprecated > uses_newer).any():
+            return StoredBounds(self.stack.data, newer.begin, newer.length, uses_newer, exact)
+        # Somewhere the older fields count, and there are no newer ones.
+        older = self._spans(statistics.deprecated_min, statistics.deprecated_max)
+        return StoredBounds(
+            self.stack.data,
+            np.where(uses_newer, newer.begin, older.begin),
+            np.where(uses_newer, newer.length, older.length),
+            uses_newer | (uses_deprecated & (older.begin >= 0)),
+            np.where(uses_newer, exact, np.int8(-1)),
+        )
+
+    def _over_leaves(self, of_files: list[tuple[bool, ...]]) -> Flags:
+        """What is known of each leaf of each file, as [leaves, 1, row groups]."""
+        known = np.array(of_files, np.bool_).T.take(self._ordered, axis=0)
+        return self._over_row_groups(known)[:, None]
+
+    def _over_row_groups(self, of_files: Flags) -> Flags:
+        """For each row group what is known of its file: the last axis."""
         return of_files.repeat([origin.row_group_count for origin in self.stack.origins], axis=-1)
 
-    def _decode(
-        self,
-        alike: _Alike,
-        flags: NDArray[np.uint8],
-        lows: list[BoundColumn | None],
-        highs: list[BoundColumn | None],
-    ) -> None:
-        """Fill in the bounds of some leaves and their flags."""
-        storage, row_groups = alike.form.storage, self.stack.row_counts.size
-        low, high = self._bounds(alike)
-        if low is None or high is None:
-            for row in alike.rows.tolist():
-                lows[row] = highs[row] = empty_bounds(storage, row_groups)
-            return
-        found = low.has * _HAS_LOW | high.has * _HAS_HIGH
-        found |= low.exact * _IS_LOW_EXACT | high.exact * _IS_HIGH_EXACT
-        flags[alike.rows] |= found.reshape(alike.rows.size, row_groups)
-        stored_low, stored_high = _stored(low, storage), _stored(high, storage)
-        for rank, row in enumerate(alike.rows.tolist()):
-            here = slice(rank * row_groups, (rank + 1) * row_groups)
-            lows[row], highs[row] = stored_low[here], stored_high[here]
+    @cached_property
+    def _ordered(self) -> NDArray[np.intp]:
+        return self.plan.leaves.indices[self.plan.ordered]
 
-    def _bounds(self, alike: _Alike) -> tuple[Bounds | None, Bounds | None]:
-        """Both sides, leaf after leaf; None when no file has a bound that counts."""
-        uses_values = self.uses_values[alike.rows].ravel()
-        uses_deprecated = self.uses_deprecated[alike.rows].ravel()
-        if alike.form.storage is Storage.NONE or not (uses_values | uses_deprecated).any():
-            return None, None
-        low = self._side(alike, "low", uses_values, uses_deprecated)
-        high = self._side(alike, "high", uses_values, uses_deprecated)
-        drop_both(low, high, is_inverted(low, high, alike.form.wanted) | self.is_all_null[alike.rows].ravel())
-        if self.is_legacy_calendar is not None:
-            drop_old_times(low, high, alike.form.wanted, np.tile(self.is_legacy_calendar, alike.rows.size))
-        return low, high
+    def _spans(self, low: Spans, high: Spans) -> Spans:
+        return Spans(self._both(low.begin, high.begin), self._both(low.length, high.length))
 
-    def _side(self, alike: _Alike, side: Side, uses_values: Flags, uses_deprecated: Flags) -> Bounds:
-        statistics = self.stack.chunks.statistics
-        is_low = side == "low"
-        newer = self._spans(alike, statistics.min_value if is_low else statistics.max_value)
-        uses_newer = uses_values & (newer.begin >= 0)
-        exact = self._flat(alike, statistics.is_min_exact if is_low else statistics.is_max_exact)
-        found = StoredSide(self.stack.data, newer.begin, newer.length, uses_newer, exact)
-        if (uses_deprecated > uses_newer).any():  # somewhere the older fields count, and there are no newer ones
-            older = self._spans(alike, statistics.deprecated_min if is_low else statistics.deprecated_max)
-            found.has = uses_newer | (uses_deprecated & (older.begin >= 0))
-            found.begin = np.where(uses_newer, newer.begin, older.begin)
-            found.length = np.where(uses_newer, newer.length, older.length)
-            found.exact = np.where(uses_newer, exact, np.int8(-1))
-        return decode_bounds(found, alike.form, side)
-
-    def _spans(self, alike: _Alike, spans: Spans) -> Spans:
-        return Spans(self._flat(alike, spans.begin), self._flat(alike, spans.length))
-
-    def _flat(self, alike: _Alike, chunks: NDArray[Number]) -> NDArray[Number]:
-        """Some leaves of an array [row groups, leaves], one after the other."""
-        return chunks.T.take(self.plan.leaves.indices[alike.rows], axis=0).ravel()
+    def _both(self, low: NDArray[Number], high: NDArray[Number]) -> NDArray[Number]:
+        """Two arrays [row groups, leaves] as one [leaves, 2, row groups]."""
+        return np.array((low, high)).transpose(2, 0, 1).take(self._ordered, axis=0)
 
     def _flags(self, nan_free: Flags | None) -> NDArray[np.uint8]:
         """All flags but those of bounds."""
@@ -309,15 +318,32 @@ class _Columns:
         return flags
 
 
-def _stored(bounds: Bounds, storage: Storage) -> BoundColumn:
-    """One side's bounds as a segment has them, zeros where there is none."""
-    if isinstance(bounds.values, np.ndarray):
-        return np.where(bounds.has, bounds.values, 0).astype(storage.value, copy=False)
-    if isinstance(bounds.values, pa.BinaryArray):
-        return bounds.values if bounds.has.all() else pc.if_else(pa.array(bounds.has), bounds.values, b"")
-    pairs = zip(bounds.values, bounds.has.tolist(), strict=True)
-    found: BoundColumn = pa.array([value if has else b"" for value, has in pairs], pa.binary())
-    return found
+def _part(found: StoredBounds, ranks: slice) -> StoredBounds:
+    return StoredBounds(found.data, found.begin[ranks], found.length[ranks], found.has[ranks], found.exact[ranks])
+
+
+def _sides(
+    values: BoundValues | None, has: Flags, storage: Storage
+) -> Iterator[tuple[BoundColumn | None, BoundColumn | None]]:
+    """For each leaf its lower and upper bounds as a segment has them, zeros where there is none."""
+    leaves, _, row_groups = has.shape
+    if values is None:
+        none = empty_bounds(storage, row_groups)
+        yield from [(none, none)] * leaves
+        return
+    if isinstance(values, np.ndarray):
+        stored = np.where(has, values, 0).astype(storage.value, copy=False)
+        yield from zip(stored[:, LOW], stored[:, HIGH], strict=True)
+        return
+    found: BoundColumn
+    if isinstance(values, pa.BinaryArray):
+        found = values if has.all() else pc.if_else(pa.array(has.ravel()), values, b"")
+    else:
+        pairs = zip(values, has.ravel().tolist(), strict=True)
+        found = pa.array([value if is_there else b"" for value, is_there in pairs], pa.binary())
+    for low in range(0, len(found), 2 * row_groups):
+        high = low + row_groups
+        yield found[low:high], found[high : high + row_groups]
 
 
 def chunk_begins(stack: Stack) -> Integers:

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from underlay.index.intake.file_type import file_type, holds_only_nulls, is_int96
-from underlay.index.intake.stored_bounds import Bounds, drop_both
+from underlay.index.intake.stored_bounds import HIGH, LOW, Bounds
 from underlay.parquet.footer.footer import ColumnOrder, KeyValue
 from underlay.parquet.footer.schema import Leaf, Schema
 from underlay.parquet.footer.stack import Origin
@@ -51,13 +51,14 @@ def has_legacy_calendar(key_values: tuple[KeyValue, ...]) -> bool:
     return False
 
 
-def drop_old_times(low: Bounds, high: Bounds, column: Scalar, is_legacy: Flags) -> None:
-    """Where the calendar is in doubt, leave out bounds of days and times that both calendars do not share."""
-    if not is_legacy.any() or column.kind not in (TypeKind.DATE, TypeKind.TIMESTAMP):
-        return
+def is_old_time(bounds: Bounds, column: Scalar, is_legacy: Flags) -> Flags:
+    """Where the calendar is in doubt, and a bound is a day or a time that both calendars do not share: neither side
+    can be trusted [leaves, row groups]."""
+    if column.kind not in (TypeKind.DATE, TypeKind.TIMESTAMP):
+        return np.zeros_like(bounds.has[:, LOW])
     limit = _GREGORIAN_DAY if column.kind is TypeKind.DATE else _FIRST_SURE_SECOND * _PER_SECOND[column.unit or "us"]
-    below = [is_legacy & bounds.has & (np.asarray(bounds.values) < limit) for bounds in (low, high)]
-    drop_both(low, high, below[0] | below[1])
+    below: Flags = is_legacy & bounds.has & (np.asarray(bounds.values) < limit)
+    return below[:, LOW] | below[:, HIGH]
 
 
 Version = tuple[int, int, int]

@@ -84,12 +84,16 @@ class StructRecords:
 
     def masks_at(self, entries: Entries) -> npt.NDArray[np.uint32]:
         """Located lists of small numbers as bit masks; numbers outside 0 to 31 are left out."""
-        structs = np.flatnonzero(entries >= 0)
+        tree = self.tree
+        known: dict[bytes, int] = {}  # the chunks of a file have few different lists
         masks = np.zeros(self.count, np.uint32)
-        lists, numbers = self.tree.numbers_in(entries[structs])
-        known = (numbers >= 0) & (numbers < 32)
-        bits = np.uint32(1) << numbers[known].astype(np.uint32)
-        np.bitwise_or.at(masks, structs[lists[known]], bits)
+        spans = zip(entries.tolist(), tree.begin[entries].tolist(), tree.end[entries].tolist(), strict=True)
+        for struct, (entry, begin, end) in enumerate(spans):
+            if entry >= 0:
+                octets = tree.data[begin:end]
+                if octets not in known:
+                    known[octets] = sum({1 << number for number in tree.numbers_in(entry) if 0 <= number < 32})
+                masks[struct] = known[octets]
         return masks
 
     def integers(self, *path: int, kind: ThriftKind) -> tuple[Integers, Flags]:

@@ -27,7 +27,7 @@ from underlay.parquet.thrift import encode
 from underlay.parquet.thrift.places import ITEM, Places
 from underlay.parquet.thrift.scanner import Scanner, read_list_header
 from underlay.parquet.thrift.skip import skip_map
-from underlay.parquet.thrift.tape import Octets, decode_integers, measure, ragged_ranges
+from underlay.parquet.thrift.tape import Octets, measure
 from underlay.parquet.thrift.wire import (
     CONTAINERS,
     FIXED_BYTES,
@@ -43,9 +43,6 @@ __all__ = ["ITEM", "ThriftKind", "ThriftTree", "parse"]
 Entries = npt.NDArray[np.int64]
 
 _FLAGS = (ThriftKind.TRUE, ThriftKind.FALSE)
-_HOLDS_INTEGERS = np.array([header & 15 in set(INTEGER_BITS) for header in range(256)], np.bool_)
-"""Of every list header whether the items are I16, I32 or I64."""
-
 _INTEGER_TYPES: dict[ThriftKind, type[encode.I8 | encode.I16 | encode.I32 | encode.I64]] = {
     ThriftKind.I8: encode.I8,
     ThriftKind.I16: encode.I16,
@@ -161,26 +158,17 @@ class ThriftTree:
             hits |= self.place == number
         return np.flatnonzero(hits)
 
-    def numbers_in(self, entries: Entries) -> tuple[Entries, npt.NDArray[np.int64]]:
-        """The items of many lists of I16, I32 or I64: for each item the rank of its list, and the number.
-
-        Lists of another kind are refused. Costs memory in proportion to the bytes of the lists.
-        """
-        begin = self.begin[entries].astype(np.int64)
-        headers = self.octets[begin]
-        wrong = ~_HOLDS_INTEGERS[headers]
-        if wrong.any():
-            place = int(begin[wrong][0])
-            raise Malformed("a list does not hold integers", place=f"byte {place}", expected="I16, I32 or I64")
-        begin += 1
-        for index in np.flatnonzero(headers >> 4 == 15).tolist():
-            begin[index] = read_varint(self.data, int(begin[index]))[1]
-        size = self.end[entries] - begin
-        positions = ragged_ranges(begin, size)
-        is_last = self.octets[positions] < 0x80
-        starts = positions[np.concatenate(([True], is_last[:-1]))] if positions.size else positions
-        rank = np.repeat(np.arange(entries.size), self.number[entries])
-        return rank, decode_integers(self.octets, ThriftKind.I64, starts)
+    def numbers_in(self, entry: int) -> list[int]:
+        """The items of a list of I16, I32 or I64. A list of another kind is refused."""
+        begin = int(self.begin[entry])
+        count, kind, position = read_list_header(self.data, begin)
+        if kind not in INTEGER_BITS:
+            raise Malformed("a list does not hold integers", place=f"byte {begin}", expected="I16, I32 or I64")
+        numbers: list[int] = []
+        for _ in range(count):
+            number, position = read_integer(self.data, position, ThriftKind(kind))
+            numbers.append(number)
+        return numbers
 
     def value(self, entry: int) -> encode.Value:
         """The value as a Python value. `encode.encode` gives the same bytes back if they were canonical."""

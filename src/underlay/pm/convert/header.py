@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 from underlay.errors import SchemaMismatch, Unsupported
 from underlay.parquet.footer.footer import Footer, SortingColumn
 from underlay.parquet.footer.logical import LogicalKind, TimeUnit
-from underlay.parquet.footer.schema import Leaf
+from underlay.parquet.footer.schema import Leaf, Schema
 from underlay.pm.convert.questdb_key import QuestDBKey
 from underlay.pm.format.layout import REPETITION_SHIFT, ColumnFlag
 from underlay.pm.format.types import TIMESTAMP_NS, TIMESTAMP_US, UNKNOWN, Tag, array_code, decimal_code, tag_of
@@ -59,12 +62,22 @@ def infer_type(leaf: Leaf) -> int:
 
 
 _MAX_LEVEL = 255
+_MAX_KNOWN_COLUMNS = 500
+"""Headers with more columns are not remembered: 64 of them would take too much memory."""
 
 
 def header_of(footer: Footer, key: QuestDBKey | None, generation: Generation) -> Header:
     """The header of the sidecar, without bloom columns: those depend on what becomes of the file's filters."""
-    leaves = footer.schema.leaves
-    sorting = _sorting(footer, key)
+    sorting = tuple(_sorting(footer, key))
+    if key is None and max(footer.column_count, len(sorting)) <= _MAX_KNOWN_COLUMNS:
+        return _known_header(footer.schema, sorting, generation)
+    return _header(footer.schema, sorting, generation, key)
+
+
+def _header(
+    schema: Schema, sorting: tuple[tuple[int, bool], ...], generation: Generation, key: QuestDBKey | None = None
+) -> Header:
+    leaves = schema.leaves
     is_descending = dict(reversed(sorting))  # if a column is named twice, the first counts
     return Header(
         columns=tuple(_column(leaf, key, generation, is_descending.get(leaf.index, False)) for leaf in leaves),
@@ -72,6 +85,9 @@ def header_of(footer: Footer, key: QuestDBKey | None, generation: Generation) ->
         sorting=tuple(column for column, _ in sorting),
         squash_tracker=key.squash_tracker if key and key.squash_tracker != -1 else None,
     )
+
+
+_known_header = lru_cache(maxsize=64)(_header)
 
 
 def _column(leaf: Leaf, key: QuestDBKey | None, generation: Generation, is_descending: bool) -> SidecarColumn:
@@ -116,7 +132,7 @@ def _order(columns: tuple[SortingColumn, ...]) -> list[tuple[int, bool]]:
     return [(column.column_index, column.is_descending) for column in columns]
 
 
-def _designated(leaves: tuple[Leaf, ...], sorting: list[tuple[int, bool]], key: QuestDBKey | None) -> int:
+def _designated(leaves: tuple[Leaf, ...], sorting: Sequence[tuple[int, bool]], key: QuestDBKey | None) -> int:
     told = key.designated() if key else None
     if told is not None:
         return told[0]
