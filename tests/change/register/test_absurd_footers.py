@@ -17,6 +17,7 @@ from tests.end_to_end.lakes import NAME, SCHEMA, memory, quick, rows
 from tests.gate import sized
 from tests.parquet.footers import footer_bytes, written
 from underlay.errors import UnderlayError
+from underlay.parquet.footer.chunks import CHUNKS, META
 from underlay.parquet.footer.tail import MAGIC, seal
 from underlay.parquet.thrift.tree import ThriftTree, parse
 from underlay.parquet.thrift.wire import INTEGER_BITS, ThriftKind, write_integer, write_varint
@@ -96,6 +97,14 @@ def test_every_byte_may_be_anything(store: Store, table: underlay.Table):
         # One in which a name differs, for example, is another file, and not absurd.
         refused += outcome(store, table, PAGES + seal(bytes(footer))) == "refused"
     assert refused
+
+
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_a_column_of_rows_without_values_and_bytes_is_refused(store: Store, table: underlay.Table, column: int):
+    tree = parse(FOOTER)
+    value_count, size = (int(tree.select((*CHUNKS, META, field))[column]) for field in (5, 7))
+    footer = tree.write({value_count: write_integer(0), size: write_integer(0)})
+    assert outcome(store, table, PAGES + seal(footer)) == "refused"
 
 
 def with_length(length: int) -> bytes:

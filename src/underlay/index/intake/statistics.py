@@ -362,6 +362,9 @@ def _codecs(codecs: Integers) -> NDArray[np.uint8]:
 
 
 def check_counts(stack: Stack) -> None:
-    """Refuse chunks with a negative number of values."""
-    if (stack.chunks.num_values < 0).any():
+    """Refuse chunks with a negative number of values, and chunks of rows without bytes: there is nothing to read."""
+    chunks = stack.chunks
+    if (chunks.num_values < 0).any():
         raise Malformed("a column chunk has a negative number of values")
+    if ((chunks.total_compressed_bytes == 0) & (stack.row_counts[:, None] > 0)).any():
+        raise Malformed("a column chunk of a row group with rows has no bytes")
