@@ -56,6 +56,14 @@ def test_rows_make_a_table_that_has_them(lake, data):
     assert lake["a.b"].count("id = 2") == 1
 
 
+def test_names_of_keys_and_columns_need_no_quotes(lake):
+    rows = pa.table({"naïve name": [1, 2], "a b": [[1], [2]]})
+    table = lake.create_table("a.b", data=rows, key=["naïve name"], sort_by=["naïve name"])
+    assert table.scan(["naïve name"]).to_arrow().column_names == ["naïve name"]
+    with pytest.raises(InvalidRequest, match="not the name of a column"):
+        lake.create_table("a.c", rows.schema, key=["naïve name, a"])
+
+
 def test_rows_are_conformed_to_a_schema_that_is_given(lake):
     table = lake.create_table("a.b", "id double, s string, t int", data=ROWS.set_column(0, "id", pa.array([1.0, 2.0])))
     assert table.to_arrow().to_pydict() == {"id": [1.0, 2.0], "s": ["a", None], "t": [None, None]}

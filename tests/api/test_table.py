@@ -29,6 +29,12 @@ def test_a_rollback_takes_a_tag(table):
     assert table.version == 3
 
 
+def test_the_least_value_of_zeros_has_no_sign():
+    table = underlay.connect("memory://zeros").create_table("a.b", "f double")
+    table.append(pa.table({"f": [0.0, 1.0]}))
+    assert str(table.plan().minimum("f")) == "0.0"
+
+
 def test_a_lake_is_made_by_connect():
     with pytest.raises(InvalidRequest, match=r"a lake is made by connect.*Write underlay\.connect\('data/lake'\)"):
         underlay.Lake("data/lake")

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.command import underlay
+from tests.store.servers import S3Server
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 
@@ -311,3 +312,17 @@ def test_the_store_of_files_has_options_of_its_own(lake: Lake, place: Path):
     run = underlay("append", "a.b", "s3://bucket/x.csv", "--source-option", "no_such_option=1")
     assert (run.code, lake.table("a.b").version) == (2, 0)
     assert "no_such_option" in run.words
+
+
+def test_tables_are_made_of_objects_and_take_their_rows(
+    seaweedfs: S3Server, place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("UNDERLAY_REGISTRY", "none")
+    store = seaweedfs.open()
+    store.put("in.csv", b"n,s\n1,a\n2,b\n")
+    options = [text for name, value in seaweedfs.options.items() for text in ("--option", f"{name}={value}")]
+    lake = ["--lake", f"{store.url}/lake", *options]
+    assert underlay("init", f"{store.url}/lake", *options).code == 0
+    assert underlay("create", "a.b", "--from", f"{store.url}/in.csv", *lake).code == 0
+    assert underlay("append", "a.b", f"{store.url}/in.csv", *lake).code == 0
+    assert underlay("sql", "select sum(n) as n from a.b", "--format", "csv", *lake).text == '"n"\n3\n'

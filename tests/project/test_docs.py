@@ -16,6 +16,7 @@ import underlay.store.testing
 from tests import architecture
 from tests.project.test_errors import every_error
 from underlay.change.files import settings
+from underlay.cli import main
 from underlay.errors import exit_code
 from underlay.index.catalog import CatalogDelta, CatalogEntry
 from underlay.index.entry import ColumnEntry, FileEntry, Flag
@@ -49,6 +50,12 @@ def test_every_field_of_the_index_is_described(record: type[msgspec.Struct]):
     text = (DOCS / "index-format.md").read_text()
     for field in record.__struct_fields__:
         assert f"`{field}`" in text, field
+
+
+def test_no_example_has_a_column_at_which_duckdb_takes_for_a_keyword():
+    pages = [ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("guide/*.md"), Path(main.HELP)]
+    for page in pages:
+        assert not re.search(r"\bat\s+timestamp\b|\b(year|month|day|hour|days)\(at\)", page.read_text()), page.name
 
 
 def test_the_properties_of_a_table_are_those_of_the_code():

@@ -15,7 +15,8 @@ import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
 from tests.gate import sized
 from tests.registry.far import far_store, registry_of
-from underlay.errors import InvalidRequest
+from tests.store.servers import S3Server
+from underlay.errors import InvalidRequest, NotFound
 
 LAKES = sized(25, 100)
 BEGINNING = """
@@ -178,3 +179,17 @@ def test_a_registry_that_was_deleted_with_its_folder_is_made_again_by_who_writes
     assert registry_of(lake).differences() == []
     assert caplog.records == []
     lake.close()
+
+
+def test_a_url_that_was_mistyped_leaves_no_registry(
+    seaweedfs: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("UNDERLAY_REGISTRY", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with underlay.connect(seaweedfs.open().url, options=seaweedfs.options) as lake:
+        assert lake.tables() == []
+        with pytest.raises(NotFound):
+            lake.table("a.b")
+        with pytest.raises(NotFound):
+            lake.sql("select * from a.b")
+    assert list(tmp_path.iterdir()) == []

@@ -146,9 +146,9 @@ class Lake(CaringLake):
     ) -> Table:
         """Create a table: empty, or with all rows of `data`.
 
-        `schema` is an Arrow schema, a frame whose columns are taken, or text such as `id bigint not null, at
-        timestamp`; without one it is that of `data`. `key` columns get bloom filters; rows of a file are sorted by
-        `sort_by` (`["pickup", "-fare"]`); `partition_by` splits rows into separate files (`["month(pickup)",
+        `schema` is an Arrow schema, a frame whose columns are taken, or text such as `id bigint not null, s string`;
+        without one it is that of `data`. `key` columns get bloom filters; rows of a file are sorted by `sort_by`
+        (`["pickup", "-fare"]`); `partition_by` splits rows into separate files (`["month(pickup)",
         "bucket(16, id)"]`). `replaces` is the version of the table with this name that the new one replaces. Raises
         TableExists, with `exist_ok` only when the definition differs; CommitConflict when the replaced table was
         changed.

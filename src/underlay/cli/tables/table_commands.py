@@ -33,7 +33,7 @@ def create(
     schema: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMNS", help='Columns as SQL, such as "id bigint not null, at timestamp". Default: none.'
+            metavar="COLUMNS", help='Columns as SQL, such as "id bigint not null, pickup timestamp". Default: none.'
         ),
     ] = None,
     schema_file: Annotated[

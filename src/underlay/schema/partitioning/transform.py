@@ -1,7 +1,7 @@
 """Partition transforms as a user writes them, checked against a table's columns.
 
-`zone` (identity), `year(at)`, `month(at)`, `day(at)`, `hour(at)`, `bucket(16, id)` and `truncate(4, name)`; the number
-may also come second.
+`zone` (identity), `year(pickup)`, `month(pickup)`, `day(pickup)`, `hour(pickup)`, `bucket(16, id)` and
+`truncate(4, name)`; the number may also come second.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TAKES: dict[str, frozenset[TypeKind]] = {
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _WIDTH_FIRST = re.compile(r"\s*(\d{1,10})\s*,(.*)", re.DOTALL)
 _WIDTH_LAST = re.compile(r"(.*),\s*(\d{1,10})\s*", re.DOTALL)
-_HINT = "Write zone, year(at), month(at), day(at), hour(at), bucket(16, id) or truncate(4, name)."
+_HINT = "Write zone, year(pickup), month(pickup), day(pickup), hour(pickup), bucket(16, id) or truncate(4, name)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
