@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from underlay.local.dataset.cut_values import refuse_cut
 from underlay.local.dataset.failures import FailureListener
 from underlay.local.dataset.half_floats import widen_table
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, Projection, TableScanner
@@ -121,6 +122,7 @@ class NumberedScanner(TableScanner):
                 numbers = self._numbers.number(
                     found.location, found.positions, block_count=found.block_count, fetch_bytes=found.fetch_bytes
                 )
+                refuse_cut(found.rows)
                 rows = widen_table(found.rows)
                 columns = dict(zip(rows.schema.names, rows.columns, strict=True))
                 columns[ROW_NUMBER] = pa.chunked_array([pa.array(numbers)])

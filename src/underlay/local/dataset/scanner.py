@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from underlay.errors import InvalidRequest, UnknownColumn, name_hint
+from underlay.local.dataset.cut_values import refuse_cut
 from underlay.local.dataset.failures import FailureListener
 from underlay.local.dataset.half_floats import widen, widened
 from underlay.local.dataset.virtual_files import dataset_of_files
@@ -60,6 +61,7 @@ class TableScanner:
         on_failure: FailureListener | None = None,
         locations: Collection[str] | None = None,
         are_halves_widened: bool = False,
+        refuses_cut: bool = False,
     ) -> None:
         self.query = query
         self.dataset_schema = schema
@@ -69,6 +71,7 @@ class TableScanner:
         self._on_failure = on_failure
         self._locations = locations
         self._are_halves_widened = are_halves_widened
+        self._refuses_cut = refuses_cut
 
     @cached_property
     def projected_schema(self) -> pa.Schema:
@@ -86,6 +89,8 @@ class TableScanner:
         try:
             slabs = self._slabs()
             for batch in self.query.batches() if slabs is None else self.query.batches(slabs):
+                if self._refuses_cut:
+                    refuse_cut(batch)
                 yield from map(widen, self._finished(batch)) if self._are_halves_widened else self._finished(batch)
         except Exception as error:  # bugs too: an engine would hide them behind an error of its own
             if self._on_failure is not None:

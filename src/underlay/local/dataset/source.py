@@ -44,6 +44,8 @@ class SnapshotSource:
     on_failure: FailureListener | None = None
     scans: list[NamedScan] | None = None
     """Takes a note of each scan."""
+    refuses_cut: bool = False
+    """Whether a scan raises InvalidRequest for values that DuckDB would truncate."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,6 +91,7 @@ class SnapshotSource:
             on_failure=self.on_failure,
             locations=locations,
             are_halves_widened=are_halves_widened,
+            refuses_cut=self.refuses_cut,
         )
 
 
@@ -115,6 +118,10 @@ class EngineDataset(ds.Dataset):
     def watched(self, on_failure: FailureListener) -> EngineDataset:
         """The same, but it reports its errors before it raises them."""
         return EngineDataset(replace(self.source, on_failure=on_failure))
+
+    def uncut(self) -> EngineDataset:
+        """The same, which raises InvalidRequest for values that DuckDB would truncate."""
+        return EngineDataset(replace(self.source, refuses_cut=True))
 
     def noted(self, scans: list[NamedScan]) -> EngineDataset:
         """The same, but it records each scan."""

@@ -7,7 +7,7 @@ what is written stays as it is otherwise. Any other use of an instant must find 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import TypeAlias
@@ -24,7 +24,7 @@ from underlay.prune.domains.time_of_day import parse_clock
 from underlay.prune.parse.sql import tokens_of
 from underlay.prune.predicates.instant import parse_instant
 from underlay.prune.predicates.operand import ColumnPath, format_column
-from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyType
+from underlay.schema.arrow_aliases import AnyChunks, AnyType
 from underlay.schema.convert.default import UNIT_NS
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -72,14 +72,6 @@ def nanoseconds(column: AnyChunks) -> AnyChunks:
     return pc.multiply(count.cast(pa.decimal128(19, 0)), factor)
 
 
-def cut_column(rows: pa.Table) -> str | None:
-    """A column that has an instant with parts of a microsecond, which DuckDB would cut; None without one."""
-    for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        if has_unlike_type(column.type) and any(map(_has_parts, _instants(column))):
-            return name
-    return None
-
-
 def _are_comparable(found: list[tuple[Place, AnyType] | None]) -> bool:
     kinds = [one[1] for one in found if one is not None]
     return all(map(pa.types.is_time, kinds)) or all(map(_is_instant, kinds))
@@ -124,30 +116,3 @@ def _number_of(text: str, kind: AnyType) -> int | None:
         return parse_clock(text)
     instant = parse_instant(text)
     return None if instant is None else instant.ns
-
-
-def _instants(column: AnyChunks) -> Iterator[AnyChunks]:
-    """The instants of nanoseconds with a time zone in a column, or in its parts."""
-    kind = column.type
-    if _is_instant(kind) and kind.unit == "ns":
-        yield column
-    chunks: list[AnyArray] = column.chunks if isinstance(column, pa.ChunkedArray) and kind.num_fields else []
-    for chunk in chunks:
-        parts = chunk.flatten() if isinstance(kind, pa.StructType) else [_items(chunk)]
-        for part in parts:
-            yield from _instants(pa.chunked_array([part]))
-
-
-def _items(chunk: AnyArray) -> AnyArray:
-    """The items of lists, or the pairs of maps."""
-    if isinstance(chunk.type, pa.MapType):
-        return pa.StructArray.from_arrays([chunk.keys, chunk.items], ["key", "value"])
-    return chunk.flatten()
-
-
-def _has_parts(instants: AnyChunks) -> bool:
-    try:
-        instants.cast(pa.timestamp("us", instants.type.tz))
-    except pa.ArrowInvalid:
-        return True
-    return False

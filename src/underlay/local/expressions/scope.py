@@ -16,7 +16,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from underlay.errors import BadPredicate, InvalidRequest, UnderlayError, UnknownColumn
 from underlay.local.conditions.shared_engine import connected
-from underlay.local.expressions.exact_moments import cut_column, nanoseconds, number_name, with_numbers
+from underlay.local.dataset.cut_values import cut_column
+from underlay.local.expressions.exact_moments import nanoseconds, number_name, with_numbers
 from underlay.local.expressions.texts import SqlText, located
 from underlay.local.sql.tables import refuse_alike_names
 from underlay.local.text.time_travel import quoted

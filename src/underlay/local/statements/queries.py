@@ -12,6 +12,7 @@ import pyarrow as pa
 from underlay.local.clauses.places import Located
 from underlay.local.clauses.reader import Clause, NamedTable
 from underlay.local.clauses.syntax import JoinedSource
+from underlay.local.dataset.cut_values import refuse_cut
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import run_sql
 from underlay.local.sql.tables import Resolve, Views, refuse_alike_names
@@ -176,12 +177,24 @@ class StatementQueries:
             return (*self._list_tables(), *(() if rows is None else (f"{rows.schema}.{rows.table}",)))
 
         values = self.values.used(*pieces, self._before)
+        self._refuse_cut_frames(text)
         return run_sql(text, resolve, tables, values, given=self._given, views=self._views)
+
+    def _refuse_cut_frames(self, text: str) -> None:
+        """Raise InvalidRequest for a frame in memory that the text names, of which DuckDB would truncate values."""
+        words = {word.text.lower() for word in words_of(text)}
+        for name, rows in (self._given or {}).items():
+            if name.lower() in words and isinstance(rows, pa.Table | pa.RecordBatch):
+                chosen = (
+                    rows.schema.names if "*" in words else [one for one in rows.schema.names if one.lower() in words]
+                )
+                refuse_cut(rows.select(chosen))
 
     def _resolved(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset | None:
         key = name, version, as_of
         if key not in self._known:
-            self._known[key] = self._resolve(*key)
+            found = self._resolve(*key)
+            self._known[key] = None if found is None else found.uncut()
         return self._known[key]
 
 
