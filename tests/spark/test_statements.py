@@ -8,7 +8,6 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import lit
 
 import underlay as ul
 from underlay.api.lake import Lake
@@ -64,23 +63,6 @@ UNDONE = [
     "alter view geo.towns set tblproperties ('a' = 'b')",
     "alter view geo.towns rename to geo.other",
 ]
-WRITES: list[tuple[str, Callable[[DataFrame], object]]] = [
-    ("saveAsTable error", lambda frame: frame.write.saveAsTable("geo.towns")),
-    ("saveAsTable append", lambda frame: frame.write.mode("append").saveAsTable("geo.towns")),
-    ("saveAsTable overwrite", lambda frame: frame.write.mode("overwrite").saveAsTable("geo.towns")),
-    (
-        "saveAsTable overwrite underlay",
-        lambda frame: frame.write.format("underlay").mode("overwrite").saveAsTable("geo.towns"),
-    ),
-    ("insertInto", lambda frame: frame.write.insertInto("geo.towns")),
-    ("insertInto overwrite", lambda frame: frame.write.insertInto("geo.towns", overwrite=True)),
-    ("writeTo append", lambda frame: frame.writeTo("geo.towns").append()),
-    ("writeTo overwrite", lambda frame: frame.writeTo("geo.towns").overwrite(lit(True))),
-    ("writeTo overwritePartitions", lambda frame: frame.writeTo("geo.towns").overwritePartitions()),
-    ("writeTo create", lambda frame: frame.writeTo("geo.towns").using("parquet").create()),
-    ("writeTo replace", lambda frame: frame.writeTo("geo.towns").using("parquet").replace()),
-    ("writeTo createOrReplace", lambda frame: frame.writeTo("geo.towns").using("parquet").createOrReplace()),
-]
 
 
 @pytest.fixture(scope="module")
@@ -126,22 +108,6 @@ def test_statements_that_would_change_a_table_are_refused(spark: SparkSession, u
     with pytest.raises(PySparkException, match="SCHEMA_NOT_EMPTY"):
         spark.sql("drop database geo")
     unharmed("drop database geo")
-
-
-def test_writers_that_take_a_name_are_refused(spark: SparkSession, unharmed: Callable[[str], None]):
-    frame = spark.createDataFrame([(4, "d")], "id bigint, name string")
-    for what, write in WRITES:
-        with pytest.raises(REFUSALS):
-            write(frame)
-        unharmed(what)
-    frame.write.mode("ignore").saveAsTable("geo.towns")
-    unharmed("saveAsTable ignore")
-
-
-def test_table_is_not_overwritten_with_itself(spark: SparkSession, unharmed: Callable[[str], None]):
-    with pytest.raises(PySparkException):
-        spark.table("geo.towns").write.mode("overwrite").saveAsTable("geo.towns")
-    unharmed("saveAsTable overwrite")
 
 
 def test_harmless_statements_change_nothing(spark: SparkSession, unharmed: Callable[[str], None]):

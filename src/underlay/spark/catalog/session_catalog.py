@@ -125,6 +125,14 @@ class Names:
             for view in _texts(call(self._catalog, "listTables", database))
         }
 
+    def has_database(self, name: str) -> bool:
+        """Whether Spark's catalog has a database of this name, ours or another."""
+        return name in self._databases_there()
+
+    def is_taken(self, key: tuple[str, str]) -> bool:
+        """Whether a name that is none of ours means something else in Spark's catalog."""
+        return key in self._taken({key[0]})
+
     def _databases_there(self) -> set[str]:
         return set(_texts(call(self._catalog, "listDatabases")))
 

@@ -36,9 +36,17 @@ _HINT = "Say which rows go: INSERT INTO … REPLACE WHERE condition."
 
 
 def replace_where(
-    spark: SparkSession, lake: Lake | None, table: Table | str, frame: DataFrame, condition: Expression
+    spark: SparkSession,
+    lake: Lake | None,
+    table: Table | str,
+    frame: DataFrame,
+    condition: Expression,
+    *,
+    token: str | None = None,
+    are_checked: bool = True,
 ) -> Changed:
-    """Replace the rows for which the condition is true by the frame's, in one commit. Each new row must match it too.
+    """Replace the rows for which the condition is true by the frame's, in one commit. `are_checked`: each new row must
+    match it too.
 
     Raises TableNotFound, CommitConflict, CommitUnknown, Spark's errors: also for a row that does not match.
     """
@@ -48,11 +56,15 @@ def replace_where(
         return NumberedRows(frame=matching_rows(rows, condition), number=rows.number, locations=rows.locations)
 
     misfit = f.raise_error(f.lit("a new row does not match the condition of the rows that are replaced")).cast("int")
-    coming = f.when(as_column(condition), f.lit(int(RowAct.INSERT))).otherwise(misfit)
-    return _replace(spark, lake, table, frame, gone, coming)
+    coming = f.lit(int(RowAct.INSERT))
+    if are_checked:
+        coming = f.when(as_column(condition), coming).otherwise(misfit)
+    return _replace(spark, lake, table, frame, gone, coming, token)
 
 
-def replace_partitions(spark: SparkSession, lake: Lake | None, table: Table | str, frame: DataFrame) -> Changed:
+def replace_partitions(
+    spark: SparkSession, lake: Lake | None, table: Table | str, frame: DataFrame, *, token: str | None = None
+) -> Changed:
     """Replace all rows of the partitions that the frame has rows in by the frame's, in one commit.
 
     Raises what `replace_where` raises, and Unsupported for a table that is partitioned by buckets.
@@ -67,7 +79,7 @@ def replace_partitions(spark: SparkSession, lake: Lake | None, table: Table | st
         matching = rows.frame.join(wanted, reduce(Column.__and__, same), "left_semi")
         return NumberedRows(frame=matching, number=rows.number, locations=rows.locations)
 
-    return _replace(spark, lake, table, frame, gone, f.lit(int(RowAct.INSERT)))
+    return _replace(spark, lake, table, frame, gone, f.lit(int(RowAct.INSERT)), token)
 
 
 def _replace(
@@ -77,6 +89,7 @@ def _replace(
     frame: DataFrame,
     gone: Callable[[Attempt], NumberedRows],
     coming: Column,
+    token: str | None,
 ) -> Changed:
     def prepare(attempt: Attempt) -> None:
         schema = attempt.edit.snapshot.schema
@@ -95,7 +108,7 @@ def _replace(
         found = found_in(small, change) if small is not None else attempt.find_by_tasks(attempt.clustered(change))
         attempt.finish(found, ReadSet(may_match=lambda _: True))
 
-    return run_statement(spark, lake, table, Operation.OVERWRITE, prepare, frames=[frame])
+    return run_statement(spark, lake, table, Operation.OVERWRITE, prepare, token=token, frames=[frame])
 
 
 def partition_columns(schema: TableSchema, attempt: Attempt) -> list[Column]:

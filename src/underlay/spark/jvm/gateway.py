@@ -35,7 +35,9 @@ GATEWAY_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError, OSEr
 """Raised by a call that failed in the JVM, or did not reach it."""
 
 _PARSE_ERROR = "org.apache.spark.sql.catalyst.parser.ParseException"
-_PASSING = ("java.lang.RuntimeException", "java.lang.Error", _PARSE_ERROR)
+_RUNTIME_ERROR = "org.apache.spark.SparkRuntimeException"
+_UNCHECKED = ("java.lang.RuntimeException", "java.lang.Error")
+_PASSING = (*_UNCHECKED, _PARSE_ERROR)
 
 _PROXY_LOGS = ("py4j.clientserver", "py4j.java_gateway")
 
@@ -102,9 +104,9 @@ class Gateway:
         return self._classes[name]
 
     @contextmanager
-    def raising_errors(self) -> Iterator[None]:
+    def raising_errors(self, *, is_parser: bool = True) -> Iterator[None]:
         """Wraps a callback: Spark rethrows Underlay's errors with our text and without a Python traceback, and Spark's
-        own errors unchanged.
+        own errors unchanged. `is_parser`: the method declares the exception of parsers.
         """
         try:
             yield
@@ -113,31 +115,41 @@ class Gateway:
         except CapturedException as error:
             if error._origin is None:
                 raise
-            raise self._again(JavaObject(error._origin)) from error
+            raise self._again(JavaObject(error._origin), is_parser=is_parser) from error
+        except _PassedError:
+            raise
         except Py4JJavaError as error:
-            raise self._again(JavaObject(error.java_exception)) from error
+            raise self._again(JavaObject(error.java_exception), is_parser=is_parser) from error
 
-    def _again(self, error: JavaObject) -> Exception:
+    def passed(self, error: JavaObject) -> Exception:
+        """An exception of the JVM that the callback's method declares, to be raised within `raising_errors`."""
+        return _PassedError(call_text(error, "getMessage"), error)
+
+    def callers(self) -> str:
+        """The JVM's stack at this callback, as text, innermost call first. Needs PySpark's pinned threads."""
+        return str(self.static("py4j.Protocol", "getThrowableAsString", self.new("java.lang.Throwable")))
+
+    def _again(self, error: JavaObject, *, is_parser: bool) -> Exception:
         """An error of the JVM, to be rethrown there. Java lets only unchecked exceptions pass, and those that the
         method declares.
         """
-        if not any(self._is_a(error, name) for name in _PASSING):
-            error = self._analysis_error(error) or self._free_error(call_text(error, "getMessage"))
-        return _PassedError(call_text(error, "getMessage"), error)
+        passing = _PASSING if is_parser else _UNCHECKED
+        if not any(self._is_a(error, name) for name in passing):
+            found = self._analysis_error(error, is_parser=is_parser)
+            error = found or self._free_error(call_text(error, "getMessage"))
+        return self.passed(error)
 
-    def _analysis_error(self, error: JavaObject) -> JavaObject | None:
-        """An AnalysisException as the subclass that parsers declare."""
+    def _analysis_error(self, error: JavaObject, *, is_parser: bool) -> JavaObject | None:
+        """An AnalysisException as the subclass that parsers declare, or as an unchecked exception."""
         if not self._is_a(error, "org.apache.spark.sql.AnalysisException") or call(error, "getCondition") is None:
             return None
         named = self.static("scala.jdk.javaapi.CollectionConverters", "asScala", call(error, "getMessageParameters"))
-        return self.new(
-            _PARSE_ERROR,
-            self.module("scala.None$"),
-            self.static("org.apache.spark.sql.catalyst.trees.CurrentOrigin", "get"),
-            call(error, "getCondition"),
-            call(self.module("scala.collection.immutable.Map$"), "from", named),
-            call(error, "getQueryContext"),
-        )
+        condition, context = call(error, "getCondition"), call(error, "getQueryContext")
+        parameters = call(self.module("scala.collection.immutable.Map$"), "from", named)
+        if not is_parser:
+            return self.new(_RUNTIME_ERROR, condition, parameters, None, context, "")
+        origin = self.static("org.apache.spark.sql.catalyst.trees.CurrentOrigin", "get")
+        return self.new(_PARSE_ERROR, self.module("scala.None$"), origin, condition, parameters, context)
 
     def _is_a(self, found: JavaObject, name: str) -> bool:
         return bool(call(self.java_class(name), "isInstance", found))
@@ -145,7 +157,7 @@ class Gateway:
     def _free_error(self, text: str) -> JavaObject:
         named = scala_map(self, {"errorMessage": text})
         context = self.new_array("org.apache.spark.QueryContext", 0)
-        return self.new("org.apache.spark.SparkRuntimeException", _FREE_TEXT, named, None, context, "")
+        return self.new(_RUNTIME_ERROR, _FREE_TEXT, named, None, context, "")
 
     def has_field(self, name: str, field: str) -> bool:
         """Whether a class has a public field."""
@@ -200,6 +212,12 @@ def call_numbers(target: JavaObject, method: str, *arguments: object) -> list[in
     """Call a method that returns an array of integers."""
     found: Any = call(target, method, *arguments)  # Any: py4j has no types
     return [int(number) for number in found]
+
+
+def call_texts(target: JavaObject, method: str, *arguments: object) -> list[str]:
+    """What a method that returns an array of strings returns."""
+    found: Any = call(target, method, *arguments)  # Any: py4j has no types
+    return [str(text) for text in found]
 
 
 def is_called(thread: JavaObject) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from weakref import WeakSet
 from zlib import crc32
 
 from underlay.runtime.locks import ProcessLock
-from underlay.spark.jvm.gateway import JavaObject, call_text
+from underlay.spark.jvm.gateway import JavaObject, call, call_text
 
 _MARK = "; "
 """What stands before words that make no difference."""
@@ -37,6 +39,17 @@ class JavaIdentity:
     def equals(self, other: JavaObject | None) -> bool:
         """Whether the other one is equal. py4j passes it as an object of the JVM."""
         return other is not None and call_text(other, "toString").rpartition(_MARK)[0] == self.identity
+
+
+class Delegating:
+    """Delegates methods that it lacks to an object of the JVM: Java's default methods do not reach Python."""
+
+    _inner: JavaObject
+
+    def __getattr__(self, name: str) -> Callable[..., JavaObject]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return partial(call, self._inner, name)
 
 
 def find_proxy(found: JavaObject) -> JavaIdentity | None:

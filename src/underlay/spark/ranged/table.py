@@ -8,9 +8,7 @@ themselves. The JVM calls them, on any thread, by Spark's method names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from secrets import token_hex
 
 import pyarrow as pa
@@ -28,7 +26,7 @@ from underlay.spark.files.one_version import VersionGuard
 from underlay.spark.filters.applicable import applied_part
 from underlay.spark.filters.catalyst import read_filters
 from underlay.spark.jvm.gateway import Gateway, JavaObject, call, close_forgotten, field_names
-from underlay.spark.jvm.proxy import JavaIdentity
+from underlay.spark.jvm.proxy import Delegating, JavaIdentity
 from underlay.spark.ranged.read import READ_OPTION, RangedRead
 from underlay.spark.types.to_spark import source_schema
 
@@ -37,17 +35,6 @@ _READ = "org.apache.spark.sql.connector.read"
 _PREDICATE = "org.apache.spark.sql.connector.expressions.filter.Predicate"
 _PYTHON_SOURCE = "org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2"
 _NO_WIDTH = 1 << 20
-
-
-class _Delegating:
-    """Delegates methods that it lacks to an object of the JVM: Java's default methods do not reach Python."""
-
-    _inner: JavaObject
-
-    def __getattr__(self, name: str) -> Callable[..., JavaObject]:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return partial(call, self._inner, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +46,9 @@ class PythonSource:
 
     def table(self, read: RangedRead, schema: TableSchema) -> JavaObject:
         """Spark's table of the source that reads just this. Does not call Python yet."""
-        gateway = self.gateway
-        source = gateway.new(_PYTHON_SOURCE)
-        call(source, "setShortName", self.name)
         columns = source_schema(schema, read.columns).json()
-        made = gateway.static("org.apache.spark.sql.types.DataType", "fromJson", columns)
-        transforms = gateway.new_array("org.apache.spark.sql.connector.expressions.Transform", 0)
-        return call(source, "getTable", made, transforms, gateway.new("java.util.HashMap"))
+        made = self.gateway.static("org.apache.spark.sql.types.DataType", "fromJson", columns)
+        return source_table(self.gateway, made, self.name)
 
     def scan(self, read: RangedRead, schema: TableSchema) -> JavaObject:
         """Spark's scan of the source that reads just this."""
@@ -75,7 +58,15 @@ class PythonSource:
         return call(call(self.table(read, schema), "newScanBuilder", given), "build")
 
 
-class RangedTable(VersionGuard, _Delegating):
+def source_table(gateway: Gateway, columns: JavaObject, source: str = "") -> JavaObject:
+    """Spark's table of a Python source, with these columns."""
+    made = gateway.new(_PYTHON_SOURCE)
+    call(made, "setShortName", source)
+    transforms = gateway.new_array("org.apache.spark.sql.connector.expressions.Transform", 0)
+    return call(made, "getTable", columns, transforms, gateway.new("java.util.HashMap"))
+
+
+class RangedTable(VersionGuard, Delegating):
     """Some files of a version."""
 
     def __init__(
@@ -153,7 +144,7 @@ class RangedScanBuilder(JavaIdentity):
         )
 
 
-class RangedScan(JavaIdentity, _Delegating):
+class RangedScan(JavaIdentity, Delegating):
     """What one query reads. `filters` are Catalyst's conditions; `predicate` is the part of them that we apply."""
 
     def __init__(self, table: RangedTable, read: RangedRead, predicate: Predicate, filters: JavaObject | None) -> None:

@@ -24,7 +24,7 @@ from underlay.spark.types.arrow_types import arrow_schema
 from underlay.spark.types.from_spark import SESSION_ZONE, table_rows
 
 CREATES = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
-_PROVIDER = "underlay"
+PROVIDER = "underlay"
 _TRANSFORMS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 _CALL = re.compile(r"(\w+)\((.*)\)")
 
@@ -33,11 +33,10 @@ def create(scope: StatementScope, names: Names, node: JavaObject) -> JavaObject 
     """Run a statement that creates a table with USING underlay, or in a dataset of a lake; None for others."""
     parts = named_relation(call(node, "name")).parts or []
     key = key_of_parts(scope.spark, parts)
-    spec = call(node, "tableSpec")
-    provider = option_of(call(spec, "provider"))
-    if key is None or (provider is not None and str(provider).lower() != _PROVIDER):
+    provider = option_of(call(call(node, "tableSpec"), "provider"))
+    if key is None or (provider is not None and str(provider).lower() != PROVIDER):
         return None
-    lake = _find_lake(names, key)
+    lake = find_lake_of_dataset(names, key[0], is_new=provider is not None)
     if lake is None:
         if provider is None:
             return None
@@ -46,18 +45,23 @@ def create(scope: StatementScope, names: Names, node: JavaObject) -> JavaObject 
             found=".".join(key),
             hint="Call lake.create_table, or use a session of one lake.",
         )
-    if option_of(call(spec, "location")) is not None:
-        raise Unsupported("a table lies in its lake", found="LOCATION", hint="Leave it out.")
-    if _is_left_alone(lake, ".".join(parts[-2:] if len(parts) > 1 else key), node):
-        return answers.nothing(scope.spark)
-    _make(scope, lake, ".".join(parts[-2:] if len(parts) > 1 else key), node, spec)
+    make(scope, lake, ".".join(parts[-2:] if len(parts) > 1 else key), node)
     return answers.nothing(scope.spark)
 
 
-def _find_lake(names: Names, key: tuple[str, str]) -> Lake | None:
-    """The only lake with this dataset, or the only lake."""
-    known = {entry.lake_url for entry in names.entries() if entry.key[0] == key[0]} or set(names.lakes)
+def find_lake_of_dataset(names: Names, dataset: str, *, is_new: bool) -> Lake | None:
+    """The only lake with this dataset, or, if the dataset may be new, the only lake."""
+    known = {entry.lake_url for entry in names.entries() if entry.key[0] == dataset}
+    known = known or (set(names.lakes) if is_new else set())
     return names.lakes[known.pop()] if len(known) == 1 else None
+
+
+def make(scope: StatementScope, lake: Lake, name: str, node: JavaObject) -> None:
+    """Run one of `CREATES`. Raises TableExists, TableNotFound, and what the lake does not allow."""
+    if option_of(call(call(node, "tableSpec"), "location")) is not None:
+        raise Unsupported("a table lies in its lake", found="LOCATION", hint="Leave it out.")
+    if not _is_left_alone(lake, name, node):
+        _make(scope, lake, name, node)
 
 
 def _is_left_alone(lake: Lake, name: str, node: JavaObject) -> bool:
@@ -65,8 +69,8 @@ def _is_left_alone(lake: Lake, name: str, node: JavaObject) -> bool:
     return kind_of(node).startswith("Create") and bool(call(node, "ignoreIfExists")) and name in lake
 
 
-def _make(scope: StatementScope, lake: Lake, name: str, node: JavaObject, spec: JavaObject) -> None:
-    kind = kind_of(node)
+def _make(scope: StatementScope, lake: Lake, name: str, node: JavaObject) -> None:
+    kind, spec = kind_of(node), call(node, "tableSpec")
     frame = frame_of_plan(call(node, "query"), scope.spark) if kind.endswith("AsSelect") else None
     columns = _columns(node) if frame is None else arrow_schema(frame.schema, is_loose=True)
     partition_by, sort_by = _layout(node)

@@ -9,10 +9,11 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from underlay.spark.change.expressions import resolved_column
-from underlay.spark.jvm.gateway import JavaObject, call, call_text, gateway_of, scala_seq
+from underlay.spark.jvm.gateway import Gateway, JavaObject, call, call_text, call_texts, gateway_of, scala_seq
 from underlay.spark.jvm.plan_nodes import items_of
 
 SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
+_ATTRIBUTE = "org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute"
 _NO_NAME = "__underlay_source"
 
 
@@ -35,6 +36,14 @@ def name_parts(node: JavaObject) -> list[str]:
     """The parts of an attribute's or a relation's name, as written."""
     method = "nameParts" if kind_of(node) == "UnresolvedAttribute" else "multipartIdentifier"
     return texts_of(call(node, method))
+
+
+def by_names(gateway: Gateway, expression: JavaObject) -> JavaObject:
+    """A resolved expression that names columns as its text did, so that it may be resolved elsewhere."""
+    if kind_of(expression) == "AttributeReference":
+        return gateway.new(_ATTRIBUTE, scala_seq(gateway, [call_text(expression, "name")]))
+    children = [by_names(gateway, child) for child in items_of(call(expression, "children"))]
+    return call(expression, "withNewChildren", scala_seq(gateway, children)) if children else expression
 
 
 def type_of(found: JavaObject) -> DataType:
@@ -61,6 +70,10 @@ def named_relation(plan: JavaObject) -> NamedRelation:
         alias = call(plan, "identifier")
         qualifier = texts_of(call(alias, "qualifier"))
         return NamedRelation(parts=inner.parts, name=(*qualifier, call_text(alias, "name")))
+    if kind == "ResolvedIdentifier":
+        found = call(plan, "identifier")
+        parts = [*call_texts(found, "namespace"), call_text(found, "name")]
+        return NamedRelation(parts=parts, name=tuple(parts))
     if kind in ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier"):
         method = "nameParts" if kind == "UnresolvedIdentifier" else "multipartIdentifier"
         parts = texts_of(call(plan, method))

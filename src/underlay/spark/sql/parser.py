@@ -21,6 +21,7 @@ from underlay.spark.sql.nodes import NamedRelation
 from underlay.spark.sql.statements import may_change, run_change
 from underlay.spark.sql.targets import StatementTarget, find_target
 from underlay.spark.sql.versions import asks_for_history, history, names_versions, with_versions
+from underlay.spark.sql.writers import name_for_writer
 
 _installing = ProcessLock()
 _sessions: set[str] = set()
@@ -45,8 +46,12 @@ class LakeParser:
         return self._statement("parsePlanWithParameters", text, parameters)
 
     def parseMultipartIdentifier(self, text: str) -> JavaObject:  # noqa: N802  # Spark's name
-        """Parse a single name: from `spark.table`, `spark.catalog`, and writers."""
-        return self._name("parseMultipartIdentifier", text)
+        """Parse a single name: from `spark.table`, `spark.catalog`, and writers, which get a name of our catalog."""
+        with self._gateway.raising_errors():
+            found = call(self._parser, "parseMultipartIdentifier", text)
+            parts = _parts(found)
+            follow_name(self._names, parts)
+            return name_for_writer(self._session, self._names, parts) or found
 
     def parseTemporalTableIdentifier(self, text: str) -> JavaObject:  # noqa: N802  # Spark's name
         """Parse the argument of `spark.table` since Spark 4.3: a name that may have a version."""
@@ -79,12 +84,6 @@ class LakeParser:
     def _target(self, name: str) -> StatementTarget | None:
         parts = _parts(call(self._parser, "parseMultipartIdentifier", name))
         return find_target(self._session, self._names, NamedRelation(parts=parts, name=tuple(parts)))
-
-    def _name(self, method: str, text: str) -> JavaObject:
-        with self._gateway.raising_errors():
-            found = call(self._parser, method, text)
-            follow_name(self._names, _parts(found))
-            return found
 
     def toString(self) -> str:  # noqa: N802  # Java's name
         """What Java prints."""

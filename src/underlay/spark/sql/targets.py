@@ -41,7 +41,7 @@ def find_target(spark: SparkSession, names: Names, found: NamedRelation) -> Stat
     parts = found.parts or []
     key = key_of_parts(spark, parts)
     entry = None if key is None else names.find(".".join(key))
-    if key is None or entry is None or (len(parts) == 1 and _is_view(spark, parts[0])):
+    if key is None or entry is None or (len(parts) == 1 and is_view(spark, parts[0])):
         return None
     if has_version(entry.name):
         raise InvalidRequest("an older version of a table never changes", found=entry.name)
@@ -59,6 +59,7 @@ def key_of_parts(spark: SparkSession, parts: Sequence[str]) -> tuple[str, str] |
     return (parts[0].lower(), parts[1].lower()) if len(parts) == 2 else None
 
 
-def _is_view(spark: SparkSession, name: str) -> bool:
+def is_view(spark: SparkSession, name: str) -> bool:
+    """Whether a name of one part is a temporary view."""
     catalog = call(call(java_session(spark), "sessionState"), "catalog")
     return bool(call(catalog, "isTempView", scala_seq(gateway_of(spark), [name])))
