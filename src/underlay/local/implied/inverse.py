@@ -1,7 +1,8 @@
 """Inverts functions on intervals: if f(x) is in an interval, x is in another one.
 
 It covers monotonic functions, and functions made of monotonic parts. DuckDB raises an error when whole numbers or
-decimals overflow, so a row with a result was computed exactly; floats get slack for rounding.
+decimals overflow, unless a sign is put before an unsigned one, so a row with a result was computed exactly; floats get
+slack for rounding.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ def _negated(interval: Interval, kind: str) -> Interval:
 def _minus(reader: Reader, node: Node, interval: Interval) -> list[Inner]:
     (inner,) = node["children"]
     _require(reader, NUMBERS, node, inner)
+    if reader.type_of(inner).startswith("U"):
+        raise NotUnderstood("DuckDB computes -x of an unsigned x as 2^n - x")
     return [(inner, _negated(interval, reader.type_of(inner)))]
 
 
@@ -284,8 +287,9 @@ def _trunc(reader: Reader, node: Node, interval: Interval) -> list[Inner]:
         wide = Interval(wide.low, None if interval.high is None else _ns(whole(interval.high)))
     high = whole(wide.high)
     moved = clamped(Interval(wide.low, None if high is None else _next_begin(high, word) - 1), kind)
-    if kind == "DATE":
-        return [(inner, days_of(moved))]
+    if kind == "DATE":  # DuckDB compares days then, so that midnight is > 12:00 and = 23:59:59 of the same day
+        low = whole(moved.low)
+        return [(inner, days_of(replace(moved, low=None if low is None else low - low % DAY_NS)))]
     if family_of(kind) != "time":
         raise NotUnderstood(kind)
     return [(inner, moved)]
