@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pytest
 
 from tests.cli.command import patient, underlay
 from tests.registry.servers import PASSWORD, PostgresServer
+from tests.registry.unprivileged import unprivileged
 from underlay.api.lake import connect
 from underlay.cli.common.lake_choice import choose_lake
 from underlay.index.keys import RevisionKeys
@@ -331,23 +331,6 @@ def test_verify_of_a_lake_that_may_only_be_read_is_no_finding(monkeypatch: pytes
         assert run.code == 0, run.words
         assert "note: the registry was not compared with the store" in run.words
         monkeypatch.undo()
-
-
-@contextmanager
-def unprivileged(*folders: Path) -> Iterator[None]:
-    """Be a user who may read but not write in the folders. Root may write everywhere."""
-    for folder in folders:
-        folder.chmod(0o555)
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if is_root:
-            os.seteuid(0)
-        for folder in folders:
-            folder.chmod(0o755)
 
 
 @pytest.mark.parametrize("table", ["versions", "footer_cache", "lake"])

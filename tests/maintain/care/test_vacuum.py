@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
 from tests.maintain.audit import audit
-from tests.maintain.late_store import LateStore
 from underlay.api.lake import Lake, connect
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest
-from underlay.store import open_store
-
-
-@pytest.fixture
-def store() -> LateStore:
-    return LateStore(open_store(f"memory://{uuid4()}"))
 
 
 def make(lake: Lake, name: str) -> Table:

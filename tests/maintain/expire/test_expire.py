@@ -32,11 +32,6 @@ def lake_of(store: Store) -> Lake:
     return connect(store, registry="none")
 
 
-@pytest.fixture
-def store() -> LateStore:
-    return LateStore(open_store(f"memory://{uuid4()}"))
-
-
 def make(store: Store, versions: int = 6) -> Table:
     table = lake_of(store).create_table("shop.sales", "id bigint")
     for number in range(versions):

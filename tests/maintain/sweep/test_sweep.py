@@ -38,11 +38,6 @@ def lake_of(store: Store) -> Lake:
     return connect(store, registry="none")
 
 
-@pytest.fixture
-def store() -> LateStore:
-    return LateStore(open_store(f"memory://{uuid4()}"))
-
-
 def make(store: Store) -> Table:
     table = lake_of(store).create_table("shop.sales", "id bigint, word string", key=["id"])
     for number in range(4):

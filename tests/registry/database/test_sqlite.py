@@ -6,14 +6,14 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, text
 
 from tests.registry.database.rows import ROWS, create, locked, numbers, put
+from tests.registry.unprivileged import unprivileged
 from underlay.errors import Malformed, Unavailable
 from underlay.registry.database.database import Database, open_database
 from underlay.registry.database.database_errors import is_retryable
@@ -69,21 +69,6 @@ def test_a_file_where_a_folder_should_be_is_told(path: Path):
     path.parent.write_bytes(b"")
     with pytest.raises(Unavailable, match="File exists"):
         create(open_database(f"sqlite:///{path}"))
-
-
-@contextmanager
-def unprivileged(folder: Path) -> Iterator[None]:
-    """Be a user who may read but not write in the folder. Root may write everywhere."""
-    folder.chmod(0o555)
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if is_root:
-            os.seteuid(0)
-        folder.chmod(0o755)
 
 
 def test_a_folder_that_cannot_be_written_is_told():

@@ -29,16 +29,6 @@ from underlay.table.coordination.intent import list_intents
 NAME = "some.table"
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Table:
-    return ul.connect(tmp_path / "a lake").create_table(NAME, "id bigint, name string")
-
-
-@pytest.fixture
-def feed(tmp_path: Path) -> Feed:
-    return Feed(tmp_path / "in")
-
-
 def each_of(frame: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: Path) -> DataStreamWriter:
     return frame.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
 

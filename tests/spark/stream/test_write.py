@@ -31,16 +31,6 @@ def _registered(spark: SparkSession) -> None:
     register_source(spark)
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Table:
-    return ul.connect(tmp_path / "a lake").create_table(NAME, "id bigint, name string")
-
-
-@pytest.fixture
-def feed(tmp_path: Path) -> Feed:
-    return Feed(tmp_path / "in")
-
-
 def writer_of(table: Table, schema: StructType = SCHEMA, *, is_complete: bool = False, **options: str) -> StreamWriter:
     lake = table.writable().lake.store.url
     made = UnderlayDataSource({"lake": lake, "path": table.name, **options}).streamWriter(schema, is_complete)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from tests.table.entries import LAYOUT, entry, key_of, surroundings
+from tests.table.entries import LAYOUT, entry, key_of, new_table, surroundings
 from underlay.index.operation import Operation
 from underlay.index.root import Root
 from underlay.store.store import Store, StoredObject
@@ -107,3 +107,15 @@ def check_writers(store: Store, job: str = JOB) -> None:
         root = revision.root(version)
         for file in root.tail[len(root.tail) - root.delta.added_in_tail :]:
             assert int(file.location.split("-")[1]) == root.fences[job], f"{file.location} at epoch {root.fences[job]}"
+
+
+def free() -> Store:
+    """A store with a table whose job nobody has."""
+    return new_table()[1].store
+
+
+def expired() -> Store:
+    """A store with a table whose job somebody took and left."""
+    store = free()
+    take(opened(store, GONE))
+    return store

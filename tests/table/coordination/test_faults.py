@@ -9,33 +9,23 @@ import pytest
 
 from tests.table.checker import Checker
 from tests.table.coordination.owners import (
-    GONE,
     JOB,
     AheadStore,
     LaterStore,
     check_writers,
+    expired,
     files,
     forgetful,
+    free,
     opened,
     take,
     write,
 )
-from tests.table.entries import new_table
 from underlay.errors import JobTakenOver, LeaseHeld, Unavailable, UnderlayError
 from underlay.store.store import Store
 from underlay.store.testing.faulty import Crashed, Fault, FaultyStore, at_every_request
 from underlay.table.coordination.intent import list_intents
 from underlay.table.coordination.job import Job
-
-
-def free() -> Store:
-    return new_table()[1].store
-
-
-def expired() -> Store:
-    store = free()
-    take(opened(store, GONE))
-    return store
 
 
 def work(store: Store, taken: list[Job]) -> None:

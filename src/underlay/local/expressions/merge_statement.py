@@ -14,10 +14,11 @@ from underlay.local.expressions.scope import Scope, Side
 from underlay.local.expressions.texts import SqlText, read_texts
 from underlay.local.text.time_travel import quoted
 from underlay.prune.parse.bind import resolve_path
-from underlay.prune.parse.parameters import Given, Parameters
+from underlay.prune.parse.parameters import Parameters
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.table_schema import TableSchema
 from underlay.values.literal import Literal
+from underlay.values.parameters import Given
 
 TARGET, SOURCE = 0, 1
 """The sides of a pair."""

@@ -9,9 +9,10 @@ from sqlglot import exp
 
 from underlay.errors import BadPredicate, InvalidRequest, UnderlayError
 from underlay.local.conditions.condition_text import all_with_moments, checked_text
-from underlay.prune.parse.parameters import Given, Parameters, number_in_all
+from underlay.prune.parse.parameters import Parameters, number_in_all
 from underlay.prune.parse.sql import parse_condition, tokens_of
 from underlay.prune.predicates.operand import ColumnPath
+from underlay.values.parameters import Given
 
 VALUE_HINT = "Write SQL, such as fare * 1.1 or 'JFK' in quotes, or a Python value as ul.lit(value)."
 

@@ -13,10 +13,11 @@ from underlay.local.expressions.assign import Assignments, Value, check_values
 from underlay.local.expressions.row_names import key_columns, name_row
 from underlay.local.expressions.scope import Scope, Side
 from underlay.local.expressions.texts import SqlText, read_texts
-from underlay.prune.parse.parameters import Given, Parameters
+from underlay.prune.parse.parameters import Parameters
 from underlay.schema.convert.arrow import to_arrow
 from underlay.table.versions.snapshot import Snapshot
 from underlay.values.literal import Literal
+from underlay.values.parameters import Given
 
 _Condition = TypeVar("_Condition")
 

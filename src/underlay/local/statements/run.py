@@ -15,9 +15,10 @@ from underlay.local.statements.lake import StatementLake
 from underlay.local.statements.queries import StatementQueries
 from underlay.local.statements.run_definitions import run_definition
 from underlay.local.statements.run_rows import run_rows
-from underlay.local.statements.values import Given, StatementValues
+from underlay.local.statements.values import StatementValues
 from underlay.local.text.statement import explained_from
 from underlay.local.text.words import Word, words_of
+from underlay.values.parameters import Given
 
 _INK = re.compile(r"\S")
 

@@ -11,9 +11,7 @@ from underlay.local.clauses.reader import Clause, NamedTable, place_of
 from underlay.local.text.target_names import NAME_WORDS, changed_table_names, is_named
 from underlay.local.text.time_travel import is_name, quoted
 from underlay.local.text.words import Word, WordType, words_of
-
-Given = Sequence[object] | Mapping[str, object]
-"""Values for `?` in their order, or for `$name` by name."""
+from underlay.values.parameters import Given, by_name
 
 _Instead = tuple[int, str]
 """How many words something takes the place of, and what."""
@@ -43,7 +41,7 @@ class StatementValues:
             self._names[word.start] = str(count) if word.text == "?" else word.text[1:].lower()
         if count and count < len(words):
             raise InvalidRequest("? and names such as $zone do not go together", hint=_HINT)
-        self._values = _by_name(given)
+        self._values = by_name(given, hint=_HINT)
         missing = next((word for word in words if self._names[word.start] not in self._values), None)
         if missing is not None:
             raise InvalidRequest(
@@ -135,16 +133,3 @@ def _is_column(words: Sequence[Word], at: int) -> bool:
     return (
         at < len(words) and words[at - 1].token_type is WordType.DOT and (is_name(words[at]) or words[at].text == "*")
     )
-
-
-def _by_name(given: Given | None) -> dict[str, object]:
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        found: dict[str, object] = {}
-        for name, value in given.items():
-            if not isinstance(name, str) or name.lower() in found:
-                raise InvalidRequest("the name of a parameter is not text, or is there twice", found=repr(name))
-            found[name.lower()] = value
-        return found
-    return {str(at): value for at, value in enumerate(given, 1)}

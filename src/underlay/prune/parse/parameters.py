@@ -12,10 +12,8 @@ from uuid import UUID
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from underlay.errors import BadPredicate, InvalidRequest
-
-Given = Sequence[object] | Mapping[str, object]
-"""Values in the order of the `?`, or by name."""
+from underlay.errors import BadPredicate
+from underlay.values.parameters import Given, by_name
 
 _Type = exp.DType
 _HINT = (
@@ -88,11 +86,11 @@ def number_in_all(texts: Iterable[tuple[str, Sequence[Token]]], given: Given | N
 
 
 def _matched(names: Mapping[str, None], given: Given | None) -> Parameters:
-    by_name = _by_name(given)
-    missing = [name for name in names if name not in by_name]
+    named = by_name(given, hint=_HINT)
+    missing = [name for name in names if name not in named]
     if missing:
         raise BadPredicate("no value is given", found=", ".join(f"${name}" for name in missing), hint=_HINT)
-    surplus = [name for name in by_name if name not in names]
+    surplus = [name for name in named if name not in names]
     if surplus:
         raise BadPredicate(
             "the text does not name every value that is given",
@@ -102,23 +100,8 @@ def _matched(names: Mapping[str, None], given: Given | None) -> Parameters:
     if not names:
         return NO_PARAMETERS
     # a scan reads later: a list that its owner changes in the meantime must not change the query
-    values = {name: value if type(value) in _PLAIN else deepcopy(value) for name, value in by_name.items()}
+    values = {name: value if type(value) in _PLAIN else deepcopy(value) for name, value in named.items()}
     return Parameters(values, key_of(values))
-
-
-def _by_name(given: Given | None) -> dict[str, object]:
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        found: dict[str, object] = {}
-        for name, value in given.items():
-            if not isinstance(name, str) or name.lower() in found:
-                raise InvalidRequest("the name of a parameter is not text, or is there twice", found=repr(name))
-            found[name.lower()] = value
-        return found
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise InvalidRequest("parameters are a list, or values by name", found=type(given).__name__, hint=_HINT)
-    return {str(at): value for at, value in enumerate(given, 1)}
 
 
 def fill(tree: exp.Expr, parameters: Parameters) -> exp.Expr:

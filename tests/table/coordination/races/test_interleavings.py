@@ -13,9 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table.checker import Checker
-from tests.table.coordination.owners import GONE, AheadStore, LaterStore, check_writers, opened, take, write
+from tests.table.coordination.owners import (
+    AheadStore,
+    LaterStore,
+    check_writers,
+    expired,
+    free,
+    opened,
+    take,
+    write,
+)
 from tests.table.coordination.races.turns import Turns, TurnStore
-from tests.table.entries import new_table
 from underlay.errors import JobTakenOver, LeaseHeld
 from underlay.store.store import Store
 from underlay.table.coordination.intent import list_intents
@@ -26,16 +34,6 @@ REQUESTS = range(1, 14)
 """As many as an owner makes when it is alone."""
 MEANWHILE = (2, 3, 4, 5, 7, 13)
 """Where the other is stopped: in the middle of taking the job, after it, after writing, at its end."""
-
-
-def free() -> Store:
-    return new_table()[1].store
-
-
-def expired() -> Store:
-    store = free()
-    take(opened(store, GONE))
-    return store
 
 
 _BEFORE_PUT = 3
