@@ -38,8 +38,8 @@ class JobInfo:
     is_alive: bool
     """Whether it was renewed within its time to live."""
     is_fenced: bool | None
-    """Whether another took it over: the root has a newer epoch, so it can no longer commit. None when the root or the
-    intent cannot be read."""
+    """Whether another process took it over: the root has a newer epoch, so this one can no longer commit. None if the
+    root or the intent cannot be read."""
     problem: str | None = None
 
 

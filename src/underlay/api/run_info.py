@@ -29,10 +29,10 @@ class RunInfo:
     owner: str | None
     operation: str | None
     state: str
-    """done, nothing (to do), failed, stopped, watching, lost (it was watching, and its lease expired), unreadable."""
+    """done, nothing (to do), failed, stopped, watching, lost (it was watching, and its lease expired) or unreadable."""
     started: datetime | None
     ended: datetime
-    """When it ended, or was heard of last."""
+    """When it ended, or last renewed its record."""
     seconds: float = 0.0
     asked: str = ""
     workers: str = ""
@@ -46,7 +46,7 @@ class RunInfo:
     rejected_count: int = 0
     source_bytes: int = 0
     versions: tuple[int, ...] = ()
-    """The versions that it committed, the newest ones when there are very many."""
+    """The versions that it committed; only the newest if there are very many."""
     version_count: int = 0
     reason: str | None = None
     problem: str | None = None

@@ -55,9 +55,9 @@ class LimitedLake:
         self._as_of = as_of
         self._token = token
         self.scans: list[NamedScan] = []
-        """Those of the query, as far as it runs."""
+        """The scans of the running query, so far."""
         self.read_versions: dict[str, int] = {}
-        """By `dataset.table`, or `dataset.table@7` of a version that the statement pins."""
+        """Versions by `dataset.table`, or by `dataset.table@7` if the statement pins one."""
 
     @cached_property
     def _infos(self) -> list[TableInfo]:

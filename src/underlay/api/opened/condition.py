@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Where = str | Predicate | pc.Expression | None
 """A condition: SQL text, `col("a") > 1`, or an Arrow expression."""
 Params = Sequence[object] | Mapping[str, object]
-"""Values for `?` in their order, or for `$name` by name."""
+"""Values for `?` in order, or for `$name` by name."""
 
 
 ReadWhere = tuple[Predicate, pc.Expression | RestFilter | None, tuple[str, ...]]

@@ -62,7 +62,7 @@ class LakeContext:
             ),
         )
         self.options: Mapping[str, str] = StoreOptions(options or {})
-        """What the store was opened with, credentials included."""
+        """The store's options, credentials included."""
         self.max_staleness_seconds = max_staleness_seconds
         self._lock = ProcessLock()
         self._opened: dict[str, tuple[str, OpenTable]] = {}

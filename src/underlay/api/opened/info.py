@@ -50,7 +50,7 @@ class Version:
     writer: str
     commit_id: str
     run: str | None = None
-    """The run of an ingest that committed it."""
+    """The ingest run that committed it."""
 
 
 def describe(root: Root | VersionSummary) -> Version:

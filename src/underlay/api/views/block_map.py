@@ -48,9 +48,9 @@ class ScanVerdicts:
     """The leaves that were read."""
     steps: Sequence[Mapping[str, object]]
     verdicts: NDArray[np.uint8]
-    """Of the other segments, one after the other."""
+    """The verdicts on the blocks of the other segments, concatenated."""
     numbers: NDArray[np.uint16]
-    """The step of each."""
+    """The number of the step that decided each of these blocks."""
 
     @classmethod
     def of(cls, plan: BlockPlan) -> ScanVerdicts:

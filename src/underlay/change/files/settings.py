@@ -2,16 +2,16 @@
 
 | property | meaning | default |
 |---|---|---|
-| `block_rows` | most rows of a block | 1048576 |
-| `block_bytes` | most bytes of a block in memory | 134217728 |
+| `block_rows` | maximum rows of a block | 1048576 |
+| `block_bytes` | maximum bytes of a block in memory | 134217728 |
 | `file_bytes` | bytes after which a file is finished | 536870912 |
 | `codec` | zstd, snappy, lz4, gzip, brotli or none | zstd |
-| `bloom` | columns with bloom filters, separated by commas; empty for none | the key, but for bytes |
-| `care.keep_for` | span after which a version may expire | 7d |
-| `care.keep_versions` | versions that are left, however old | 10 |
-| `care.reader_age` | span for which a version can be read to its end after the next one came | 1h |
-| `care.compact_after_files` | files after which the table is compacted by itself | none |
-| `care.target_file_bytes` | bytes of the files that a compaction makes | 134217728, or `file_bytes` if that is less |
+| `bloom` | columns with bloom filters, separated by commas; empty for none | the key, except bytes |
+| `care.keep_for` | age at which a version may expire | 7d |
+| `care.keep_versions` | newest versions to keep, whatever their age | 10 |
+| `care.reader_age` | how long a version stays readable after a newer one replaced it | 1h |
+| `care.compact_after_files` | number of small files that triggers an automatic compaction | none |
+| `care.target_file_bytes` | target size in bytes of compacted files | 134217728, or `file_bytes` if smaller |
 """
 
 from __future__ import annotations

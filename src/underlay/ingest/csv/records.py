@@ -30,11 +30,11 @@ class Marks:
     has_cr: bool = True
     """Whether `\\r` alone ends a line."""
     comment: str | None = None
-    """What a line begins with that is not a record; quotes in it are text."""
+    """The prefix of comment lines. Quotes in them are plain text."""
 
 
 LINES = Marks(delimiter="", quote=None, has_cr=False)
-"""How JSON lines are cut."""
+"""The marks for splitting JSON lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Quoted:
     begins: Integers
     ends: Integers
     is_open: bool
-    """Whether the last part does not end."""
+    """Whether the last quoted part is unterminated."""
 
     def holds(self, positions: Integers) -> NDArray[np.bool_]:
         """Which of these positions are inside a quoted part."""

@@ -23,7 +23,7 @@ from underlay.table.commit.commit import commit
 from underlay.table.open_table import Head, OpenTable
 
 MOST = 10_000
-"""Sources that one claim takes unless told otherwise: the root of the commit holds them all."""
+"""The default limit of sources per claim: the root of the commit holds them all."""
 _ATTEMPTS = 100
 _CHANCE_DIGITS = 8
 
@@ -34,13 +34,13 @@ class Claims:
 
     run: Run
     head: Head
-    """The version that has the claims, or in which there was nothing to claim."""
+    """The version that holds the claims, or that showed nothing to claim."""
     entries: tuple[LedgerEntry, ...]
-    """As they were before the claim."""
+    """The claimed sources, as they were before the claim."""
     ledger: Ledger
-    """All sources that were asked for, as they were before the claim."""
+    """All requested sources, as they were before the claim."""
     left: int = 0
-    """Sources that were wanted and free, beyond what one claim takes."""
+    """Free sources beyond the limit of one claim."""
 
     @property
     def found(self) -> list[Source]:

@@ -28,7 +28,7 @@ from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head
 
 ERROR_CHARACTERS = 500
-"""How much of the reason of a failed source is kept: the root of the version holds it."""
+"""At most this much of a failed source's error is kept: the root of the version holds it."""
 _SHOWN = 3
 
 
@@ -41,16 +41,16 @@ class SourceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     uri: str
     row_count: int = 0
     rejected_count: int = 0
-    """Of a source that failed because too many rows were rejected, their number; these rows are not recorded."""
+    """The number of rejected rows of a source that failed for having too many; these rows are not recorded."""
     error: str | None = None
     is_rejected: bool = False
     """Whether it failed because every row was rejected; these rows are recorded."""
     content: str | None = None
-    """Size and hash of its bytes, where they are known."""
+    """Size and hash of its bytes, if known."""
     options: str | None = None
-    """A fingerprint of how it was read, if it failed."""
+    """If it failed, a fingerprint of the options that it was read with."""
     new_columns: bytes | None = None
-    """An Arrow schema, when columns have to be added before the source is read again; nothing of it was written."""
+    """An Arrow schema, if columns have to be added before the source is read again; none of its rows were written."""
 
     @property
     def has_recorded_rejects(self) -> bool:

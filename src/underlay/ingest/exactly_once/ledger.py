@@ -53,13 +53,13 @@ class Ledger:
     known: tuple[LedgerEntry, ...] = ()
     """Ingested, with this content."""
     touched: tuple[LedgerEntry, ...] = ()
-    """Those of the known sources that have the same bytes under another identity than the record says."""
+    """Known sources whose identity differs from the record's, with the same bytes."""
     changed: tuple[LedgerEntry, ...] = ()
     """Ingested, with different content."""
     claimed: tuple[LedgerEntry, ...] = ()
     """Claimed by another live run."""
     takeable: tuple[LedgerEntry, ...] = ()
-    """Claimed by a run that died; nothing of them is in the table."""
+    """Claimed by a run that died; the table has none of their rows."""
     failed: tuple[LedgerEntry, ...] = ()
     """This content could not be read before."""
 
@@ -79,9 +79,9 @@ class SourceChoice:
     policy: ChangedPolicy = "error"
     retry_failed: bool = False
     again: Set[str] = frozenset()
-    """Uris of sources that are read once more, whatever is known of them."""
+    """URIs of sources that are read again, whatever the table knows of them."""
     options: str | None = None
-    """A fingerprint of how sources are read: what failed in another way is retried."""
+    """A fingerprint of the reading options: sources that failed with other options are retried."""
 
     def retries(self, failed: LedgerEntry) -> bool:
         """Whether a source that failed with this content is read again. Its older rows must be replaceable."""
@@ -97,7 +97,7 @@ class Contents:
     """Hashes of sources whose identity differs from their record's, each computed once."""
 
     options: Mapping[str, Option] = field(default_factory=dict, repr=False)
-    """Of the stores of the sources."""
+    """Options of the sources' stores."""
     _known: dict[Source, str | None] = field(default_factory=dict)
 
     def have(self, entries: Sequence[LedgerEntry]) -> list[bool]:

@@ -43,13 +43,14 @@ COLUMNS = (
     "source string not null, identity string not null, line bigint, byte_offset bigint, reason string not null, "
     "raw string, raw_bytes binary, run string not null, rejected_at timestamptz not null"
 )
-"""Where the row stood (its line from 1, or the byte where it begins, or neither), why it was rejected, its text as far
-as it is kept, its bytes where they are not UTF-8, and which run met it when."""
+"""The row's position (its line from 1, the byte at which it begins, or neither), the reason, its text as far as it is
+kept, its bytes if they are not UTF-8, and which run rejected it when."""
 OLD_TIME = "at"
 TIME = "rejected_at"
 _ARROW = to_arrow(parse_ddl(COLUMNS))
 _OLD_NAMES = (*(name for name in _ARROW.names if name not in (TIME, "raw_bytes")), OLD_TIME)
-"""The columns of tables that older software made: `raw` is binary there. They stay as they are."""
+"""The columns of tables that older versions of Underlay made: `raw` is binary there. These tables keep their
+columns."""
 _ATTEMPTS = 10
 
 

@@ -17,7 +17,7 @@ from underlay.table.commit.transaction import Transaction
 from underlay.table.open_table import Head
 
 SOURCE_COLUMN = "_source"
-"""The column of a table that holds the uri of the source that a row came from."""
+"""The column with the URI of each row's source."""
 
 
 def source_column(schema: TableSchema) -> str | None:

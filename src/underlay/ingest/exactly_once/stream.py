@@ -33,7 +33,7 @@ from underlay.table.open_table import Head, OpenTable
 
 STREAM = "stream:"
 REMEMBERED = 16
-"""Epochs whose facts are kept."""
+"""The facts of this many epochs are kept."""
 _DIGEST_DIGITS = 16
 
 
@@ -56,7 +56,7 @@ class _Epoch(msgspec.Struct, frozen=True, array_like=True):
     number: int
     row_count: int
     digest: str
-    """Empty when nothing is known."""
+    """Empty if unknown."""
 
     def is_same(self, other: _Epoch) -> bool:
         """Whether the two are the same, as far as is known."""

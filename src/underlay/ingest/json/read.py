@@ -48,7 +48,7 @@ class _Records:
     reading: RowRules
     source: str
     renamed: dict[tuple[tuple[str, str], ...], LineDecoder] = dataclass_field(default_factory=dict)
-    """Decoders of records whose keys differ from columns in case, by those columns and keys."""
+    """Decoders for records whose keys differ from column names in case, by these columns and keys."""
 
     def read(self, batch: JsonBatch) -> tuple[pa.Table, tuple[Rejected, ...]]:
         places = [at for at, text in enumerate(batch.texts) if text and not text.isspace()]

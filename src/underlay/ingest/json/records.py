@@ -27,7 +27,7 @@ _STEPS[[*b"]}"]] = -1
 _IS_MARK = _STEPS != 0
 _IS_MARK[_COMMA] = True
 _HEAD_BYTES = 1 << 10
-"""What tells how the records are written."""
+"""The first bytes, which show how the records are written."""
 _SPACES = b" \t\r\n"
 _CUT_SHORT = "It may be cut short."
 
@@ -39,7 +39,7 @@ class JsonBatch:
     texts: Sequence[bytes]
     place: Callable[[int], tuple[int, int]]
     rejected: tuple[Rejected, ...] = ()
-    """What cannot be a record, whatever the table is."""
+    """Text that is no record for any table."""
 
 
 def json_batches(plain: PlainBytes, *, block_bytes: int, record_bytes: int) -> Iterator[JsonBatch]:
@@ -89,7 +89,7 @@ class _JsonMarks:
         self._depth = 0
         self._is_quoted = False
         self._slashes = 0
-        """Backslashes at the end of the last piece."""
+        """The number of backslashes at the end of the last piece."""
 
     def find(self, piece: bytes) -> tuple[Integers, Integers, Integers]:
         """Their positions, by how much each changes the depth, and the depth after it."""
@@ -129,11 +129,11 @@ class _Cutter:
         self._has_ended = False
         self._count = 0
         self._held: list[bytes] = []
-        """The beginning of a record that does not end yet, as far as it is kept, with the space before it."""
+        """The kept beginning of an unfinished record, with the whitespace before it."""
         self._kept_bytes = self._held_bytes = self._held_lines = 0
         self._line = 1
         self._offset = 0
-        """Where it begins."""
+        """The byte offset at which it begins."""
         self._texts: list[bytes] = []
         self._places: list[tuple[int, int]] = []
         self._rejected: list[Rejected] = []

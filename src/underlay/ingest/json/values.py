@@ -30,10 +30,10 @@ _FLOATS = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64)
 _OWN_FORM = (TypeKind.BOOLEAN, TypeKind.STRING)
 
 AnyForm = Any
-"""A type that is made at run time, unknown to type checkers."""
+"""A type made at run time, unknown to type checkers."""
 LineDecoder = msgspec.json.Decoder[msgspec.Struct]
 Values = Sequence[Any]
-"""What msgspec decoded: of one type for each column, which only the table knows."""
+"""Decoded values: each column has one type, which only the table knows."""
 
 
 def json_fields(reading: RowRules) -> tuple[Field, ...]:

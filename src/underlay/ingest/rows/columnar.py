@@ -26,7 +26,7 @@ from underlay.schema.convert.new_fields import lacking, lacking_names
 from underlay.values.no_rows import no_rows
 
 FILE_MAGIC = b"ARROW1"
-"""How an Arrow IPC file begins; a stream begins otherwise."""
+"""The first bytes of an Arrow IPC file; a stream begins differently."""
 _BATCH_ROWS = 1 << 16
 _OLD_TIME = "INT96"
 _UNIT = "us"

@@ -16,7 +16,7 @@ from underlay.schema.cast.plain import takeable
 from underlay.schema.table_schema import TableSchema
 
 UNFIT = (pa.ArrowInvalid, ValueError, SchemaMismatch, OverflowError)
-"""What converting raises for a value that has no form in the type."""
+"""The errors of a conversion when a value does not fit the type."""
 
 
 def find_bad(count: int, convert: Callable[[slice], object]) -> NDArray[np.int64]:

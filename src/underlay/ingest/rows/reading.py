@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from underlay.schema.table_schema import TableSchema
 
 ChangedPolicy = Literal["error", "skip", "replace"]
-"""What happens to a source whose content differs from what was ingested: it fails the run, its rows stay, or its new
-rows replace the old ones."""
+"""The treatment of a source whose content changed since it was ingested: fail the run, keep the old rows, or replace
+them by the new ones."""
 NewColumnsPolicy = Literal["error", "ignore", "add"]
-"""What happens to columns that the table does not have: their source fails, or they are left out or added."""
+"""The treatment of columns that the table lacks: fail their source, leave them out, or add them."""
 
 BLOCK_BYTES = 2 << 20
 RECORD_BYTES = 16 << 20
@@ -42,23 +42,23 @@ class Dialect:
     delimiter: str | None = None
     quote: str | None = '"'
     has_header: bool = True
-    """Without one, the columns are the table's in their order, but the source column."""
+    """Without a header, the columns are those of the table in order, except the source column."""
     nulls: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    """The names of the columns of a source without a header, which it then is."""
+    """Column names for a source without a header; setting them implies that it has none."""
     encoding: str = "utf-8"
-    """As Python names it: `latin-1`, `cp1252`, `utf-16`. A byte order mark of UTF-16 wins over UTF-8."""
+    """Python's name for the encoding: `latin-1`, `cp1252`, `utf-16`. A byte order mark of UTF-16 overrides UTF-8."""
     decimal: str = "."
-    """What separates whole numbers from fractions."""
+    """The decimal separator."""
     thousands: str | None = None
-    """What separates groups of three digits."""
+    """The separator of groups of three digits."""
     date_format: str | None = None
-    """How dates are written, such as `%d.%m.%Y`; by default as in ISO 8601."""
+    """The format of dates, such as `%d.%m.%Y`; ISO 8601 by default."""
     timestamp_format: str | None = None
     skip_lines: int = 0
-    """Lines before the header, or the first record, that are not read."""
+    """The number of lines to skip before the header or the first record."""
     comment: str | None = None
-    """What a line begins with that is not read."""
+    """The prefix of lines to skip."""
 
     @property
     def is_positional(self) -> bool:
@@ -138,15 +138,15 @@ class RowRules:
 
     schema: TableSchema
     checks: RowChecks | None = None
-    """The table's checks, if it has any: a row that contradicts one does not fit."""
+    """The table's checks, if it has any: a row that violates one is rejected."""
     dialect: Dialect = field(default_factory=Dialect)
     new_columns: NewColumnsPolicy = "error"
-    """A column to be added is an error as well: it is added before the source is read again."""
+    """With `add`, a new column is an error too: it is added before the source is read again."""
     source_column: str | None = None
-    """The column that is filled with the source's name, whatever the source has."""
+    """The column to fill with the source's name, whatever the source has."""
     block_bytes: int = BLOCK_BYTES
     record_bytes: int = RECORD_BYTES
-    """A longer record is rejected without being held."""
+    """A longer record is rejected without being held in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class TakenRows:
     rows: pa.Table
     rejected: tuple[Rejected, ...]
     read_bytes: int
-    """How much of the source, as it is stored, is read by now."""
+    """Bytes of the stored source that were read so far."""
 
 
 def shown(value: object) -> str:

@@ -24,9 +24,9 @@ class Drift:
     """The columns of a source that do not fit the table as they are."""
 
     new: tuple[AnyField, ...]
-    """Columns, and known ones with nothing in them but fields that are new (see `lacking`)."""
+    """New columns, and known ones reduced to their new fields (see `lacking`)."""
     refused: tuple[str, ...]
-    """Columns of whose type no value is one of the table's."""
+    """Columns whose type has no value that fits the table's."""
 
 
 def drift(schema: TableSchema, found: pa.Schema) -> Drift:

@@ -36,12 +36,12 @@ from underlay.schema.record import from_record
 from underlay.table.commit.conflicts import is_stricter
 
 _ATTEMPTS = 20
-"""How often other writers may interfere with a batch."""
+"""How many times a batch starts again after other writers interfered."""
 _UNKNOWN_ATTEMPTS = 5
 _COLUMN_ROUNDS = 4
 """How often columns may be added for one batch."""
 _HELD_BYTES = 8 << 20
-"""Rejected rows, compressed, that are held before they are committed."""
+"""At most this much of compressed rejected rows is held before it is committed."""
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class BatchContext:
     tally: IngestTally
     progress: IngestProgress
     stores: FileStores
-    """For files of the table outside the lake."""
+    """For the table's files outside the lake."""
 
 
 class Batch:

@@ -36,15 +36,15 @@ class DryRun:
 
     table: str
     is_created: bool
-    """Whether the table would be made."""
+    """Whether the table would be created."""
     ledger: Ledger
-    """The sources, by what the table knows of them."""
+    """All sources, by what the table knows of them."""
     wanted: tuple[LedgerEntry, ...]
-    """Those that would be read."""
+    """Sources that would be read."""
     columns: pa.Schema | None = None
-    """Of a table that would be made."""
+    """The columns of a table that would be created."""
     new_columns: pa.Schema
-    """Columns of sources that the table does not have: they would be added, left out, or fail their sources."""
+    """Columns of sources that the table lacks: they would be added, left out, or fail their sources."""
     problems: tuple[SourceFailure, ...] = ()
     """Sources that would fail."""
 

@@ -25,7 +25,7 @@ from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.open_table import Head, OpenTable
 
 _POLLS = range(4, 9)
-"""How long is waited between two looks at another run's sources, see `Surroundings.back_off`: up to 2 s."""
+"""The attempt numbers for `Surroundings.back_off` between two checks of another run's sources: it waits up to 2 s."""
 
 
 def ingest(

@@ -24,11 +24,11 @@ from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import create
 
 SAMPLES = 20
-"""Sources that are looked into."""
+"""At most this many sources are sampled for columns."""
 _READERS = 8
 
 Looked = tuple[str, file_kind.FileFormat, pa.Schema]
-"""A source's name, its kind, and its columns as its beginning shows them."""
+"""A source's name, its format, and the columns that its beginning shows."""
 
 
 def exists(lake: LakeCatalog, name: str) -> bool:

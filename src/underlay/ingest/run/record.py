@@ -19,7 +19,7 @@ _SHOWN = 3
 
 
 Keep = Callable[[OpenTable, Summary, BaseException | None], None]
-"""Is told what an ingest did, and the error that ended it if one did, before its intent goes."""
+"""Called with an ingest's summary, and with the error that ended it if any, before its intent is deleted."""
 
 
 def keep_record(table: OpenTable, summary: Summary, error: BaseException | None = None) -> None:

@@ -17,7 +17,7 @@ from underlay.table.versions.environment import Surroundings
 
 _MOST_FAILURES = 1000
 _FATES = {"known": "known", "changed": "changed", "claimed": "claimed", "failed": "failed_before"}
-"""Which list of a ledger is which count of a summary. Sources in other lists are to be ingested."""
+"""The count of a summary for each list of a ledger. Sources in other lists are ingested."""
 CHANGED = "it changed since it was ingested; --changed skip keeps its old rows, --changed replace replaces them"
 _CHANGED_HINT = 'Use --changed skip (in Python changed="skip") to keep the old rows, --changed replace to replace them.'
 _SHOWN = 3
@@ -33,7 +33,7 @@ _ADDED = (
     "rejected_count",
     "source_bytes",
 )
-"""Counts of a watch that are the sums of those of its runs."""
+"""Counts that a watch sums over its runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,45 +50,45 @@ class Summary:
 
     table: str
     run: str | None
-    """The name of the run, None when there was nothing to do and none began."""
+    """The name of the run; None if none began, as there was nothing to do."""
     owner: str | None = None
-    """Host and process of the run, None when none began."""
+    """Host and process of the run; None if none began."""
     asked: str = ""
-    """The patterns of the sources."""
+    """The patterns that were asked for."""
     workers: str = ""
-    """What did the work: `local` threads or `spark`; empty when there was none."""
+    """Where the work was done: `local` threads or `spark`; empty if there was none."""
     started_us: int
     """Microseconds since 1970."""
     seconds: float
     sources: int
-    """All that were found."""
+    """All sources found."""
     ingested: int = 0
-    """Read and committed by this run, `replaced` among them."""
+    """Read and committed by this run, including `replaced`."""
     replaced: int = 0
-    """Of these, those whose older rows were replaced."""
+    """Ingested sources whose older rows were replaced."""
     known: int = 0
-    """In the table already, or ingested by another run meanwhile."""
+    """Already in the table, or ingested by another run meanwhile."""
     skipped: int = 0
-    """Changed since they were ingested, and skipped by the policy."""
+    """Changed since they were ingested, and skipped because of the policy."""
     changed: int = 0
-    """Changed since they were ingested, which is an error by the policy; their old rows stay."""
+    """Changed since they were ingested, an error under the policy; their old rows stay."""
     failed: int = 0
     """Could not be read by this run."""
     failed_before: int = 0
     """Could not be read by an earlier run, and not tried again."""
     claimed: int = 0
-    """Claimed by another live run: `claimed_uris`."""
+    """Claimed by another live run; see `claimed_uris`."""
     row_count: int = 0
     rejected_count: int = 0
     source_bytes: int = 0
-    """Of the sources that were ingested, as they are stored."""
+    """Stored bytes of the ingested sources."""
     versions: tuple[int, ...] = ()
-    """Versions of the table with their rows."""
+    """The versions that added their rows."""
     added_columns: tuple[str, ...] = ()
     is_created: bool = False
-    """Whether the table was made by this ingest."""
+    """Whether this ingest created the table."""
     failures: tuple[SourceFailure, ...] = ()
-    """The sources of `failed`, `failed_before` and `changed`, with reasons."""
+    """The sources counted in `failed`, `failed_before` and `changed`, with reasons."""
     claimed_uris: tuple[str, ...] = ()
 
 

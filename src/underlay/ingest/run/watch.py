@@ -25,16 +25,16 @@ from underlay.table.open_table import OpenTable
 INTERVAL_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
 RENEWED_SECONDS = 60.0
-"""How often a record without news is put again."""
+"""How often an unchanged record is put again."""
 _LIVES = 5
-"""Renewals after which a watch counts as lost: the last one may be late by a long look."""
+"""A watch counts as lost after this many renewal periods: a long look may delay the next renewal."""
 _ONCE = "Ingest it once without watching, then watch."
 _PASSING = (Unavailable, Busy, CommitUnknown)
 
 Look = Callable[[Sequence[Source], Settings, Keep], Summary]
-"""Ingests these sources, and tells how that ended."""
+"""Ingests these sources, and returns the summary."""
 OnTrouble = Callable[[UnderlayError, float], None]
-"""Told what failed, and after how many seconds it is retried."""
+"""Called with the error, and the seconds until the retry."""
 
 
 class Ready:

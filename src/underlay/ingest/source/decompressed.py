@@ -16,7 +16,7 @@ class Plain:
     def __init__(self, file: BufferedIOBase, name: str) -> None:
         self.name = name
         self.offset = 0
-        """How many plain bytes were read."""
+        """Decompressed bytes read so far."""
         self._file = file
         try:
             magic = file.read(MAGIC_BYTES)

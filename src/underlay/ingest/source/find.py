@@ -27,7 +27,7 @@ STDIN = "-"
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
 _SAME_SCHEME = {"s3a": "s3"}
-"""Schemes that are other names of one."""
+"""Aliases of schemes."""
 
 
 def find_sources(

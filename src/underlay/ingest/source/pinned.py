@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOCAL_BYTES = 1 << 20
 REMOTE_BYTES = 8 << 20
-"""What is read at once: a request of a remote store."""
+"""Bytes per request of a remote store."""
 _HASH = "xxh3"
 
 
@@ -68,7 +68,7 @@ class _Pinned(io.RawIOBase):
     """A position in an object of known size. Bytes that are read in sequence are hashed."""
 
     may_read_again = False
-    """Whether bytes cost little to read, so that all may be read for their hash."""
+    """Whether reads are cheap enough to read everything again for its hash."""
 
     def __init__(self, found: Source) -> None:
         self._found = found

@@ -24,7 +24,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
 
     uri: str
     identity: str
-    """The store's etag; of a local file size, modification time and inode."""
+    """The store's etag; for a local file its size, modification time and inode."""
     size_bytes: int
 
 

@@ -16,10 +16,10 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""The longer ones first: one begins as another."""
+"""The longer marks come first: a mark may be the prefix of another."""
 _MARK_BYTES = 4
 _UNDECODED = "\udc80"
-"""A lone surrogate, which has no form in UTF-8."""
+"""A lone surrogate, which UTF-8 cannot encode."""
 _ERRORS = "underlay-undecoded"
 
 

@@ -34,9 +34,9 @@ from underlay.store.store import Store
 from underlay.table.commit.commit import put_all
 
 HELD_BYTES = 128 << 20
-"""Arrow memory of one source's rows that may wait for the source's end."""
+"""At most this much Arrow memory of one source's rows waits for the source's end."""
 FAULTS = (Damaged, InvalidRequest, NotFound, Unsupported)
-"""What reading a source raises when the source is at fault. Anything else, such as Unavailable, ends the work."""
+"""Errors that mean that the source is at fault. Any other, such as Unavailable, ends the work."""
 _NEW_COLUMN_HINTS: dict[NewColumnsPolicy, str] = {
     "error": 'Run it again with --new-columns add or ignore (in Python new_columns="add").',
     "add": "It cannot be added: fields are added to structs, also in lists, and not to maps of JSON. To leave it out,"

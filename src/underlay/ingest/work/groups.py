@@ -14,7 +14,7 @@ SMALL_BYTES = 32 << 20
 """A larger source is read alone."""
 GROUP_BYTES = 128 << 20
 _SOURCE_BYTES = 64 << 10
-"""What opening a source costs, in bytes that could be read meanwhile."""
+"""The cost of opening a source, as the bytes that could be read in that time."""
 
 
 def group(found: Sequence[Source], parallelism: int) -> list[tuple[Source, ...]]:

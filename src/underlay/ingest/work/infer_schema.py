@@ -34,7 +34,7 @@ from underlay.schema.convert.arrow import from_arrow, scalar_of, to_arrow_type
 SAMPLE_BYTES = 1 << 20
 
 Sample = tuple[str, FileFormat, BufferedIOBase]
-"""A source's name, its kind and its bytes, from the beginning."""
+"""A source's name, its format, and its bytes from the beginning."""
 
 
 def combine(found: Sequence[tuple[str, FileFormat, pa.Schema]]) -> pa.Schema:

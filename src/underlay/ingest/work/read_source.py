@@ -21,7 +21,8 @@ from underlay.ingest.work.work_unit import WorkUnit
 
 REJECTED_ROWS = 200_000
 REJECTED_BYTES = 64 << 20
-"""How many rejected rows of a source are kept. A source with more is not what it was taken for, and fails."""
+"""At most this much of a source's rejected rows is kept. A source with more probably has the wrong format or options,
+and fails."""
 
 
 def read_source(file: BufferedIOBase, kind: FileFormat, reading: RowRules, *, name: str) -> Iterator[TakenRows]:
@@ -53,7 +54,7 @@ class SourceRows:
         self.rejected: list[Rejected] = []
         self.has_too_many_rejected = False
         self.content: str | None = None
-        """Size and hash of the bytes, once all are read."""
+        """Size and hash of the bytes, once all of them are read."""
         self._found = found
         self._work = work
         self._reading = reading

@@ -19,7 +19,7 @@ from underlay.schema.record import SchemaRecord
 from underlay.store.open import Option
 
 Sources = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-"""One path, pattern or URL, or several."""
+"""One or several paths, patterns or URLs."""
 TTL_SECONDS = 30.0
 
 
@@ -57,25 +57,25 @@ class Settings:
     """What to ingest and how. Made by `make_settings`. Raises InvalidRequest for an invalid value."""
 
     sources: tuple[str, ...]
-    """Paths, patterns and URLs, as `find.find_sources` takes them."""
+    """Paths, patterns and URLs for `find.find_sources`."""
     store_options: Mapping[str, Option] = field(default_factory=dict, repr=False)
-    """Of the stores of remote sources."""
+    """Options of the stores of remote sources."""
     kind: FileFormat | None = None
-    """The format of all sources; without it, the ending of each name tells."""
+    """The format of all sources; by default each one's extension decides."""
     dialect: Dialect = field(default_factory=Dialect)
     columns: SchemaLike | None = None
-    """Of a table that is created; inferred when missing."""
+    """Columns of a table to create; inferred if missing."""
     changed: ChangedPolicy = "error"
     new_columns: NewColumnsPolicy = "error"
     hive: bool = True
-    """Whether folders such as `year=2024` give columns."""
+    """Whether folders such as `year=2024` become columns."""
     has_source_column: bool = False
-    """Whether a table that is created gets the column `_source`; with `changed="replace"` it always does."""
+    """Whether a table to create gets the column `_source`; with `changed="replace"` it always does."""
     max_rejected: Threshold | None = None
-    """More rejected rows fail the run."""
+    """The run fails when it rejects more rows."""
     retry_failed: bool = False
     again: tuple[str, ...] = ()
-    """Paths, patterns and URLs of sources that are read once more, whatever the table knows of them."""
+    """Paths, patterns and URLs of sources that are read again, whatever the table knows of them."""
     waits: bool = True
     """Whether to wait for sources that another live run has claimed."""
     may_be_none: bool = False
@@ -84,7 +84,7 @@ class Settings:
     """A longer record of CSV or JSON is rejected."""
     batch_sources: int = 1000
     batch_bytes: int = 4 << 30
-    """What one claim and one commit take at most; a source is never split."""
+    """At most this much is taken by one claim and one commit; a source is never split."""
     ttl_seconds: float = TTL_SECONDS
 
     def __post_init__(self) -> None:
@@ -108,16 +108,16 @@ class Options(TypedDict, total=False):
 
     store_options: Mapping[str, Option]
     kind: str | FileFormat | None
-    """Such as `csv`."""
+    """For example `csv`."""
     dialect: Dialect | Mapping[str, Any]
-    """Such as `{"delimiter": ";"}`."""
+    """For example `{"delimiter": ";"}`."""
     columns: SchemaLike | None
     changed: ChangedPolicy
     new_columns: NewColumnsPolicy
     hive: bool
     has_source_column: bool
     max_rejected: int | str | Threshold | None
-    """Such as 1000 or `5%`."""
+    """For example 1000 or `5%`."""
     retry_failed: bool
     again: Sources
     waits: bool

@@ -19,23 +19,23 @@ class WorkUnit(msgspec.Struct, frozen=True, kw_only=True):
     """Sources to read, and how. `encode` and `decode_work` convert it to bytes and back."""
 
     run: str
-    """The owner of the claims."""
+    """The id of the run that owns the claims."""
     at_us: int
-    """When the run read them, for rejected rows."""
+    """The time of reading, for the records of rejected rows."""
     sources: tuple[Source, ...]
     kind: FileFormat | None = None
-    """The format of all sources; without it each one's name tells."""
+    """The format of all sources; by default each one's extension decides."""
     staging: Staging
     dialect: Dialect = msgspec.field(default_factory=Dialect)
     new_columns: NewColumnsPolicy = "error"
     source_column: str | None = None
     record_bytes: int = RECORD_BYTES
     fingerprint: str | None = None
-    """Of the options, for the records of sources that fail."""
+    """The fingerprint of the options, for the records of failed sources."""
     hive: bool = True
-    """Whether folders such as `year=2024` give columns."""
+    """Whether folders such as `year=2024` become columns."""
     store_options: dict[str, Option] = {}
-    """Of the sources' stores, credentials included."""
+    """Options of the sources' stores, credentials included."""
 
     def __repr__(self) -> str:  # credentials stay out of logs
         return f"WorkUnit(run={self.run!r}, {len(self.sources)} sources)"
@@ -52,9 +52,9 @@ class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
     staged: Staged
     outcomes: tuple[SourceOutcome, ...]
     rejected: bytes = b""
-    """Rejected rows, as a compressed Arrow stream; empty when there are none."""
+    """Rejected rows as a compressed Arrow stream; empty if there are none."""
     told_bytes: int = 0
-    """How many bytes of the sources `advance` was told of."""
+    """Bytes of the sources already reported to `advance`."""
 
 
 def encode(value: WorkUnit | WorkDone) -> bytes:

@@ -31,7 +31,7 @@ class Workers(Protocol):
 
 
 MakeWorkers = Callable[[int, int], Workers]
-"""Makes the workers for a number of bytes and of sources. Called when there is something to read."""
+"""Makes the workers for this many bytes and sources. Called only if there is something to read."""
 
 
 class _Stopped(Exception):
