@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from underlay.registry.rebuild.status import Status
 
 _CLOSE_SECONDS = 2.0
-"""How long `close` waits for a registry that answers."""
+"""How long `close` waits for a responsive registry."""
 _STOP_SECONDS = 2.0
-"""How long the end of a transaction on a file is waited for, so that no log of it is left."""
+"""How long to wait for the end of a transaction on a file, so that it leaves no log behind."""
 _STOP_SERVER_SECONDS = 0.25
 
 
@@ -83,7 +83,7 @@ class Registry:
             _STOP_SERVER_SECONDS if is_server(url) else _STOP_SECONDS,
         )
         self.pieces = FooterCache(self._asking, self._follower) if is_server(url) else None
-        """What other machines fetched; None where there are no others."""
+        """Pieces fetched by other machines; None if there are no others."""
 
     @property
     def url(self) -> str:

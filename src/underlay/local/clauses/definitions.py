@@ -27,7 +27,7 @@ class CreateTable:
     comment: str | None = None
     checks: Mapping[str, Clause] = field(default_factory=dict)
     layout: tuple[Clause, ...] = ()
-    """What key, order and partitions are, where they stand."""
+    """The clauses of key, order and partitions, with their positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

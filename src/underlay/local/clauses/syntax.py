@@ -8,7 +8,7 @@ from enum import Enum
 from underlay.local.clauses.reader import Clause, NamedTable, WrittenName
 
 Assignments = tuple[tuple[WrittenName, Clause], ...]
-"""Columns, and the expressions of their new values."""
+"""Columns and the expressions for their new values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Insert:
     is_by_name: bool
     rows: Clause
     values: tuple[tuple[Clause, ...], ...] = ()
-    """The expressions of each row of VALUES; none for another query."""
+    """The expressions of each row of VALUES; empty for any other query."""
     returning: Clause | None = None
 
 
@@ -35,9 +35,9 @@ class JoinedSource:
     piece: Clause
     alias: str | None
     whole: Clause
-    """With the alias, if one is written."""
+    """The source with its alias, if it has one."""
     table: NamedTable | None = None
-    """A table without an alias: the name of its rows has two parts."""
+    """A table without an alias, whose columns are qualified by a name of two parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,12 @@ _CLOCKS = frozenset((
     "now", "today", "current_date", "current_time", "current_timestamp", "get_current_time", "get_current_timestamp",
     "transaction_timestamp", "current_localtime", "current_localtimestamp", "localtime", "localtimestamp",
 ))  # fmt: skip
-"""Functions without arguments that tell the time, which is the same for all rows of a query."""
+"""Functions without arguments that return the time, which is the same for all rows of a query."""
 _HIDDEN_CLOCKS = frozenset(("ago", "pg_conf_load_time", "pg_postmaster_start_time", "txid_current"))
-"""Functions that read a clock or a counter inside."""
+"""Functions that read a clock or a counter internally."""
 _BARE_CLOCKS = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
 _HIDDEN_BLANKS = frozenset("\u200b\u2060\ufeff")
-"""Blanks of no width, which end names in DuckDB and are part of them elsewhere."""
+"""Zero-width blanks, which end names in DuckDB and are part of them elsewhere."""
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 _REFUSED = (exp.Query, exp.Subquery, exp.Exists, exp.Star, exp.Columns, exp.Window)
 

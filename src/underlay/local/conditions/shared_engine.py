@@ -24,7 +24,7 @@ _OF_MANY_ROWS = re.compile("aggregate|window|unnest|subquer", re.IGNORECASE)
 
 _lock = ProcessLock()
 _engines: dict[tuple[int, bool], SharedEngine] = {}
-"""By process, as the threads of a database do not survive a fork."""
+"""Engines by process, since the threads of a database do not survive a fork."""
 
 
 class SharedEngine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 FailureListener = Callable[[Exception], None]
-"""Is told what a scan raises before it is raised: engines hide it behind an error of their own."""
+"""Called with a scan's error before it is raised: engines hide it behind an error of their own."""
 
 
 class FilterMisread(Exception):

@@ -21,7 +21,7 @@ from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.scan.positions import Positions, matched_rows
 
 ROW_NUMBER = "underlay row"
-"""The column of the numbers. A file's number is in the upper bits, a row's position in the file in the lower ones."""
+"""The column of row numbers. The upper bits hold the file's number, the lower ones the row's position in the file."""
 _POSITION_BITS = 40
 Numbers = NDArray[np.int64]
 

@@ -23,11 +23,11 @@ from underlay.values.no_rows import no_rows
 
 DEFAULT_BATCH_ROWS = 1 << 17
 FILE_BYTES = 8 << 20
-"""Bytes of chunks that make one file for Arrow, unless one block has more: about six times as much in memory."""
+"""Bytes of chunks that Arrow sees as one file, unless a single block has more: about six times as much in memory."""
 FILE_ROWS = 1 << 20
 _READ_AHEAD = 2
 Columns = Sequence[str] | Mapping[str, pc.Expression]
-"""Names of columns, or what to call an expression over them."""
+"""Names of columns, or expressions by their output names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

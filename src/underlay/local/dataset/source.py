@@ -43,7 +43,7 @@ class SnapshotSource:
     implied: Predicate = TRUE
     on_failure: FailureListener | None = None
     scans: list[NamedScan] | None = None
-    """Takes a note of each scan."""
+    """Collects the scans."""
     refuses_cut: bool = False
     """Whether a scan raises InvalidRequest for values that DuckDB would truncate."""
 

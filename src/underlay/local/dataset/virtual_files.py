@@ -22,7 +22,7 @@ from underlay.errors import Unsupported
 from underlay.runtime.fork import start_afresh_after_fork
 
 ReadFile = Callable[[int], Iterable[pa.RecordBatch]]
-"""The rows of a file by its number."""
+"""Reads the rows of the file with this number."""
 
 LOG = logging.getLogger("underlay.dataset")
 _FORMAT = ds.IpcFileFormat()

@@ -32,9 +32,9 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 Place: TypeAlias = "tuple[int, ColumnPath]"
 """A column of a side."""
 FindColumn: TypeAlias = "Callable[[exp.Expr], tuple[Place, AnyType] | None]"
-"""The column that an expression is, and its type; None for other expressions."""
+"""Returns the column that an expression refers to, and its type; None if it is not a column."""
 _Cut: TypeAlias = "tuple[int, int, str]"
-"""Where a text is replaced, and by what."""
+"""A replacement in a text: begin, end and the new text."""
 
 
 def number_name(place: Place) -> str:

@@ -39,7 +39,7 @@ from underlay.schema.cast.conform import RowName
 Numbers = NDArray[np.int64]
 _BATCH_ROWS = 1 << 16
 _INSERTED_ROWS = 1 << 18
-"""Rows of the source whose values are computed together."""
+"""Values are computed for this many source rows at a time."""
 
 
 class DuckDbRules:

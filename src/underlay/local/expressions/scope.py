@@ -29,7 +29,7 @@ from underlay.schema.arrow_aliases import AnyChunks, AnyType
 from underlay.values.no_rows import no_rows
 
 ROW = "underlay row"
-"""The number of a row, where an answer must say which it is about."""
+"""The column of row numbers, for answers that must say which row they are about."""
 
 _NO_FIELD = re.compile(r'(?:Table|Values list|Subquery) "(?P<alias>.+?)" does not have a column named "(?P<name>.+?)"')
 _NO_COLUMN = re.compile(r'Referenced column "(?P<name>.+?)" (?:was )?not found')

@@ -27,7 +27,7 @@ class SqlText:
     text: str
     is_condition: bool = False
     numbers: tuple[tuple[int, ColumnPath], ...] = ()
-    """Columns of sides of which it names the nanoseconds (`exact_moments`)."""
+    """Columns, each with its side, whose nanoseconds the text names (`exact_moments`)."""
 
     @property
     def tree(self) -> exp.Expr:

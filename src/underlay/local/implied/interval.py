@@ -35,7 +35,7 @@ _MICROSECOND_NS = 1_000
 _EXACT_DOUBLE = 2**53
 _LAST_DAY = 2**31 - 2
 _LAST_NS = (2**63 - 2) * _MICROSECOND_NS
-"""Beyond them DuckDB has infinities, which it compares by rules of its own."""
+"""Beyond these limits DuckDB has infinities, which it compares by special rules."""
 _DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
 
 

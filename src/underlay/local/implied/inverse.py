@@ -37,7 +37,7 @@ Inner = tuple[Node, Interval]
 _EPOCH = date(1970, 1, 1).toordinal()
 _YEARS = frozenset(("year", "years", "yr", "yrs", "y"))
 _TWO_CALENDARS = (date(1600, 1, 1).toordinal() - _EPOCH) * DAY_NS
-"""Before it, ICU may count days of times with a zone by the Julian calendar."""
+"""Before this instant, ICU may compute days of timestamps with a zone in the Julian calendar."""
 _EPOCH_UNITS = {"epoch": SECOND_NS, "epoch_ms": 10**6, "epoch_us": 10**3, "epoch_ns": 1}
 _FIXED_PARTS = {
     "microseconds": 10**3, "milliseconds": 10**6, "second": SECOND_NS, "minute": 60 * SECOND_NS,

@@ -14,7 +14,7 @@ from underlay.runtime.locks import ProcessLock
 
 _MOST_CANDIDATES = 64
 _CASED_END = 0x20000
-"""Letters beyond it have no case: ideographs, tags, private use."""
+"""Characters beyond it have no case: ideographs, tags, private use."""
 _CHANGED = (
     "SELECT chr(code::INTEGER), {function}(chr(code::INTEGER)) FROM range(1, $1) AS codes(code)"
     " WHERE code NOT BETWEEN 55296 AND 57343 AND {function}(chr(code::INTEGER)) <> chr(code::INTEGER)"

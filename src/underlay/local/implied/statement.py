@@ -31,11 +31,11 @@ _KEPT_SIDES = {
     "SEMI": ("left",),
     "ANTI": ("left",),
 }
-"""The sides of a join of which every row that comes out has a row. One less of the other side may make a row of nulls,
-which WHERE may like better."""
+"""The sides of a join that contribute a row to every row of the result. Dropping a row of the other side may create a
+row of nulls, which WHERE may accept."""
 _lock = ProcessLock()
 _known: dict[object, dict[TableName, Predicate]] = {}
-"""What statements implied, by their text, their tables and values. No clock is read: it stays true."""
+"""The implied predicates of statements, by text, tables and values. They stay true, since no clock is read."""
 
 
 def implied_by_statement(

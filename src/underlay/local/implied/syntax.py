@@ -29,7 +29,7 @@ _CONSISTENT = (
     "SELECT lower(function_name) FROM duckdb_functions() WHERE function_type IN ('scalar', 'macro')"
     " GROUP BY ALL HAVING count(*) FILTER (stability IS DISTINCT FROM 'CONSISTENT') = 0"
 )
-"""Functions of which every overload has one value for the same arguments: no clocks, nothing random."""
+"""Functions whose overloads all return the same value for the same arguments: no clocks, nothing random."""
 
 
 _lock = ProcessLock()

@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 import pyarrow as pa
 
 MAX_TEXT = 32
-"""Characters of a text that are shown. Numbers are never cut."""
+"""The most characters of a text that are shown. Numbers are never cut."""
 ELIDED = "…"
 
 

@@ -22,7 +22,7 @@ from underlay.runtime.fork import leave_to_parent, start_afresh_after_fork
 from underlay.runtime.locks import ProcessLock
 
 Open = Callable[[str], SnapshotSource]
-"""The newest version of a table. Raises TableNotFound."""
+"""Returns the newest version of a table. Raises TableNotFound."""
 
 
 class LakeConnection:

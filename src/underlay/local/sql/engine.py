@@ -65,13 +65,13 @@ class Engine:
         self.is_pushing = is_pushing
         self.threads = threads
         self.gives_places = _limits.has_places
-        """Whether errors have the byte of the text that they are about."""
+        """Whether errors give the byte of the text that they are about."""
         self.worker = Worker()
         self.has_failed = False
         self.has_ended = False
-        """Whether the rows of its query were read to their end."""
+        """Whether the rows of its query were read to the end."""
         self.checked: set[str] = set()
-        """Statements that were found to read only, and to reach nothing but the lake: that depends on their text."""
+        """Statements that were found to be read-only and to reach only the lake. Their text alone decides that."""
         self._views: KeptViews | None = None
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open, threads=threads))
         with suppress(duckdb.CatalogException):  # without ICU the only zone is UTC, and this setting does not exist

@@ -21,7 +21,7 @@ from underlay.local.sql.tables import QueriedTable
 from underlay.plan.explain import explain
 
 PROBE_SECONDS = 5.0
-"""How long the query may run over tables without rows: it may count to a trillion."""
+"""How long the query may run over empty tables: it may generate a trillion rows."""
 _INDENT = "  "
 _DRAWING = ("┌", "╭", "+")
 

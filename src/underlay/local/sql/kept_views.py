@@ -20,7 +20,7 @@ from underlay.local.text.time_travel import quoted
 
 _MOST_PLANS = 16
 ShownTable = tuple[str, str, ds.Dataset]
-"""The schema and the name by which a query names a table, and its rows."""
+"""The schema and name by which a query refers to a table, and its rows."""
 
 
 class _View(ds.Dataset):
@@ -51,11 +51,11 @@ class KeptViews:
         self._connection = connection
         self._views: dict[tuple[str, str], _View] = {}
         self.names: frozenset[str] = frozenset()
-        """`dataset.table` of each in lower case."""
+        """`dataset.table` of each view, in lower case."""
         self.are_whole = True
-        """False when they could not be made."""
+        """False if the views could not be created."""
         self.plans = KeptPlans(connection)
-        """Of statements over these views."""
+        """Plans of statements over these views."""
 
     def show(self, tables: Sequence[ShownTable]) -> None:
         """Have views of exactly these tables."""

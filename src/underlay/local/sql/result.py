@@ -41,7 +41,7 @@ class SqlResult:
     ) -> None:
         self.schema: pa.Schema = reader.schema
         self.types = types
-        """DuckDB's types of the columns, where DuckDB answered."""
+        """DuckDB's types of the columns, if DuckDB answered."""
         self.cancel = interrupt
         self._on_end = on_end
         self._reader = reader

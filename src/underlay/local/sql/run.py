@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 Parameters = Sequence[object] | Mapping[str, object]
 
 _PUSHDOWN = ("Arrow Scan Pushdown Filter", "Arrow Filter Pushdown")
-"""In what DuckDB says when it cannot hand over a filter that it could apply itself, such as some IS DISTINCT FROM."""
+"""Parts of DuckDB's message when it cannot push down a filter that it could apply itself, such as some IS DISTINCT
+FROM."""
 _BATCH_ROWS = 1 << 17
 _IS_DUCKDB_1 = duckdb.__version__.startswith("1.")
 _COUNT = ["select", "count", "(", "*", ")", "from"]

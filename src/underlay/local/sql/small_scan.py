@@ -13,7 +13,7 @@ from underlay.local.dataset.scanner import Columns, TableScanner
 from underlay.local.dataset.source import EngineDataset
 
 MAX_ROWS = 1 << 17
-"""About what DuckDB gives to one thread at a time: with more rows, several threads have work."""
+"""About the rows that DuckDB gives to one thread at a time: with more, several threads have work."""
 
 
 class TooManyRowsError(Exception):

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from underlay.local.sql.views import SystemView
 
 Resolve: TypeAlias = "Callable[[str, int | str | None, datetime | None], EngineDataset | None]"
-"""A table's snapshot by its name: the newest, or a version by number or tag, or as of a moment. None when there is no
-such table."""
+"""Returns a table's snapshot by name: the newest, a version by number or tag, or as of a moment. None if the table does
+not exist."""
 
 Views: TypeAlias = "Callable[[], Mapping[str, SystemView]]"
-"""The system views by their names in the dataset `underlay`. They are asked for when a query names that dataset."""
+"""Returns the system views by name. Called only when a query names the dataset `underlay`."""
 SYSTEM = "underlay"
 """The dataset of system views."""
 

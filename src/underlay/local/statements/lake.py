@@ -15,11 +15,11 @@ from underlay.index.operation import Operation
 from underlay.index.root import Definition
 
 ReadRows = Callable[[int], pa.RecordBatchReader]
-"""Rows to insert, for the version of the table that they are added to."""
+"""Returns the rows to insert, given the version of the table that they are added to."""
 
 
 Values = Mapping[str, str]
-"""Expressions by column."""
+"""SQL expressions by column."""
 
 
 class StatementMerge(Protocol):

@@ -35,7 +35,8 @@ from underlay.table.versions.snapshot import Snapshot
 from underlay.values.no_rows import no_rows
 
 _CHANGED = "underlay-changed"
-"""The schema in which queries have the changed table's rows with their numbers, so that no other table is meant."""
+"""The schema under which queries see the changed table's rows with their numbers, so that they refer to no other
+table."""
 _DOUBLED_HINT = "Leave one row for each in the source, or add a condition that holds for one of them."
 
 
@@ -62,7 +63,7 @@ class RowQuery:
         self._has_alias = statement.alias.lower() != statement.target.table.lower()
         self._table = f"{quoted(_CHANGED)}.{quoted(statement.target.table)}"
         self._own = quoted(statement.alias) if self._has_alias else self._table
-        """What the query calls the rows of the table, before columns of them."""
+        """The qualifier of the table's columns in the query."""
         self._is_joined = self._check_sources()
         self._returning = statement.returning
         schema = lake.table(self._name).schema

@@ -14,9 +14,9 @@ from underlay.local.text.words import Word, WordType, words_of
 from underlay.values.parameters import Given, by_name
 
 _Instead = tuple[int, str]
-"""How many words something takes the place of, and what."""
+"""How many words are replaced, and by what."""
 _Owner = tuple[tuple[str, ...], str]
-"""The names of rows before a column, and what takes their place."""
+"""The qualifier of a column, and its replacement."""
 
 _INK = re.compile(r"\S")
 _HINT = "Give values by name, {'zone': 'JFK'} for $zone, or as a list, ['JFK'] for ?."

@@ -34,17 +34,17 @@ HARMLESS_FUNCTIONS = frozenset((
     "duckdb_columns", "duckdb_functions", "duckdb_keywords", "duckdb_schemas", "duckdb_tables", "duckdb_types",
     "duckdb_views", "duckdb_databases",
 ))  # fmt: skip
-"""Table functions that show nothing but the lake's tables and constants."""
+"""Table functions that show only the lake's tables and constants."""
 
 _MANY_ROWS = frozenset((
     "JOIN", "WITH", "UNION", "INTERSECT", "EXCEPT", "UNNEST", "RANGE", "GENERATE_SERIES", "REPEAT", "PIVOT", "UNPIVOT",
     "OVER", "WINDOW", "QUALIFY", "CUBE", "ROLLUP", "SETS", "TABLE", "VALUES", "EXISTS",
 ))  # fmt: skip
-"""Words of statements that may make more of a table's rows than one pass over them."""
+"""Words of statements that may produce more rows than one pass over the table has."""
 _AFTER_FROM = frozenset(("WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "OFFSET", ";"))
 
 WRITING_FUNCTIONS = frozenset(("write_log",))
-"""Scalar functions that leave a trace for other queries."""
+"""Scalar functions whose effects other queries can see."""
 
 
 def check_statement(

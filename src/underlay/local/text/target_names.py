@@ -9,7 +9,7 @@ from underlay.local.text.time_travel import is_name, travel_end
 from underlay.local.text.words import Word, WordType
 
 QUERIES = frozenset(("SELECT", "TABLE", "VALUES", "FROM", "WITH", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "SHOW"))
-"""The words that a query begins with."""
+"""The first words of queries."""
 _AFTER_TABLES = frozenset(
     (
         "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "UNION", "INTERSECT", "EXCEPT", "ON",
@@ -18,9 +18,9 @@ _AFTER_TABLES = frozenset(
         "PIVOT_LONGER", "FOR", "AT", "RETURNING", "SELECT",
     )
 )  # fmt: skip
-"""What may come after a table and is no alias."""
+"""Words that may follow a table and are not an alias."""
 NAME_WORDS = 4
-"""`dataset.table.` before the column."""
+"""The number of words in `dataset.table.` before a column."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class _Scope:
     """The scope of the whole text, or of a subquery in it."""
 
     reads_table: bool = False
-    """Whether the table is among what it reads, under its own name."""
+    """Whether it reads the table too, under the table's own name."""
 
 
 def reads_table(words: Sequence[Word], dataset: str, table: str) -> bool:

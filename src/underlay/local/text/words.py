@@ -42,9 +42,10 @@ class Word(NamedTuple):
 
 
 _BLANKS = r"\t\n\f\r \xa0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
-"""Those of DuckDB, which are not Python's: a name may not seem to be another one because of a blank of no width."""
+"""DuckDB's blanks, which differ from Python's: a zero-width blank must not make one name look like another."""
 _FIRST = rf"[^{_BLANKS}\x00-@\[-^`{{-\x7f]"
-"""A letter, an underscore, or anything beyond ASCII that is not a blank. As what it is not: so it compiles fast."""
+"""A letter, an underscore, or any character beyond ASCII except blanks. Written as a negated set, which compiles
+fast."""
 _NEXT = rf"[^{_BLANKS}\x00-#%-/:-@\[-^`{{-\x7f]"
 _NAME = f"{_FIRST}{_NEXT}*"
 _TAG = rf"\$(?:{_FIRST}[^{_BLANKS}\x00-/:-@\[-^`{{-\x7f]*)?\$"

@@ -33,7 +33,7 @@ class AutoCare:
         self._in_background = in_background
         self._open()
         self._seen: dict[str, tuple[int, int]] = {}
-        """Of each table, files and version after it was looked after."""
+        """The file count and version of each table after its last care."""
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:

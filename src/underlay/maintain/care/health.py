@@ -25,7 +25,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 TARGET_FILE_BYTES = 128 << 20
 _SMALL = 2
-"""A file is small below this part of the target."""
+"""A file smaller than the target divided by this is small."""
 _SAMPLE = 1000
 """Objects in one page of a listing."""
 _MUCH_DEAD = 0.05
@@ -42,11 +42,11 @@ class HealthFinding:
     """`small files`, `dead rows`, `unsorted`, `versions`, `orphans`."""
     text: str
     command: str
-    """What mends it."""
+    """The command that fixes it."""
     saved_bytes: int = 0
-    """What that would free, about."""
+    """About how much that would free."""
     saved_requests: int = 0
-    """Files that a scan of the whole table would no longer have to open, about."""
+    """About how many fewer files a scan of the whole table would open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +62,17 @@ class Health:
     small_file_bytes: int
     dead_row_count: int
     dead_bytes: int
-    """Of rows that are deleted, as a share of their files."""
+    """The estimated bytes of deleted rows, by their share of each file's rows."""
     unsorted_share: float | None
-    """Of files that have a range of the first sort column, those that overlap another one; None without an order."""
+    """Among files with a range of the first sort column, the share that overlaps another file; None without an
+    order."""
     version_count: int
-    """Versions that are left."""
+    """Versions that have not expired."""
     old_bytes: int
-    """Files of the oldest version that is left which the newest does not have."""
+    """Bytes of files that the oldest version has and the newest does not."""
     sampled_count: int
     orphan_share: float
-    """Of files in a sample of the listing, those that neither the newest nor the oldest version has. Versions in
+    """In a sample of the listing, the share of files that neither the newest nor the oldest version has. Versions in
     between may have them."""
     findings: tuple[HealthFinding, ...]
 

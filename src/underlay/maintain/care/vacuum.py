@@ -17,7 +17,7 @@ from underlay.table.open_table import OpenTable
 from underlay.values.duration import read_duration
 
 VacuumProgress = Callable[[int, int], None]
-"""Told how much of how much of a step is done."""
+"""Called with the finished and the total amount of the current step's work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Vacuumed:
 
     is_dry_run: bool
     compacted: tuple[Compacted, ...]
-    """For each table."""
+    """One result for each table."""
     expired: tuple[Expired, ...]
     swept: Swept
 

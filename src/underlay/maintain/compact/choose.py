@@ -31,10 +31,10 @@ from underlay.table.versions.snapshot import Snapshot
 
 TARGET_FILE_BYTES = 128 << 20
 MOST_BLOCKS = 256
-"""In a file that a compaction makes."""
+"""The most blocks of a file that a compaction writes."""
 _HALF = 2
 _MOSTLY = 8
-"""Blocks of a file are mostly under-full when its rows would fit into an eighth of them."""
+"""A file's blocks are mostly under-full if its rows would fit into an eighth of them."""
 _LEAST_ROW_BYTES = 8
 
 
@@ -75,7 +75,7 @@ class ChosenFile:
     entry: FileEntry
     reason: Reason
     row_bytes: int
-    """At least what a row takes in memory."""
+    """A lower bound of a row's size in memory."""
 
     @cached_property
     def rows(self) -> Numbers:

@@ -43,10 +43,10 @@ from underlay.table.versions.environment import to_us
 from underlay.table.versions.snapshot import Snapshot
 
 COMMIT_BYTES = 1 << 30
-"""New files of so many bytes are committed together."""
+"""New files are committed together once they have this many bytes."""
 
 CompactProgress = Callable[[int, int], None]
-"""Told how many of how many files were done."""
+"""Called with the number of finished files, and of all."""
 
 Outcome = DoneGroup | FailedGroup
 
@@ -56,9 +56,9 @@ class GroupRun:
     """How groups of files are rewritten: in this process, or by others that report what they put into the store."""
 
     do: Callable[[], Generator[Sequence[Outcome], None, None]]
-    """Some groups at a time, in any order."""
+    """Runs the groups, and yields their outcomes some at a time, in any order."""
     commit_bytes: int = COMMIT_BYTES
-    """New files of so many bytes are committed together."""
+    """New files are committed together once they have this many bytes."""
     task_count: int = 0
     choice: str = "in this process"
 
@@ -78,7 +78,7 @@ class Compacted:
     table: str
     is_dry_run: bool
     version: int
-    """The newest version that it made, or the one that it looked at."""
+    """The newest version that it committed, or else the one that it examined."""
     commit_count: int = 0
     files_before: int = 0
     """Files that were compacted."""
@@ -88,21 +88,22 @@ class Compacted:
     blocks_copied: int = 0
     blocks_encoded: int = 0
     bytes_copied: int = 0
-    """Of blocks that were copied as they are, about."""
+    """About the bytes of blocks that were copied unchanged."""
     bytes_encoded: int = 0
-    """Of blocks that were decoded and encoded again, about."""
+    """About the bytes of blocks that were decoded and encoded again."""
     rows_dropped: int = 0
-    """Deleted rows that lay in files."""
+    """Deleted rows of compacted files; the new files leave them out."""
     given_up: int = 0
-    """Files that other commits changed meanwhile: they are left as they are."""
+    """Files that other commits changed meanwhile; they were not compacted."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Files that cannot be read, with the reason: they, and those that would be joined with them, are left."""
+    """Unreadable files, with the reason. They were not compacted, nor were the files that would have been joined with
+    them."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Why files were chosen."""
     task_count: int = 0
-    """Tasks of Spark that did it; none when this process did."""
+    """The number of Spark tasks that did the work; 0 if this process did it."""
     choice: str = ""
-    """Where it is done, and why there."""
+    """Where the work is done, and why."""
 
 
 def compact(

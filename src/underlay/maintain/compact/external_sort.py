@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 _MERGE_BYTES = 256 << 20
-"""What is held of all runs together, about."""
+"""About how much of all runs together is held in memory."""
 _LEAST_ROWS = 1024
 
 Indices = NDArray[np.int64]

@@ -23,7 +23,7 @@ from underlay.schema.types import TypeKind
 
 Indices = NDArray[np.int64]
 OrderOf = Callable[[pa.Table], Indices]
-"""The positions of rows in order; equal rows keep theirs."""
+"""Returns the positions of the rows in sorted order. The sort is stable."""
 
 SORT = "sort"
 _ZORDER = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)

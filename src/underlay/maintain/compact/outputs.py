@@ -41,7 +41,7 @@ class OpenFile:
     form: bytes
     read: ReadRanges
     new: NewFile | None = None
-    """The file itself, when it was encoded for this and is not in the store."""
+    """The file itself, if it was encoded for this output and is not in the store."""
 
 
 def open_file(place: ObjectPlace, entry: FileEntry, layout: FileLayout) -> OpenFile:
@@ -107,7 +107,7 @@ class Outputs:
     most_bytes: int
     most_blocks: int
     next_block: Callable[[int], int]
-    """Counts so many blocks, and says how many there were before."""
+    """Adds to the number of blocks, and returns the number before."""
     entries: list[FileEntry] = field(default_factory=list)
     layouts: dict[str, FileLayout] = field(default_factory=dict)
     _pending: dict[tuple[object, ...], _Pending] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class _Said:
     place: str
     versions: tuple[VersionRange, ...]
     has_sidecar: bool
-    """Whether its sidecar is to be compared as well."""
+    """Whether to compare its sidecar as well."""
 
 
 @dataclass(slots=True, kw_only=True)

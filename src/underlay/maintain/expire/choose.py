@@ -12,7 +12,7 @@ from underlay.table.versions.environment import to_us
 from underlay.table.versions.revision import Revision
 
 _CLOCK_GRAIN_US = 1_000_000
-"""A store may stamp whole seconds."""
+"""A store's timestamps may be whole seconds."""
 
 
 def choose(

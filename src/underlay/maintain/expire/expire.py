@@ -35,29 +35,29 @@ class Expired:
     table: str
     is_dry_run: bool
     version: int | None
-    """The commit that says what is left; None when there was nothing to say."""
+    """The commit that records the retained versions; None if nothing changed."""
     version_count: int
     """Versions that expired."""
     examples: tuple[int, ...]
     """Some of them."""
     oldest_left: int
-    """This version and all later ones are left."""
+    """This version and all later ones are retained."""
     also_left: tuple[int, ...]
-    """Older versions that are left."""
+    """Older versions that are retained."""
     tags: dict[str, int]
-    """Tags that keep versions that would have expired."""
+    """Tags that retain versions that would otherwise have expired."""
     leases: dict[str, int | None]
-    """Readers that do; None for a lease that cannot be read, which keeps all versions."""
+    """Leases that do, by reader; None for an unreadable lease, which retains all versions."""
     tombstone_count: int
     """Roots of expired versions that were replaced by tombstones."""
     size_bytes: int
-    """Of these roots, and of the records."""
+    """Bytes of these roots and of the deleted records."""
     waiting_count: int
-    """Roots that stay for now, since a reader may have opened the version when it was the newest."""
+    """Roots that are kept for now, since a reader may have opened the version while it was the newest."""
     record_count: int
-    """Records of runs that were deleted."""
+    """Deleted records of runs."""
     jobs: tuple[str, ...]
-    """Jobs that ended, and whose epochs are forgotten."""
+    """Ended jobs whose epochs are forgotten."""
 
 
 def expire(

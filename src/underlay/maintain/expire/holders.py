@@ -21,13 +21,13 @@ class Holders:
 
     now: datetime
     tags: dict[str, int]
-    """By name."""
+    """Tagged versions by tag."""
     leases: dict[str, int | None]
-    """Live ones by reader; None for one that cannot be read, which may be of any version."""
+    """Versions of live leases by reader; None for an unreadable lease, which may hold any version."""
     jobs_since_us: int | None
-    """When the oldest of the live jobs began: the version that was newest then, and all since, may be read by one."""
+    """When the oldest live job began: jobs may read the version that was the newest then, and all later ones."""
     intents: frozenset[str]
-    """Locks that have an intent, whether its owner lives or not."""
+    """Locks with an intent, live or not."""
 
     @property
     def versions(self) -> frozenset[int]:

@@ -34,17 +34,17 @@ class Buried:
     """How many roots of expired versions were replaced, and how many still wait."""
 
     count: int
-    """Roots that were replaced, or would be."""
+    """Roots that were replaced, or would be in a dry run."""
     size_bytes: int
-    """Theirs."""
+    """The bytes of these roots."""
     waiting: tuple[int, ...]
-    """Versions whose readers may still be there, or that are held again."""
+    """Versions that may still have readers, or that are held again."""
     end: int
     """All expired versions before this one are tombstones."""
 
 
 Progress = Callable[[int, int], None]
-"""Told how many are done, and of how many."""
+"""Called with the number of finished roots, and of all."""
 
 
 def bury(

@@ -17,9 +17,9 @@ _LOOKED_AT = 5000
 _DELETED_AT_ONCE = 1000
 
 Found = tuple[ObjectKind, str, StoredObject]
-"""What an object is, what is its own in its name, and how the store describes it."""
+"""An object's kind, the unique part of its name, and its description by the store."""
 Choose = Callable[[list[Found]], list[Found]]
-"""Those of some objects that are to go."""
+"""Returns those of these objects that are to be deleted."""
 
 
 @dataclass(slots=True)

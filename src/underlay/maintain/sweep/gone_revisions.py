@@ -32,9 +32,9 @@ class GoneRevision:
     revision: Revision
     reason: str
     since_us: int | None
-    """When it was dropped or replaced; None when no entry names it."""
+    """When it was dropped or replaced; None if no catalog entry names it."""
     forget: CatalogChange | None
-    """What makes the catalog forget it."""
+    """The catalog change that forgets it."""
 
 
 def find_gone(lake: LakeCatalog, catalog: Catalog) -> Iterator[GoneRevision]:

@@ -33,7 +33,7 @@ class References:
     """Referenced objects, by the unique part of their names."""
 
     files: Tokens
-    """Ascending, each once."""
+    """Ascending, without duplicates."""
     segments: frozenset[str]
     pages: frozenset[str]
 
@@ -51,7 +51,7 @@ class _Found:
     tails: list[Tokens] = field(default_factory=list)
     refs: dict[str, SegmentRef] = field(default_factory=dict)
     gone: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By segment: files of it that no version has which has the segment."""
+    """By segment, its files that none of the versions with this segment have."""
     trees: dict[str, PageRef] = field(default_factory=dict)
 
 

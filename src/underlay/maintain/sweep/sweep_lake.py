@@ -19,7 +19,7 @@ from underlay.values.duration import read_duration
 
 DEFAULT_GRACE = "1d"
 _LEFT_BEHIND = ("_clock", PROBE)
-"""Where short-lived objects lie, which a process that died leaves."""
+"""Folders of short-lived objects, which a process that dies leaves behind."""
 
 Open = Callable[[str], OpenTable]
 

@@ -43,7 +43,7 @@ class DeadBeacons:
     leases: frozenset[str]
     live_jobs: frozenset[str]
     is_held: bool
-    """Whether a job or a reader lives."""
+    """Whether a job or a reader is alive."""
 
 
 def find_dead(revision: Revision, grace: timedelta) -> DeadBeacons:

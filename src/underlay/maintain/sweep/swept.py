@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 Progress = Callable[[int, int], None]
-"""Told how many objects were looked at or deleted, and of how many as far as that is known."""
+"""Called with the number of objects examined or deleted, and of all as far as that is known."""
 EXAMPLES = 10
 
 
@@ -17,18 +17,18 @@ class SweptFolder:
 
     folder: str
     table: str | None
-    """The table whose active revision it is; None for what is left of others."""
+    """The table whose active revision it is; None for anything else."""
     reason: str
-    """Why objects go: `unreferenced`, `dropped`, `replaced`, `never named`, `left behind`."""
+    """Why objects are deleted: `unreferenced`, `dropped`, `replaced`, `never named`, `left behind`."""
     version: int | None
-    """The commit that forbids the use of what is deleted; None when there was none to make."""
+    """The commit that forbids the use of the deleted objects; None if none was needed."""
     horizon: datetime
-    """Objects that were put later stay, by the store's clock."""
+    """Objects put later than this, by the store's clock, are kept."""
     listed_count: int
     object_count: int
     size_bytes: int
     kinds: dict[str, int]
-    """How many objects of each kind."""
+    """The number of objects of each kind."""
     examples: tuple[str, ...]
 
 
@@ -38,9 +38,9 @@ class Swept:
 
     is_dry_run: bool
     folders: tuple[SweptFolder, ...]
-    """Those in which there was something to delete."""
+    """Folders with objects to delete."""
     listed_count: int
-    """Objects that were looked at."""
+    """The number of objects examined."""
     object_count: int
     size_bytes: int
     examples: tuple[str, ...]

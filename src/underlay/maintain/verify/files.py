@@ -18,7 +18,7 @@ from underlay.scan.read.file_stores import ObjectPlace
 from underlay.store.store import Store, StoredObject
 
 Listed = Mapping[str, StoredObject]
-"""What is in the revision's folder, by key."""
+"""The objects in the revision's folder, by key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

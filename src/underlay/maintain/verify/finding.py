@@ -12,13 +12,13 @@ class FindingKind(StrEnum):
     """What is wrong."""
 
     MISSING = "missing"
-    """An object that others name is not there."""
+    """An object that others reference is missing."""
     DAMAGED = "damaged"
-    """An object is not what its writer wrote."""
+    """An object's bytes are not those that its writer wrote."""
     INCONSISTENT = "inconsistent"
-    """Objects that are whole contradict each other."""
+    """Intact objects contradict each other."""
     WRONG_STATISTICS = "wrong_statistics"
-    """The index says of a file what its footer or its rows do not."""
+    """The index contradicts a file's footer or rows."""
     SIDECAR = "sidecar"
     REGISTRY = "registry"
 
@@ -27,13 +27,13 @@ class Severity(StrEnum):
     """What it means for the table."""
 
     LOST = "lost"
-    """The versions that need it cannot be read as they were."""
+    """The versions that need the object cannot be read as they were."""
     ANSWERS = "answers"
-    """Versions can be read, and a query may leave out rows or answer wrongly."""
+    """Versions can be read, but queries may miss rows or answer wrongly."""
     OLDER = "older"
-    """A registered file is gone that the newest version no longer has: older versions cannot be read as they were."""
+    """A registered file is missing that only older versions have: they cannot be read as they were."""
     DERIVED = "derived"
-    """Nothing is lost: what is wrong is rebuilt from what is there."""
+    """Nothing is lost: the object can be rebuilt from others."""
     NOTE = "note"
     """Nothing is wrong."""
 
@@ -57,7 +57,7 @@ class VerifyFinding(msgspec.Struct, frozen=True, kw_only=True):
     place: str
     problem: str
     versions: tuple[VersionRange, ...] = ()
-    """Those that need the object; empty for what no version needs."""
+    """The versions that need the object; empty if none does."""
     hint: str | None = None
     is_repaired: bool = False
 
@@ -83,7 +83,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0
     sidecars: int = 0
     unreferenced: int = 0
-    """Objects of the revision that none of its versions names: left by jobs that failed or still run."""
+    """Unreferenced objects of the revision, left by jobs that failed or are still running."""
 
 
 class RevisionReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +94,9 @@ class RevisionReport(msgspec.Struct, frozen=True, kw_only=True):
     is_active: bool
     newest_version: int | None
     newest_intact: int | None
-    """The newest version of which all that it consists of is there and whole."""
+    """The newest version whose objects all exist and are intact."""
     is_head_intact: bool
-    """Whether the newest root can be read and is of this chain. When not, nothing can be committed, not even a
+    """Whether the newest root is readable and belongs to this chain. If not, nothing can be committed, not even a
     rollback."""
     counts: Counts
     findings: tuple[VerifyFinding, ...] = ()

@@ -53,7 +53,7 @@ class VersionFacts:
     layouts: frozenset[str]
     definition: Definition
     added: frozenset[str]
-    """Files that the version added in its tail."""
+    """Files that the version added to its tail."""
     added_segments: tuple[str, ...]
     gone: frozenset[str]
     newly_deleted: Mapping[str, bytes]
@@ -70,9 +70,9 @@ class History:
     layouts: dict[str, FileLayout] = field(default_factory=dict)
     files: dict[str, RecordedFile] = field(default_factory=dict)
     contents: dict[str, SegmentContent] = field(default_factory=dict)
-    """Of the segments that are whole."""
+    """The content of intact segments."""
     expired: set[int] = field(default_factory=set)
-    """Versions that are tombstones."""
+    """Versions whose roots are tombstones."""
     newest: Root | None = None
     newest_version: int | None = None
     findings: list[VerifyFinding] = field(default_factory=list)

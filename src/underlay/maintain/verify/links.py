@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 _MAX_HOLES = 10_000
-"""So many objects may be missing before the last that is there."""
+"""At most this many objects may be missing before the last one that exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,14 +14,14 @@ from underlay.store.store import Store
 
 THREADS = 16
 DECODERS = 4
-"""Files whose rows are decoded at a time: each holds a block in memory."""
+"""The number of files decoded at a time: each holds a block in memory."""
 _WAITING = 4
-"""Results for each thread that may wait to be taken."""
+"""The number of results per thread that may wait for the caller."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
-"""Told how many of how many objects were looked at; the second number grows as more are found."""
+"""Called with the number of objects examined, and of all found so far."""
 
 
 @dataclass(slots=True)

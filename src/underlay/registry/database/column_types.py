@@ -12,9 +12,9 @@ from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.types import TypeDecorator
 
 MOST_KEY_BYTES = 1_200
-"""A row of an index of PostgreSQL takes 2,704 bytes; a key may consist of two long texts."""
+"""A row of a PostgreSQL index takes at most 2,704 bytes, and a key may consist of two long texts."""
 _SURELY_SHORT = MOST_KEY_BYTES // 4
-"""Characters: none takes more than four bytes."""
+"""In characters: none takes more than four bytes."""
 _REPLACEMENT = "\ufffd"
 
 

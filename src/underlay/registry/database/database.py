@@ -24,7 +24,7 @@ from underlay.registry.database.location import ACCEPTED
 from underlay.runtime.fork import close_before_fork, leave_to_parent, start_afresh_after_fork, undivided
 
 _BEGIN = "underlay_begin"
-"""The connection's option that holds the statement by which its transactions begin."""
+"""The connection option with the statement that begins its transactions."""
 UNCOUNTED = "underlay_uncounted"
 """The option of a connection or statement that keeps it out of `Database.statement_count`."""
 

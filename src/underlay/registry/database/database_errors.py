@@ -28,7 +28,7 @@ _RIGHTS = {"25006", "42501", "28000", "28P01"}
 _TIMED_OUT = "57014"
 _UNTRANSLATABLE = {"22P05", "22021"}
 _TOO_LARGE = "54"
-"""How the states of a value that is too large for an index, and the like, begin."""
+"""The prefix of the SQLSTATEs for exceeded limits, such as a value that is too large for an index."""
 
 _SQLITE_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -44,7 +44,7 @@ _SQLITE_ENVIRONMENT = {
     sqlite3.SQLITE_NOLFS,
 }
 _PRIMARY_CODE = 0xFF
-"""The bits of SQLite's extended codes that say the kind of error."""
+"""The bits of SQLite's extended codes that hold the primary code."""
 
 _RETRYABLE = "is_retryable"
 _ATTEMPTS = 5

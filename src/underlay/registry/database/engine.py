@@ -29,10 +29,10 @@ class Timeouts:
 
 
 QUICK = Timeouts(connect_s=2, lock_ms=250, statement_ms=2_000, pool_s=0.25)
-"""For work that goes on without the registry."""
+"""For work that can continue without the registry."""
 
 PATIENT = Timeouts(connect_s=10, lock_ms=60_000, statement_ms=0, pool_s=60.0)
-"""For work that is about the registry."""
+"""For work on the registry itself."""
 
 
 class DatabaseLocation(Protocol):

@@ -19,17 +19,17 @@ import xxhash
 from underlay.errors import InvalidRequest
 
 VARIABLE = "UNDERLAY_REGISTRY"
-"""The variable of the environment that names the registry."""
+"""The environment variable that names the registry."""
 
 ACCEPTED = "sqlite:///path, postgresql://user@host/database, or none"
 
 LAKE_FOLDER = "_registry"
-"""The folder of the registry in a local lake."""
+"""The registry's folder in a local lake."""
 _SQLITE = "sqlite:///"
 _SERVER_SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 _SCHEMES = (_SQLITE, *_SERVER_SCHEMES)
 _SAME_SCHEME = {"s3a": "s3", "abfss": "abfs"}
-"""Schemes that name the same store as another one."""
+"""Aliases of schemes."""
 _READABLE_LENGTH = 48
 
 

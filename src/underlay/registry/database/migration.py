@@ -33,7 +33,7 @@ from underlay.registry.database.schema import METADATA, SCHEMA_TABLE, are_foreig
 from underlay.runtime.locks import ProcessLock
 
 REVISIONS = ("0001", "0002", "0003", "0004")
-"""Every schema there was, oldest first. The folder `migrations/versions` has one step for each."""
+"""All schema revisions, oldest first. The folder `migrations/versions` has one step for each."""
 
 NEWEST = REVISIONS[-1]
 
@@ -43,17 +43,17 @@ SCHEMA_VERSION = Table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="registry_schema_pkc"),
 )
-"""One row: the revision of the schema."""
+"""A single row: the revision of the schema."""
 
 _PREPARING = Timeouts(connect_s=2, lock_ms=5_000, statement_ms=10_000, pool_s=0.25)
-"""Creating tables is short, and another process that does so is worth waiting for."""
+"""Creating tables takes little time, so waiting for another process that does it pays off."""
 _ADVISORY_LOCK = 0x756E6465726C6179
 """The number of the advisory lock: the letters "underlay"."""
 _NAMED_TABLES = 5
 _SCRIPTS = Path(__file__).parent / "migrations"
 
 _alembic = ProcessLock()
-"""Alembic's `op` is one for the whole process."""
+"""Alembic's `op` is shared by the whole process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,11 @@ from sqlalchemy import (
 from underlay.registry.database.column_types import KeyText, PlainText, WholeNumber
 
 NONE = -1
-"""The head of a revision of which no root was applied."""
+"""The head of a revision before any of its roots is applied."""
 
 SCHEMA_TABLE = "registry_schema"
-"""The table that says which schema a database has: Alembic's own, under a name that no other program's Alembic uses."""
+"""The table with the revision of the schema: Alembic's version table, under a name that no other program's Alembic
+uses."""
 
 METADATA = MetaData(
     naming_convention={
@@ -248,11 +249,12 @@ MIRRORED = (
     *(LAKE, PHYSICAL_TABLES, TAGS, GC_MANIFEST, REVISIONS),
     *(SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, LEASES, RUNS),
 )
-"""What `restore` rebuilds, in the order in which transactions write: who locks them in this order meets no deadlock."""
+"""The tables that `restore` rebuilds, in the order in which transactions write: locking them in this order avoids
+deadlocks."""
 
 COMPARED = tuple(table for table in MIRRORED if table not in (JOBS, LEASES))
-"""What the store says of them is true until something is committed. Jobs and leases pass, and are mirrored only where
-they were seen."""
+"""Tables whose content the store determines until the next commit. Jobs and leases come and go, and are mirrored only
+if they were seen."""
 
 
 def are_foreign(names: AbstractSet[str]) -> bool:

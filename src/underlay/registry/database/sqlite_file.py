@@ -26,7 +26,7 @@ from underlay.registry.database.schema import are_foreign
 from underlay.runtime.fork import leave_to_parent, start_afresh_after_fork, undivided
 
 Identity = tuple[int, int]
-"""Device and inode: no two files that exist, or are open, have the same."""
+"""Device and inode: unique among files that exist or are open."""
 
 _LOGS = ("-wal", "-shm")
 _POLL_SECONDS = 0.005
@@ -53,7 +53,7 @@ class FileConnection(sqlite3.Connection):
 
 
 _open: WeakSet[FileConnection] = WeakSet()
-"""The connections that this process has open: what they have open keeps its inode."""
+"""The open connections of this process. An inode is not reused while a connection has its file open."""
 
 
 class _Forks:
@@ -67,7 +67,7 @@ class _Forks:
     def __init__(self) -> None:
         self.unclosed: WeakSet[FileConnection] = WeakSet()
         self.left: set[Path] = set()
-        """Files that the parent had open at the fork."""
+        """Files that the parent process had open at the fork."""
         start_afresh_after_fork(self)
 
     def start_afresh(self) -> None:

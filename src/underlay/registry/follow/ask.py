@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LOG = logging.getLogger("underlay.registry")
 ANSWER_SECONDS = 0.5
-"""How long an answer is waited for."""
+"""How long to wait for an answer."""
 REST_SECONDS = 30.0
-"""How long a registry that did not answer is left alone."""
+"""How long a registry that did not answer is not asked again."""
 IDLE_SECONDS = 5.0
-"""How long a thread is kept that has nothing to do."""
+"""How long an idle thread is kept."""
 
 
 class _Question(Generic[T]):
@@ -62,7 +62,7 @@ class _AskThreads:
         """Start without threads: none survives a fork."""
         self._lock = Lock()
         self._idle = 0
-        """Threads that wait and that no work in the queue is meant for."""
+        """Waiting threads that are not claimed by queued work."""
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def start(self, work: Callable[[], None]) -> bool:

@@ -32,30 +32,31 @@ if TYPE_CHECKING:
     from underlay.registry.follow.apply_seen import Application
 
 Write = Callable[["Connection"], None]
-"""Statements in somebody else's transaction."""
+"""Statements to run in the caller's transaction."""
 Work = Callable[[], Write]
-"""What is read from the store before that transaction begins."""
+"""Reads from the store before that transaction begins."""
 
 WRITER_DELAY_SECONDS = 0.1
-"""Commits of that time are applied together. A lake in a temporary folder is often deleted by then."""
+"""Commits within this time are applied together. A lake in a temporary folder is often deleted before it ends."""
 READER_DELAY_SECONDS = 1.0
-"""What was only read is applied later than what was written: most processes that read are gone by then."""
+"""Versions that were only read are applied later than written ones: most reading processes have ended by then."""
 LATE_SECONDS = 5.0
-"""How long those who committed older versions have to apply them, at most."""
+"""How long, at most, the writers of older versions have to apply them."""
 EXIT_SECONDS = 0.5
-"""How long a process that ends waits for its followers."""
+"""How long an exiting process waits for its followers."""
 _DELETION_SECONDS = 0.2
-"""How long a lake of which something is missing may take to be deleted as a whole."""
+"""How long the deletion of a whole lake may take after part of it was found missing."""
 _FIRST_RETRY_SECONDS = 0.05
 _LAST_RETRY_SECONDS = 30.0
 _QUIET_FAILURES = 3
-"""So many times in a row a transaction may meet another one, or a server that starts again, before that is said."""
+"""A transaction may meet another one, or a restarting server, this many times in a row before the problem is
+reported."""
 _LOOK_SECONDS = 0.1
 _MOST_EXTRAS = 1000
 _MOST_ROOTS = 32
-"""Of one revision that are kept to be applied; earlier ones are read from the store."""
+"""At most this many roots of one revision are kept for applying; earlier ones are read from the store."""
 _MOST_CONNECTED = 8
-"""So many followers of a process may keep connections, and a thread, while they have nothing to do."""
+"""At most this many followers of a process keep connections and a thread while idle."""
 _living: weakref.WeakSet[Follower] = weakref.WeakSet()
 
 
@@ -67,7 +68,7 @@ class SeenRoots:
     revision: str
     roots: list[Root]
     is_late: bool = False
-    """Whether the registry was found to lack versions before them, some time ago."""
+    """Whether an earlier attempt found that the registry lacks versions before these."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,9 +79,9 @@ class Pending:
     seen: dict[str, SeenRoots] = field(default_factory=dict)
     extras: deque[Work] = field(default_factory=lambda: deque(maxlen=_MOST_EXTRAS))
     due_at: float = inf
-    """When it is to be applied; inf when there is nothing."""
+    """When to apply it; inf if there is nothing to apply."""
     is_own: bool = False
-    """Whether this process wrote some of it."""
+    """Whether this process committed some of it."""
 
 
 class _Crowd:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from underlay.registry.follow.follower import Follower
 
 MOST_BYTES = 1 << 20
-"""Longer pieces are not kept: the store gives them as fast."""
+"""Longer pieces are not kept: reading them from the store is as fast."""
 BOUND_BYTES = 256 << 20
-"""How much the table holds, about."""
+"""About the size limit of the table."""
 _LOOK_AFTER = BOUND_BYTES // 16
 
 

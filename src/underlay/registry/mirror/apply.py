@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 PREPARED = "prepared"
-"""State of a revision that no catalog entry names yet."""
+"""The state of a revision that no catalog entry names yet."""
 
 
 def mirrored(connection: Connection, revision: str) -> Mirrored:

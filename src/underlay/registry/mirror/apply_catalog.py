@@ -36,9 +36,9 @@ Dropped = Mapping[str, DroppedRecord]
 
 DROPPED = "dropped"
 _MOST_FOLDERS = 500
-"""More are not named one by one."""
+"""Beyond this many, folders are not looked up one by one."""
 _OF_A_REVISION = (REVISIONS, SEGMENTS, FILE_METADATA, SOURCES, VERSIONS, JOBS, LEASES, RUNS)
-"""The revision's own row first: who applies a version of it holds that row."""
+"""The revision's own row comes first: a transaction that applies one of its versions locks that row."""
 
 
 def apply_catalog(connection: Connection, catalog: Catalog, lake_url: str) -> bool:

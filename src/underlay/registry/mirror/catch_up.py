@@ -32,14 +32,14 @@ from underlay.table.versions.links import missing_object
 from underlay.table.versions.revision import Revision
 
 _READ_AT_ONCE = 8
-"""Versions that one thread reads in a row: handing each over on its own takes as long as reading it."""
+"""The number of versions that one thread reads in a row: handing each over separately takes as long as reading it."""
 _APPLIED_AT_ONCE = 64
-"""Versions of one revision in one transaction, at most."""
+"""Versions of one revision that are applied in one transaction; a run of tombstones at the end may add more."""
 
 Transact = Callable[[Callable[[Connection], int]], int]
 """Runs work in a transaction."""
 OnRevision = Callable[[int, int], None]
-"""Told how many revisions are done, and how many there are."""
+"""Called with the number of finished revisions, and of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

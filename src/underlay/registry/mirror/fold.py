@@ -17,10 +17,10 @@ from underlay.runtime.locks import cached_property
 from underlay.runtime.pace import in_turns
 
 Row = dict[str, object]
-"""A row of a table, by the names of its columns."""
+"""A row of a table, by column names."""
 _COUNTS = msgspec.json.Encoder(order="sorted")
 _SOURCE_FIELDS = ("uri", "identity", "version", "status", "owner", "row_count", "error")
-"""What the registry holds of a source's record."""
+"""The fields of a source's record that the registry holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class VersionStep:
 
     outline: Outline
     added: tuple[FileFacts, ...]
-    """Every file that it added."""
+    """All files that it added."""
     everything: Everything | None = None
-    """What it consists of, when it went back to an older version."""
+    """Its whole content, if it rolled back to an older version."""
 
 
 def no_files() -> Mapping[str, FileFacts]:
@@ -55,9 +55,9 @@ class Mirrored:
     head_id: str | None = None
     file_count: int = 0
     segments: frozenset[str] = frozenset()
-    """Ids of the head's."""
+    """The ids of the head's segments."""
     live_files: Callable[[], Mapping[str, FileFacts]] = no_files
-    """The head's files by location; asked for only when a version goes back to an older one."""
+    """Returns the head's files by location; called only when a version rolls back to an older one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +72,19 @@ class RegistryDelta:
     last: Outline
     """The new head."""
     created_us: int | None
-    """When the revision began, if that is among the versions."""
+    """When the revision began, if its first version is among these."""
     versions: list[Row] = field(default_factory=list)
     segments: list[Row] = field(default_factory=list)
     ended_segments: dict[str, int] = field(default_factory=dict)
-    """Rows that were there, by id, with the version from which on they are no longer true."""
+    """Existing rows, by id, with the version that removed the segment."""
     files: list[Row] = field(default_factory=list)
     ended_files: dict[str, int] = field(default_factory=dict)
-    """The same by location."""
+    """The same for files, by location."""
     sources: list[Row] = field(default_factory=list)
     replaces_sources: bool = False
-    """Whether all sources that were there go first."""
+    """Whether all existing rows of sources are deleted first."""
     retention: Retention | None = None
-    """Which versions are left, when some expired: rows of the others go."""
+    """The retained versions, if some expired: rows of the others are deleted."""
 
 
 def fold(revision: str, before: Mirrored, steps: Sequence[VersionStep]) -> RegistryDelta:
@@ -126,13 +126,13 @@ class _Folding:
         self._ended_segments: dict[str, int] = {}
         self._files: list[Row] = []
         self._new_files: dict[str, Row] = {}
-        """Rows that are made here and still true."""
+        """New rows of files that no later version removed."""
         self._ended_files: dict[str, int] = {}
         self._sources: dict[str, Row] = {}
         self._replaces_sources = False
         self._retention: Retention | None = None
         self._is_unknown = False
-        """Whether what the version before changed is not known: it expired."""
+        """Whether the changes of the previous version are unknown because it expired."""
 
     def take(self, step: VersionStep) -> None:
         """Take the next version."""

@@ -27,7 +27,7 @@ from underlay.table.coordination.run_record import RunRecord, decode_record
 
 T = TypeVar("T", bound=KeptAlive)
 Write = Callable[[Connection], None]
-"""Statements in somebody else's transaction."""
+"""Statements to run in the caller's transaction."""
 _NOT_MIRRORED = ("format", "ttl_us")
 _COPIED = tuple(name for name in RunRecord.__struct_fields__ if name not in _NOT_MIRRORED)
 _WATCHING = "watching"

@@ -23,7 +23,7 @@ T = TypeVar("T")
 READERS = 16
 """Concurrent requests to a remote store."""
 DEPTH = 4 * READERS
-"""Tasks that are under way, or done and not taken, at once."""
+"""The most tasks that are running, or done and not yet taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,11 @@ _FETCHED_AT_ONCE = 1000
 _FOUND, _EXPECTED = 0, 1
 _LOOKS = 3
 _NOT_COMPARED = {LAKE.c.url}
-"""Machines may reach the same lake by different URLs, and a lake may be moved."""
+"""Machines may access the same lake by different URLs, and a lake may be moved."""
 Key = tuple[str | int, ...]
 Row = tuple[object, ...]
 _Look = dict[tuple[str, Key, Row | None], "Difference"]
-"""Differences by table, key and what was found."""
+"""Differences by table, key and found row."""
 
 
 class DifferenceKind(StrEnum):

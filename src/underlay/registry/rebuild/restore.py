@@ -58,7 +58,7 @@ class Restored:
     revision_count: int
     version_count: int
     segment_count: int
-    """Rows: a segment that came back counts again; files too."""
+    """The number of rows: a segment that was removed and restored counts again, and so does a file."""
     file_count: int
     source_count: int
 
