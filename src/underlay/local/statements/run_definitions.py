@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
 
 from underlay.change.define.evolution import Evolution
 from underlay.errors import TableExists, TableNotFound
@@ -38,13 +40,15 @@ def create(statement: CreateTable, lake: StatementLake, queries: StatementQuerie
         return StatementCounts(version=lake.table(known).version)
     replaces = lake.table(known).version if known is not None and statement.is_replacing else None
     rows = None
+    counted = [0]
     if statement.rows is not None:
         queries.columns(statement.rows)
-        rows = queries.rows(statement.rows, {} if replaces is None or known is None else {known: replaces})
+        read = queries.rows(statement.rows, {} if replaces is None or known is None else {known: replaces})
+        rows = pa.RecordBatchReader.from_batches(read.schema, _counting(read, counted))
     places = {**statement.checks, **{f"layout {at}": piece for at, piece in enumerate(statement.layout)}}
     try:
         with Located(places):
-            table = lake.create_table(
+            lake.create_table(
                 known or target.name,
                 statement.columns,
                 data=rows,
@@ -60,7 +64,14 @@ def create(statement: CreateTable, lake: StatementLake, queries: StatementQuerie
         if statement.is_optional:
             return StatementCounts(version=lake.table(target.name).version)
         raise error.at(target.piece.place) from None
-    return StatementCounts(version=table.version, inserted=len(table))
+    # The table exists, so that nothing may fail: its rows are its second version.
+    return StatementCounts(version=1 if counted[0] else 0, inserted=counted[0])
+
+
+def _counting(batches: Iterable[pa.RecordBatch], counted: list[int]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        counted[0] += batch.num_rows
+        yield batch
 
 
 def alter(statement: AlterTable, lake: StatementLake) -> StatementCounts:
@@ -69,9 +80,10 @@ def alter(statement: AlterTable, lake: StatementLake) -> StatementCounts:
         return StatementCounts(version=None)
     name = find_target(statement.target, lake)
     if statement.new_name is not None:
+        version = lake.table(name).version  # before the rename: once it is done, nothing may fail
         with Located(statement.new_name.piece):
             lake.rename_table(name, statement.new_name.name)
-        return StatementCounts(version=lake.table(statement.new_name.name).version)
+        return StatementCounts(version=version)
     table = lake.table(name)
     change = table.evolve().begin()
     apply_steps(statement.steps, table, change)
