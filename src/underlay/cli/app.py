@@ -26,7 +26,7 @@ from underlay.cli.tables import lake_commands as lake
 from underlay.cli.tables import table_commands as table
 
 _REGISTRY_SECONDS = 5.0
-"""How long a command that wrote waits at its end for the registry to catch up."""
+"""How long a command that wrote waits for the registry to catch up before it exits."""
 
 
 class _Commands(TyperGroup):
@@ -115,7 +115,7 @@ _VERBS = (
     maintenance.jobs,
     maintenance.leases,
 )
-"""In the order in which help lists them."""
+"""The commands in the order of the help."""
 for _verb in _VERBS:
     name = "import" if _verb is compaction.import_registered else None
     app.command(name, cls=_SqlCommand if _verb is rows.sql else None)(_verb)
@@ -152,8 +152,8 @@ def main(
 
 
 _group = cache(lambda: get_command(app))
-"""Typer asks the signatures of all commands, which takes longer than many a command; a program that runs several, as
-tests do, does it once."""
+"""Typer inspects the signatures of all commands, which takes longer than many a command; a program that runs several,
+as tests do, builds them once."""
 
 
 def run_command() -> None:

@@ -12,8 +12,8 @@ import sys
 from underlay._version import __version__
 
 HELP = os.path.join(os.path.dirname(__file__), "help.txt")  # pathlib is slow to import
-"""What Typer prints for each command on terminals of 80 columns and more: it never uses more than 80. A test compares
-them, and `python -m tests.cli.help_file` writes them anew."""
+"""Typer's help of each command on terminals of 80 columns and more: it never uses more than 80. A test compares them,
+and `python -m tests.cli.help_file` rewrites them."""
 
 _COLUMNS = 80
 _GARBAGE_OBJECTS = 50_000

@@ -51,7 +51,7 @@ QUICK: Mapping[str, Mapping[str, QuickOption]] = {
         "--yes": QuickOption("yes", read=None),
     },
 }
-"""The options of each command that are read here."""
+"""The options of each command that this module parses."""
 
 
 def run_quickly(command: str, arguments: Sequence[str]) -> None:
@@ -106,7 +106,7 @@ def parse(command: str, arguments: Sequence[str]) -> dict[str, object] | None:
 
 
 _READING = frozenset(("DESC", "DESCRIBE", "FROM", "PIVOT", "SHOW", "SUMMARIZE", "TABLE", "UNPIVOT"))
-"""Words of which each query that reads a table has one."""
+"""Each query that reads a table contains one of these words."""
 
 
 def is_of_values(text: str) -> bool:

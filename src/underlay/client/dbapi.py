@@ -30,7 +30,7 @@ class Cursor:
     def __init__(self, connection: RemoteConnection) -> None:
         self.connection = connection
         self.description: list[Described] | None = None
-        """Name, type and whether there may be nulls, of each column."""
+        """Name, type and nullability of each column."""
         self.rowcount = -1
         """How many rows a change affected; -1 for a query."""
         self._rows: Iterator[tuple[Any, ...]] | None = None  # Any: values of the columns' types

@@ -28,7 +28,7 @@ from underlay.server.statements.links import DownloadLinks
 from underlay.server.statements.service import StatementService
 
 _THREADS = 8
-"""Requests to the lake's store at once, of endpoints that need no engine."""
+"""Concurrent requests to the lake's store by endpoints that need no engine."""
 
 _BY_ROUTER = {
     404: ("not_found", "there is no such endpoint"),

@@ -22,7 +22,7 @@ class RowsAs(StrEnum):
 
 
 FOR_PEOPLE = (RowsAs.TABLE, RowsAs.VERTICAL)
-"""They show the first rows unless a limit is given."""
+"""Formats that show only the first rows unless a limit is given."""
 BINARY = (RowsAs.PARQUET, RowsAs.ARROW)
 _ENDINGS = {
     ".csv": RowsAs.CSV,

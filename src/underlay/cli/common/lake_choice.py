@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = "underlay.toml"
 REPOSITORY = ".git"
-"""A folder that holds this is the root of a repository."""
+"""A folder that contains this is the root of a repository."""
 VARIABLE = "UNDERLAY_LAKE"
 REGISTRY_VARIABLE = "UNDERLAY_REGISTRY"
 _KNOWN = ("lake", "registry", "options")
 _SQLITE = "sqlite:///"
 _opened: list[Registry] = []
 _lakes: list[Lake] = []
-"""The registries of the lakes that this command opened."""
+"""The lakes that this command opened; `_opened` has their registries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

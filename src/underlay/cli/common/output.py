@@ -19,12 +19,12 @@ from underlay.errors import InvalidRequest, UnderlayError, exit_code
 T = TypeVar("T")
 
 UNKNOWN = "–"
-"""What a table shows for null and for statistics that are not stored."""
+"""A table's text for null, and for statistics that are not stored."""
 
 _ELLIPSIS = "…"
 _GAP = "  "
 _SHORTEST_TEXT = 12
-"""A text is not shortened further to make room for other columns."""
+"""Texts are not shortened below this to make room for other columns."""
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _LARGE = 1024
 

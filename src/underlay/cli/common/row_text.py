@@ -13,7 +13,7 @@ import pyarrow as pa
 from underlay.schema.arrow_aliases import AnyArray
 
 _ROWS_AT_ONCE = 4_096
-"""Rows that become Python objects at a time."""
+"""The number of rows converted to Python objects at a time."""
 _TEXT_IN_CSV = (pa.string_view(), pa.binary_view(), pa.month_day_nano_interval())
 """Flat types that Arrow's CSV writer refuses."""
 

@@ -12,7 +12,7 @@ from types import FrameType
 _STDERR = 2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130
-"""The exit code of a command that was stopped."""
+"""The exit code of an interrupted command."""
 
 
 @contextmanager

@@ -28,7 +28,7 @@ _HARMLESS = {
     "timeout",
     "virtual_hosted_style_request",
 }
-"""Options that change nothing about where requests go, or what is sent with them."""
+"""Options that affect neither where requests go nor what is sent with them."""
 _SERVER = "postgres"
 
 

@@ -45,7 +45,7 @@ class DemoQuestion(NamedTuple):
     words: str
     sql: str
     where: str | None = None
-    """The condition, where blocks are left out by it."""
+    """The query's condition, if it skips blocks."""
 
 
 QUESTIONS = (

@@ -27,7 +27,7 @@ COLUMNS = (
     "payment_type bigint, fare_amount double, extra double, mta_tax double, tip_amount double, tolls_amount double, "
     "improvement_surcharge double, total_amount double, congestion_surcharge double, Airport_fee double"
 )
-"""The columns of a month of yellow trips, as TLC publishes them in Parquet."""
+"""The columns of a month of yellow trips in TLC's Parquet files."""
 MONTHS = 6
 TRIPS_PER_MONTH = 150_000
 LATE_TRIPS = 3_000
@@ -43,7 +43,8 @@ _BAD_LINES = (
     b"99999999999,2024-05-05 09:00:00,2024-05-05 09:15:00,1,1.0,1,N,1,2,1,7.0,0,0.5,0,0,1.0,11.0,2.5,0\n",
     b"2,2024-05-06 09:00:00,2024-05-06 09:15:00,1,1.0,1,\xff\xfe,1,2,1,7.0,0,0.5,0,0,1.0,11.0,2.5,0\n",
 )
-"""A day that does not exist, a number in words, a line cut short, a number out of range, and bytes that are no text."""
+"""A day that does not exist, a number in words, a truncated line, a number out of range, and bytes that are not
+UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +57,9 @@ class Delivered:
     bad_lines: int
     total_amount: float
     broken: Path
-    """A file that was cut short."""
+    """A truncated file."""
     whole: bytes
-    """What it should be."""
+    """The complete content of that file."""
 
 
 def deliver(folder: Path) -> Delivered:

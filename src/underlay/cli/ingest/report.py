@@ -27,7 +27,7 @@ _JSON_NAMES = {"row_count": "rows", "rejected_count": "rejected", "source_bytes"
 _NOT_IN_JSON = ("owner", "asked", "claimed_uris")
 _SHOWN_SOURCES = 20
 _STATES = ("new", "takeable", "changed", "failed", "claimed", "known")
-"""Lists of a ledger, those with something to do first."""
+"""Lists of a ledger, those that need work first."""
 _STATE_NAMES = {"takeable": "abandoned by a run that died", "failed": "failed before"}
 _FATES: dict[NewColumnsPolicy, str] = {"error": "fail their sources", "ignore": "be left out", "add": "be added"}
 _WORKERS = {"local": "in this process", "spark": "on Spark"}

@@ -21,7 +21,7 @@ from underlay.pm.read.rows import read_batches
 from underlay.pm.read.synthesise import physical_columns
 
 _ROWS_AT_ONCE = 16_384
-"""Rows that become Python objects at a time, for types that only Python can write."""
+"""The number of rows converted to Python objects at a time, for types that only Python can write."""
 
 
 def write_rows(

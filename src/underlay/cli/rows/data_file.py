@@ -41,11 +41,11 @@ class FileReading:
     """How to read files, from the options."""
 
     kind: FileFormat | None = None
-    """None for files whose names tell the format, and for stdin whose format is to be detected."""
+    """None for files whose extension tells the format, and for stdin with a format to detect."""
     dialect: Dialect = field(default_factory=Dialect)
     record_bytes: int = RECORD_BYTES
     hive: bool = True
-    """Whether folders such as year=2024 give columns."""
+    """Whether folders such as year=2024 become columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class DataFile:
     """As the user wrote it, for messages."""
     source: Source | None
     kind: FileFormat | None
-    """None for stdin whose format is to be detected."""
+    """None for stdin with a format to detect."""
     options: Mapping[str, Option] = field(repr=False)
     reading: FileReading
 

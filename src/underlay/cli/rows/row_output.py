@@ -18,9 +18,9 @@ from underlay.cli.rows.row_writer import cell_text, write_batches
 
 STDOUT = "-"
 ROWS_SHOWN = 50
-"""Rows shown to people by default."""
+"""The default number of rows in formats for people."""
 _COUNT_SECONDS = 2.0
-"""How long to count the rows that are not shown."""
+"""How long rows that are not shown are counted."""
 _CELL_CHARS = 200
 _STREAM_ENDING = ".arrows"
 _HINTS = ("--format vertical shows them", "--limit N shows more, --format csv, json or arrow all")

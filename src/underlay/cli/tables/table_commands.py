@@ -23,8 +23,8 @@ _RESTORED = "version_restored"
 _SHOWN_ZEROS = (_EPOCH, _RESTORED)
 _OF_CHANGES = frozenset(("rows_matched", "rows_inserted", "rows_updated"))
 _SAID_OTHERWISE = frozenset(("rows_matched", "rows_added"))
-"""Of a change: rows that were updated or deleted, and rows that were inserted, updated or rewritten."""
-"""Of a stream: a number, not a count."""
+"""Counts of a change that repeat others: updated or deleted rows; inserted, updated or rewritten rows."""
+"""The epoch of a stream is a number, not a count."""
 
 
 @with_text_options

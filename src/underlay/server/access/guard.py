@@ -22,7 +22,7 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 HEADER_BYTES = 32 << 10
 _FOREIGN = frozenset((b"cross-site", b"same-site"))
 _SMALL_BYTES = 64 << 10
-"""A body that has arrived whole by the time of an answer that did not read it."""
+"""A body up to this size has arrived completely by the time of an answer that did not read it."""
 HEADERS = (
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"),
     (b"x-content-type-options", b"nosniff"),

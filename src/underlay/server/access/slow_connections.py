@@ -18,7 +18,7 @@ from underlay.server.common.settings import ServerLimits
 from underlay.server.formats.encode import json_text
 
 _BODY_BYTES_A_SECOND = 1000
-"""A body that comes slower than this is given up some time after it began."""
+"""A body that arrives more slowly than this times out."""
 _FULL = Problem(
     status=503, code="too_many_connections", detail="the server has too many connections", retry_after_seconds=1
 )

@@ -61,7 +61,7 @@ ANONYMOUS = AccessToken(
     rights=Rights(read=("*",)),
     created=datetime(1970, 1, 1, tzinfo=UTC),
 )
-"""Whoever asks a server on loopback that has no tokens."""
+"""The caller on a loopback server without tokens."""
 
 
 class TokenFile:

@@ -74,7 +74,7 @@ class Problem(Exception):  # the standard's name
     retry_after_seconds: int | None = None
     more: Mapping[str, object] = field(default_factory=dict)
     challenge: str | None = None
-    """What WWW-Authenticate says."""
+    """The value of WWW-Authenticate."""
 
     def as_json(self, statement: str | None = None) -> dict[str, object]:
         """The members of application/problem+json."""

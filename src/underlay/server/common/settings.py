@@ -21,27 +21,27 @@ class ServerLimits:
     per_token: int = 100
     page_rows: int = 100_000
     memory_bytes: int = 1 << 30
-    """Of each worker's engine."""
+    """The memory limit of each worker's engine."""
     spill_bytes: int = 10 << 30
     stream_bytes: int = 64 << 30
     result_bytes: int = 4 << 30
-    """Of one kept result."""
+    """The size limit of one kept result."""
     spool_bytes: int = 20 << 30
-    """Of all kept results."""
+    """The size limit of all kept results together."""
     kept_seconds: float = 600.0
-    """A result that nobody asks for."""
+    """How long a result is kept that nobody fetches."""
     most_kept_seconds: float = 3600.0
     kept_statements: int = 1000
     cancel_seconds: float = 1.5
-    """A worker that does not stop for so long is killed."""
+    """A cancelled worker that does not stop within this time is killed."""
     idle_write_seconds: float = 30.0
-    """A client that reads nothing for so long is gone."""
+    """A client that reads nothing for this long is considered gone."""
     drain_seconds: float = 30.0
     connections: int = 1000
     head_seconds: float = 15.0
-    """From the first byte of a request to the end of its headers."""
+    """The time limit from a request's first byte to the end of its headers."""
     body_seconds: float = 30.0
-    """The same for its body, and a second more for each kilobyte."""
+    """The time limit of a request's body; each kilobyte adds a second."""
 
     def as_json(self) -> dict[str, object]:
         """By name."""
@@ -72,7 +72,7 @@ class ServerSettings:
     spool: Path
     audit: Path | None = None
     threads: int | None = None
-    """Of each worker's engine; None for a fair part of the cores."""
+    """Threads of each worker's engine; None for a fair share of the cores."""
     certificate: Path | None = None
     certificate_key: Path | None = None
     limits: ServerLimits = field(default_factory=ServerLimits)

@@ -17,7 +17,8 @@ from underlay.server.formats.types import columns_of, has_only_text_in_parquet
 
 _EXACT_IN_BROWSERS = 2**53 - 1
 _MOST_ROWS = 4096
-"""Rows that are text at once: what a client does not read yet takes no more memory than they do."""
+"""At most this many rows are turned into text at once, which bounds the memory for text that a client has not read
+yet."""
 Facts = Mapping[str, object]
 
 
@@ -25,7 +26,7 @@ class Encoder(Protocol):
     """One format. Call `begin`, then `write` for each batch, then `end` or `fail`."""
 
     can_fail: bool
-    """Whether an error after the first rows has a place in the format."""
+    """Whether the format can express an error after the first rows."""
 
     def begin(self, schema: pa.Schema, facts: Facts) -> None:
         """Write the header."""

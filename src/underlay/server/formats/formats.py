@@ -32,7 +32,7 @@ _BY_MEDIA = {
     "*/*": ResultFormat.JSON,
 }
 COMPRESSIONS = ("zstd", "br", "gzip")
-"""What bodies may be compressed with, best first. Arrow's names differ for one of them."""
+"""Compressions of bodies, best first. Arrow's name differs for one of them."""
 
 
 class NotAcceptable(Exception):  # HTTP's name; not an UnderlayError, as the library never raises it

@@ -25,7 +25,7 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _DAYS_INFINITE = 2**31 - 1
 _INSTANT_INFINITE = 2**63 - 1
 _ODD_FLOATS = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"', "-0": "-0.0"}
-"""What JSON has no number for, and the zero that readers would take for the integer."""
+"""Values that JSON numbers cannot express, and negative zero, which readers would take for the integer 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,16 +107,16 @@ read_parquet read_text seq_scan sniff_csv summary test_vector_types truncate_duc
 """
 
 ALLOWED_FUNCTIONS = frozenset(_ALLOWED.split())
-"""Scalar functions, aggregates, macros and operators, by their names in lower case."""
+"""Scalar functions, aggregates, macros and operators, by lower-case name."""
 
 ALLOWED_TABLE_FUNCTIONS = frozenset(_ALLOWED_TABLES.split())
 
 ALLOWED_FAMILIES = ("icu_collate_",)
-"""Prefixes of names: a collation for each language."""
+"""Prefixes of allowed names: there is one collation for each language."""
 
 REFUSED_FUNCTIONS = frozenset(_REFUSED.split())
-"""They show settings, sequences, other statements or the catalog, wait, log, or take bytes and texts of the engine's
-own."""
+"""They show settings, sequences, other statements or the catalog, wait, write logs, or take bytes and texts in the
+engine's own formats."""
 
 REFUSED_TABLE_FUNCTIONS = frozenset(_REFUSED_TABLES.split())
 """They read files, or show the engine's catalog, settings, memory and logs."""

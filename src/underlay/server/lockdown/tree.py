@@ -31,7 +31,7 @@ _SHOWN = frozenset(("DESCRIBE", "SUMMARY"))
 _CLOCKS = frozenset((
     "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "today", "now",
 ))  # fmt: skip
-"""Names that are calls without brackets where no column has them."""
+"""Names that are calls without parentheses unless a column has the name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ Responses = dict[int | str, dict[str, Any]]  # Any: a part of a JSON schema
 PROBLEMS: Responses = {
     status: {"description": text, "content": {MEDIA_TYPE: {"schema": _PROBLEM}}} for status, text in _STATUSES.items()
 }
-"""For each endpoint."""
+"""The problems that any endpoint may return."""
 ROWS: Responses = {
     200: {
         "description": "The rows.",

@@ -23,10 +23,10 @@ _INHERITED = (
     "REQUESTS_CA_BUNDLE", "LD_LIBRARY_PATH",
 )  # fmt: skip
 _STORES = ("AWS_", "GOOGLE_", "AZURE_", "UNDERLAY_")
-"""Variables by which stores find endpoints and credentials, and Underlay its caches. SQL has no function that reads
-the environment."""
+"""Environment variables that give stores their endpoints and credentials, and Underlay its caches. No SQL function
+reads the environment."""
 _SPARE_BYTES = 1 << 30
-"""What a worker may have in memory beside its engine's limit."""
+"""Memory that a worker may use beyond its engine's limit."""
 _READY_SECONDS = 300.0
 
 

@@ -18,7 +18,7 @@ _KNOWN = frozenset((
 ))  # fmt: skip
 _ENGINES = ("auto", "duckdb")
 PLAN_ONLY = ("table", "where", "columns", "version", "scan", "column", "order", "bins")
-"""What else a request for a plan may have."""
+"""Further fields of a request for a plan."""
 _SHAPES = ("arrays", "objects")
 _INTEGERS = ("numbers", "string")
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")

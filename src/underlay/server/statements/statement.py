@@ -44,7 +44,7 @@ class RunStatement:
     request: StatementRequest
     owner: AccessToken
     kind: str
-    """Such as POST /v1/sql."""
+    """The endpoint, such as POST /v1/sql."""
     id: str = field(default_factory=new_id)
     state: StatementState = StatementState.QUEUED
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -60,9 +60,9 @@ class RunStatement:
     engine: str = "duckdb"
     engine_reason: str | None = None
     progress: Mapping[str, int] = field(default_factory=dict)
-    """Of its scans, while it runs."""
+    """Counts of its scans while it runs."""
     sums: Mapping[str, int] = field(default_factory=dict)
-    """Of its scans, when it has ended."""
+    """Counts of its scans after it ended."""
     plans: list[dict[str, object]] | None = None
     problem: Problem | None = None
     spool: Path | None = None

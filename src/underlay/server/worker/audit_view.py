@@ -12,7 +12,7 @@ import pyarrow as pa
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
 _MOST_BYTES = 64 << 20
-"""Of the end of a log, which may have grown for years."""
+"""At most this much is read, from the end of a log: it may have grown for years."""
 
 
 class StatementsView:

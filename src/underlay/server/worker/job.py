@@ -46,7 +46,7 @@ class StatementJob:
     if_none_match: str | None = None
     salt: str = ""
     caller: str = ""
-    """The id of the token."""
+    """The id of the caller's token."""
 
     def as_message(self) -> Message:
         """As JSON."""

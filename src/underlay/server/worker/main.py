@@ -20,7 +20,8 @@ from typing import Any
 from underlay.server.worker.messages import Frame, Message, frame_of, receive
 
 _OWN_BYTES = 4 << 30
-"""Address space for stacks and allocators beside the engine's memory. The server watches what is really used."""
+"""Address space for stacks and allocators, besides the engine's memory. The server watches the memory that is really
+used."""
 
 
 class Interruptions:

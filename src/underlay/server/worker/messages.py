@@ -12,7 +12,7 @@ Message: TypeAlias = dict[str, Any]  # Any: JSON
 
 HEAD = struct.Struct("<BI")
 MOST_BYTES = 64 << 20
-"""In one frame: a length beyond it is none of ours."""
+"""The largest frame: a greater length is not from our protocol."""
 
 
 class FrameKind(IntEnum):

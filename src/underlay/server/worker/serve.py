@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SEND_BYTES = 256 << 10
 _LOOK_ROWS = 1 << 16
 _BEGUN: Message = {"type": "begun", "columns": None, "versions": {}, "is_change": False, "plan_ms": 0.0}
-"""Of a look."""
+"""The first message of a look."""
 _PROGRESS_SECONDS = 0.25
 _CODECS: dict[str, Literal["gzip", "zstd", "brotli"]] = {"gzip": "gzip", "zstd": "zstd", "br": "brotli"}
 

@@ -14,7 +14,7 @@ from underlay.local.text.time_travel import quoted
 from underlay.server.worker.job import WindowJob
 
 MOST_BATCH_BYTES = 8 << 20
-"""In one batch, so that a window reads little more than its rows."""
+"""The largest batch: reading a window reads little more than its rows."""
 
 
 def split_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -26,7 +26,7 @@ from underlay.server.worker.job import StatementJob, check_type
 from underlay.values.no_rows import empty_batch
 
 _LOST_IN_ARROW = re.compile(r"\b(UHUGEINT|TIME WITH TIME ZONE|BIT|BIGNUM|GEOMETRY|VARIANT)\b")
-"""DuckDB's types of which Arrow's have fewer digits, or nothing at all."""
+"""DuckDB's types that Arrow represents with fewer digits, or not at all."""
 _UNSIGNED = "UHUGEINT"
 _ANY_UNSIGNED = pa.decimal256(39, 0)
 Parameters = Sequence[object] | Mapping[str, object] | None
@@ -54,7 +54,7 @@ class StatementRunner:
         self.lockdown = Lockdown()
         self.lockdown.check("select abs(1)", ())  # loads the engine's list of functions, once
         self.scans: Sequence[NamedScan] = ()
-        """Of the statement that runs."""
+        """The scans of the running statement."""
 
     def begin(self, job: StatementJob) -> Begun:
         """Check, plan and run a statement up to its first rows. Raises the statement's error."""

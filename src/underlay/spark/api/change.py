@@ -18,7 +18,7 @@ from underlay.spark.change.upsert import upsert_frame
 from underlay.spark.change.write_frame import check_frame
 
 Values = Mapping[str, Expression]
-"""SQL texts or Columns by the names of columns."""
+"""SQL texts or Columns by column name."""
 
 
 def upsert(

@@ -19,11 +19,11 @@ from underlay.spark.tasks.store_address import StoreAddress
 from underlay.table.open_table import Head
 
 SMALL_BYTES = 64 << 20
-"""So many bytes this process encodes sooner than a cluster has started to."""
+"""This process encodes up to this many bytes before a cluster would have started to."""
 TASK_BYTES = 64 << 20
-"""Small groups of files are put together up to this: a task, and a commit."""
+"""Small groups of files are combined up to this size, into one task and one commit."""
 _COPIED = 16
-"""Bytes that are copied cost what one costs that is encoded."""
+"""Copying this many bytes costs as much as encoding one."""
 
 
 def compact(

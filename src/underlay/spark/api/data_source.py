@@ -53,9 +53,9 @@ class UnderlayDataSource(DataSource):
     known: ClassVar[StoreAddress | None] = None
     """The lake, unless an option names one."""
     driver: ClassVar[DriverLine | None] = None
-    """How a worker tells the driver of a commit, so that the session's names are fresh."""
+    """Workers report commits to the driver over it, so that the session's names are up to date."""
     warned: ClassVar[str | None] = None
-    """The file that is there once a reader has warned."""
+    """The path of a file that exists once a reader has warned."""
 
     @classmethod
     def name(cls) -> str:

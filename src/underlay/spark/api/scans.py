@@ -24,7 +24,7 @@ from underlay.spark.ranged.read import ChosenSnapshot
 from underlay.spark.ranged.table import RangedScan
 
 _SOURCE = "underlay"
-"""The data source that users name."""
+"""The name of the data source in `format`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,11 @@ class FileScan:
     is_cached: bool
     plan: BlockPlan | None = None
     is_whole: bool = True
-    """Whether the plan is of all files of the version."""
+    """Whether the plan covers all files of the version."""
     taken: tuple[str, ...] = ()
     """Conditions that were translated, as predicates."""
     left_to_spark: tuple[str, ...] = ()
-    """Conditions that were not translated, or not wholly, as Spark shows them."""
+    """Conditions that were not translated, or only partly, as Spark shows them."""
 
 
 def scans_of(frame: DataFrame) -> list[FileScan]:

@@ -17,7 +17,7 @@ from underlay.spark.types.from_spark import NaiveTimestamps
 
 _MODES = ("error", "ignore", "append", "overwrite")
 _OTHERWISE = {"errorifexists": "error", "default": "error"}
-"""Other names that Spark has for modes."""
+"""Spark's aliases of modes."""
 
 
 def append(

@@ -27,7 +27,8 @@ _FAILURES: tuple[type[Exception], ...] = (UnderlayError, *GATEWAY_ERRORS)
 _applications: dict[str, tuple[Names, Watcher]] = {}
 _starting = ProcessLock()
 _doing = local()
-"""Whether a thread puts names, and may end what another process began: its own commits are no news."""
+"""Whether this thread is updating names. It may then complete what another process began; its own commits are not
+news."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

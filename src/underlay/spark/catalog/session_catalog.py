@@ -27,7 +27,7 @@ from underlay.store.directory import is_same_directory
 LOG = logging.getLogger("underlay.spark")
 _DATABASE = "org.apache.spark.sql.catalyst.catalog.CatalogDatabase"
 _KEPT_SECONDS = 60
-"""Longer than Spark takes from finding a name to finding the plan behind it."""
+"""Longer than Spark takes between resolving a name and resolving the plan behind it."""
 _MOST_KEPT = 64
 
 
@@ -57,19 +57,19 @@ class Names:
         self.spark = spark
         self.lock = ProcessLock(reentrant=True)
         self.lakes: dict[str, Lake] = {}
-        """Lakes that names are from, by URL."""
+        """The lakes of the names, by URL."""
         self._catalog = call(announcing, "unwrapped")  # Spark sends no events for these
         self._plans = call(shared, "globalTempViewManager")
         self._maker = EntryMaker(gateway, call_text(shared, "globalTempDB"))
         self._entries: dict[tuple[str, str], ViewEntry] = {}
         self._older: dict[tuple[str, str], deque[tuple[str, float]]] = {}
-        """Plans that names had before, each with the time at which it was replaced; the oldest first."""
+        """The names' previous plans, each with the time of its replacement; the oldest first."""
         self._databases: set[str] = set()
         self._by_table: dict[str, set[tuple[str, str]]] = {}
         self.views: dict[str, set[str]] = {}
-        """Views of the user whose text mentions tables of a lake, with all words of it."""
+        """The user's views whose text mentions tables of a lake, with all words of the text."""
         self.catalogs: dict[str, int] = {}
-        """The newest entry of each lake's catalog that the names are of, by the lake's URL."""
+        """The newest catalog entry that the names reflect, by the lake's URL."""
         call(announcing, "addListener", Undo(self._catalog, self._entries))
 
     def lake_at(self, url: str) -> Lake | None:

@@ -23,13 +23,13 @@ from underlay.spark.relation.relation import plan_of
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _TABLE = f"{_CATALOG}.CatalogTable"
 _REQUIRED = 4
-"""How many parameters of a `CatalogTable` have no default: identifier, type, storage, columns."""
+"""The number of `CatalogTable` parameters without a default: identifier, type, storage, columns."""
 _PROPERTIES, _TEXT, _COMMENT = 11, 13, 14
-"""Places among the parameters of a `CatalogTable`."""
+"""Positions among the parameters of a `CatalogTable`."""
 _MADE_BY = ", made by underlay.spark.refresh"
-"""Ends the names of the temporary views: who meets one learns where it comes from."""
+"""The suffix of the temporary views' names, which tells a reader where they come from."""
 HIDDEN = re.compile(rf"\w+\.`[^`]*{re.escape(_MADE_BY)}`\.")
-"""The name of such a view before that of a column, as Spark shows it."""
+"""The qualifier of such a view's columns, as Spark shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +38,7 @@ class ViewEntry:
 
     lake_url: str
     name: str
-    """As the lake has it, or with a version: `taxi.trips`, `taxi.trips@v7`."""
+    """The table's name, with or without a version: `taxi.trips`, `taxi.trips@v7`."""
     folder: str
     revision: str
     commit_id: str

@@ -29,7 +29,7 @@ from underlay.spark.tasks.store_address import StoreAddress
 from underlay.table.open_table import Head
 
 INLINE_ROWS = 2_000
-"""A task hands at most so many new rows back to the driver, which writes those of all tasks together."""
+"""A task returns at most this many new rows to the driver, which writes those of all tasks together."""
 
 
 class RowAct(IntEnum):

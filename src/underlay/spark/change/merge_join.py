@@ -72,7 +72,7 @@ class FrameMerge:
     source_alias: str
     target_alias: str
     source_qualifier: tuple[str, ...] = ()
-    """What may stand before the alias: the parts of a name that has none of its own."""
+    """The optional qualifier of the alias: the parts of the table's name, if the source has no alias of its own."""
     target_qualifier: tuple[str, ...] = ()
 
     def check(self) -> None:

@@ -34,9 +34,9 @@ _SAME_VALUES = frozenset(
         TypeKind.TIMESTAMP,
     }
 )
-"""Types whose values are in Spark what they are in the table."""
+"""Types whose values are the same in Spark and in the table."""
 _FIXED = frozenset({"LocalRelation", "Range", "LogicalRDD", "OneRowRelation", "InMemoryRelation"})
-"""Leaves of a plan that give the same rows whenever they are asked."""
+"""Leaves of a plan that return the same rows at every execution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from underlay.spark.tasks.collect import collect_rows, limited_by_task
 from underlay.table.commit.conflicts import ReadSet
 
 ACT = "__underlay_act"
-"""How the name of the column begins that says what happens to a row."""
+"""The prefix of the column that says what happens to a row."""
 
 
 def delete_where(

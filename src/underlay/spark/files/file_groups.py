@@ -32,9 +32,9 @@ _OWN = ""
 _IN_LAKE = "."
 _NO_GROUP = -1
 _MOST_CONSTANTS = 32
-"""Files with more different constants are not worth a relation each."""
+"""With more distinct sets of constants than this, a relation for each does not pay off."""
 _STORE = r"^(?P<store>[^/]*://[^/]*|\.)/"
-"""What a location begins with: the store of a registered file, or a dot for the lake's own."""
+"""The prefix of a location: the store of a registered file, or a dot for the lake's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class FileGroups:
         every = {kind[2] for part in snapshot.parts() for kind in _kinds_of(part.segment).kinds}
         self._has_many_constants = len(every) > _MOST_CONSTANTS
         self.size_bytes = self._measure()
-        """The groups that have files, and the bytes of these."""
+        """The bytes of each group that has files."""
 
     def is_in(self, group: Group, part: Part, rows: Numbers) -> BoolArray:
         """Which of these files of a part belong to a group."""

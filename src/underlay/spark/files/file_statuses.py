@@ -22,9 +22,9 @@ STATUS = "org.apache.hadoop.fs.FileStatus"
 _IS_FILE = b"\x08\x02"
 _PATH, _LENGTH, _OWNER, _TIME, _BLOCK_SIZE = b"\x12", b"\x18", b"\x2a", b"\x38", b"\x58"
 _BLOCK_BYTES = 128 << 20
-"""What Hadoop would say of a local file. Spark splits files by its own settings."""
+"""Hadoop's value for a local file. Spark splits files by its own settings."""
 _FEW = 2
-"""Up to this many files take fewer round trips one by one."""
+"""Up to this many files take fewer round trips when handed over one by one."""
 
 
 def hand_over(

@@ -20,7 +20,7 @@ _HANDLES = "java.lang.invoke.MethodHandles"
 _ARRAY = "java.lang.reflect.Array"
 _MOST_RANGES = 64
 _END = 1 << 62
-"""Beyond any file."""
+"""Beyond the end of any file."""
 
 
 def hand_over_located(

@@ -17,10 +17,11 @@ from underlay.spark.jvm.gateway import JavaObject, call, call_text
 from underlay.spark.start.open_session import is_local
 
 RANGE_BYTES = 128 << 20
-"""Of a larger file each such range has a host of its own, or one host would read all of it: Spark's usual split."""
+"""Each range of this size in a larger file has its own host, or one host would read all of it. It is Spark's usual
+split size."""
 
 Hosts = Mapping[str, float]
-"""Hosts with executors, by how many they have."""
+"""Hosts with executors, and how many they have."""
 
 
 def executor_hosts(context: SparkContext) -> Hosts:

@@ -33,7 +33,7 @@ from underlay.values.physical import PhysicalType
 # `read_schema` says how such files are read.
 
 _LONG_DIGITS = 18
-"""As many as 64 bits hold."""
+"""The number of decimal digits that fit into 64 bits."""
 
 
 @lru_cache(maxsize=1024)
@@ -113,7 +113,8 @@ def _is_same_type(shape: ColumnShape, scalar: Scalar) -> bool:
 
 
 _WRITES_MICROSECONDS = "parquet-mr"
-"""Who writes INT96 finer than Spark's microseconds is not one of these: Spark would cut the rest off."""
+"""Writers of this name store INT96 no finer than Spark's microseconds. Others may, and Spark would truncate their
+values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

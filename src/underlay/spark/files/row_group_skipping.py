@@ -34,9 +34,10 @@ _FIRST_SAFE: dict[TypeKind, date | Instant] = {
     TypeKind.DATE: date(1900, 1, 4),
     TypeKind.TIMESTAMP: Instant((date(1900, 1, 4) - date(1970, 1, 1)).days * DAY_NS),
 }
-"""Spark changes no value from 1900 on. Some days more, since midnight of a zone is up to a day from that of UTC."""
+"""Spark changes no value from 1900 on. A few more days, since midnight in a zone is up to a day away from that in
+UTC."""
 _DATE_LINE_MS = 12 * 3_600_000
-"""Zones that left out a day since 1900 crossed the date line from east to west, and are this far ahead of UTC today."""
+"""Zones that skipped a day since 1900 crossed the date line from east to west, and are this far ahead of UTC today."""
 
 
 def may_skip_row_groups(gateway: Gateway, version: VersionFiles, group: Group) -> bool:

@@ -24,7 +24,7 @@ from underlay.spark.filters.catalyst import and_parts
 from underlay.spark.jvm.hadoop_path import hadoop_folder, hadoop_path
 
 _PLANS = 16
-"""Groups are asked with the same predicate one after another."""
+"""Plans to remember: Spark asks one group after another with the same predicate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,9 @@ class Files:
     """
 
     paths: list[str]
-    """As Hadoop reads them: nothing is quoted."""
+    """Paths as Hadoop reads them: nothing is quoted."""
     locations: list[str]
-    """As the index names them."""
+    """Locations in the index."""
     sizes: list[int]
     deletes: list[bytes]
     registered: list[RegisteredFile]

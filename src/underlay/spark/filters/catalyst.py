@@ -48,11 +48,11 @@ _COMPARISONS = {
 _MIRRORED = {Op.EQ: Op.EQ, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 
 Ask = Callable[[int], JavaObject]
-"""The expression at a place."""
+"""Returns the expression at a position."""
 Names = Mapping[ColumnPath, ColumnPath]
-"""The table's columns by what the relation calls them."""
+"""The table's columns, by their names in the relation."""
 _TOGETHER = "org.apache.spark.sql.catalyst.expressions.Coalesce"
-"""An expression that takes any number of others: as one they need a single round trip."""
+"""An expression with any number of children: combined in one, they need a single round trip."""
 
 
 def read_filters(gateway: Gateway, filters: JavaObject, names: Names | None = None) -> Predicate:

@@ -22,14 +22,14 @@ _WHOLE = frozenset({"byte", "short", "integer", "long"})
 _DECIMAL = re.compile(r"decimal\(\d+,-?\d+\)")
 _DAYS_TO_1970 = date(1970, 1, 1).toordinal()
 _MOST_LEVELS = 100
-"""Deeper expressions are not translated: Python's own stack has an end."""
+"""Deeper expressions are not translated: Python's stack is limited."""
 _UNREADABLE = "\ufffd"
-"""What Java prints for bytes of a string that are no UTF-8."""
+"""Java's replacement for bytes of a string that are not UTF-8."""
 _OF_FILES = frozenset(
     {"file_path", "file_name", "file_size", "file_block_start", "file_block_length", "file_modification_time"}
 )
 ASKED_FOR = frozenset({"date", "timestamp", "timestamp_ntz", "binary"})
-"""The types whose text is not exact."""
+"""Types whose text is inexact."""
 
 
 class Unknown(Exception):

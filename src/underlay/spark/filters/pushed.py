@@ -14,7 +14,7 @@ from underlay.schema.table_schema import TableSchema
 from underlay.spark.filters.applicable import can_apply
 
 _MOST_DIGITS = 28
-"""PySpark makes decimals by Python's arithmetic, which rounds to this many digits."""
+"""PySpark creates decimals in Python's arithmetic, which rounds to this many digits."""
 _LITERALS = (bool, int, float, Decimal, str, bytes, date, datetime)
 
 

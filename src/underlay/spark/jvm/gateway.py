@@ -32,7 +32,7 @@ _FREE_TEXT = "USER_RAISED_EXCEPTION"
 """Spark's error class whose message is free text."""
 
 GATEWAY_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError, OSError)
-"""Raised by a call that failed in the JVM, or did not reach it."""
+"""Errors of a call that failed in the JVM or did not reach it."""
 
 _PARSE_ERROR = "org.apache.spark.sql.catalyst.parser.ParseException"
 _RUNTIME_ERROR = "org.apache.spark.SparkRuntimeException"
@@ -43,7 +43,7 @@ _PROXY_LOGS = ("py4j.clientserver", "py4j.java_gateway")
 
 _IN_CALL = "py4j.Gateway.invoke"
 _OUTER_STEPS = 8
-"""A thread that serves a call of py4j has its frame among the outermost ones."""
+"""A thread that serves a py4j call has py4j's frame within this many outermost ones."""
 
 _starting = ProcessLock()
 

@@ -49,12 +49,12 @@ _CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 _HADOOPS_OWN = "core-default.xml"
 _SAME = {"endpoint_url": "endpoint", "token": "session_token"}
 _TRUE = ("1", "true", "on", "yes", "y", "requester")
-"""What obstore takes for true."""
+"""Texts that obstore reads as true."""
 _DEFAULT_REGION = "us-east-1"
-"""What obstore takes."""
+"""obstore's default region."""
 
 _CODEC_CLASSES: dict[CodecName, str] = {"brotli": "org.apache.hadoop.io.compress.BrotliCodec"}
-"""What the JVM needs for codecs that not every Spark has."""
+"""Classes that the JVM needs for codecs that not every Spark has."""
 _reasons: dict[tuple[Gateway, str], str | None] = {}
 
 

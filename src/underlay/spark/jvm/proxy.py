@@ -11,7 +11,7 @@ from underlay.runtime.locks import ProcessLock
 from underlay.spark.jvm.gateway import JavaObject, call, call_text
 
 _MARK = "; "
-"""What stands before words that make no difference."""
+"""Separates the identity from the remark, which makes no difference."""
 
 
 class JavaIdentity:

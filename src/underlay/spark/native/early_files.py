@@ -24,7 +24,7 @@ from underlay.runtime.threads import side_by_side
 _COMMITTED = "_temporary/*/task_*/*.parquet"
 _LOOK_SECONDS = 0.1
 _SHARE = 20
-"""At most one part in twenty of the time is spent on polling."""
+"""A pause is at least this many times as long as a poll."""
 _THREADS = 8
 
 Prepare = Callable[[Path], Prepared | None]

@@ -20,7 +20,7 @@ _CODECS: dict[CodecName, str] = {
     "lz4": "lz4_raw",
     "none": "uncompressed",
 }
-"""Codecs that every Spark has, by its own names."""
+"""Codecs that every Spark has, with Spark's names."""
 SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -31,9 +31,9 @@ SETTINGS = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
 }
-"""Settings of the session that writes."""
+"""Settings of the writing session."""
 UNSET = "spark.sql.sources.outputCommitterClass"
-"""A setting that it must not have."""
+"""A setting that the writing session must not have."""
 _OPTIONS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -43,14 +43,14 @@ _OPTIONS = {
     "parquet.page.write-checksum.enabled": "true",
     "parquet.bloom.filter.adaptive.enabled": "false",
 }
-"""Task attempts that lost are not moved, and files have what the index lives on."""
+"""Files of losing task attempts are not moved, and files have what the index needs."""
 _LARGEST_BLOOM_BYTES = 128 << 20
-"""As large as parquet-java makes them: the number of values decides."""
+"""The largest that parquet-java creates, so that the number of values decides."""
 _FEWEST_VALUES = 1 << 14
 _UNDERESTIMATE = 4
-"""Spark takes files for as large as they are on the disk, where they are compressed."""
+"""Spark estimates files by their size on disk, where they are compressed."""
 _TEXT_BITS = 256
-"""What a text takes in memory, when nothing is known of it."""
+"""The assumed size of a text in memory."""
 
 
 def has_codec(definition: Definition) -> bool:

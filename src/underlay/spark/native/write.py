@@ -42,7 +42,7 @@ from underlay.store.directory import local_root
 from underlay.table.open_table import Head
 
 _BLOCK_ROWS = ("org.apache.parquet.hadoop.ParquetOutputFormat", "BLOCK_ROW_COUNT_LIMIT")
-"""Where Parquet's writer can be told how many rows a block has at most: since Spark 4.1."""
+"""The class and field of parquet-java's limit on a block's rows: since Spark 4.1."""
 _COLUMN = "org.apache.spark.sql.Column"
 _FUNCTIONS = "org.apache.spark.sql.functions"
 _COUNT = "row_count"

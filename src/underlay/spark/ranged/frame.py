@@ -29,7 +29,7 @@ from underlay.spark.source.pinned import Pin
 from underlay.spark.tasks.store_address import StoreAddress
 
 _FORMAT = "underlay_ranged"
-"""How the names of these sources begin; each lake has one of its own."""
+"""The prefix of these sources' names; each lake has its own source."""
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$"
 
 _warned: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()

@@ -48,11 +48,11 @@ _OPTIONS = {
     "int96RebaseMode": "CORRECTED",
     "parquet.filter.record-level.enabled": "false",
 }
-"""A file that is missing or damaged is an error whatever the session says; dates are taken for what they are, unless
-Spark's own mark in a file says that it wrote them in the old calendar; and no row is left out by Parquet's own filter,
-to which -0.0 is less than 0.0."""
+"""A missing or damaged file is an error whatever the session's settings; dates are read unchanged, unless Spark's own
+mark in a file says that it wrote them in the old calendar; and Parquet's own filter, for which -0.0 is less than 0.0,
+drops no row."""
 _NOTHING_LEFT_OUT = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "columnindex", "bloom")}
-"""Row groups and pages are all read: where `row_group_skipping` says that Spark would lose rows by leaving some out."""
+"""All row groups and pages are read, where `row_group_skipping` finds that Spark would lose rows by skipping some."""
 _ROW_INDEX = "_tmp_metadata_row_index"
 _NOT_BY_SPARK = "Spark cannot read the format or the store of some of its files"
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from underlay.index.deletion_vectors import MAX_ROWS, Positions, unpack
 
 _NUMBER = "__underlay_row"
-"""How the name of the column begins that tells rows apart."""
+"""The prefix of the column that identifies rows."""
 
 
 def number_column(names: Sequence[str]) -> str:

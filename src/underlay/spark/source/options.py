@@ -54,7 +54,7 @@ _KNOWN = (
     *_STREAM_READ,
 )
 _OF_SPARK = ("checkpointlocation", "queryname", "asyncprogresstracking")
-"""How options of streams begin that mean something to Spark, which hands over all."""
+"""Prefixes of stream options for Spark itself, which passes on all options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class SourceOptions:
     sink: str | None = None
     naive_timestamps: NaiveTimestamps | None = None
     checkpoint: str | None = None
-    """Where the query that writes keeps its offsets, if it was told by an option."""
+    """Where the writing query keeps its offsets, if an option says so."""
     starting_version: int | Literal["latest"] | None = None
     max_files: int | None = None
     max_bytes: int | None = None

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from underlay.errors import Unsupported
 
 _NEEDED = ("pyspark", "py4j", "pyspark.sql.datasource")
-"""The last one came with Spark 4.0."""
+"""The modules that are needed; the last one came with Spark 4.0."""
 
 
 def has_pyspark() -> bool:

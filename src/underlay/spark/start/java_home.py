@@ -20,7 +20,7 @@ from tempfile import mkdtemp
 from underlay.errors import Unavailable
 
 OLDEST_JAVA = 17
-"""What Spark 4 needs."""
+"""The oldest Java for Spark 4."""
 _EXTRA_MODULE = "--add-modules=jdk.incubator.vector"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _START_SECONDS = 60

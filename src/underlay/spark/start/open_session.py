@@ -23,7 +23,7 @@ _MOST_MEMORY_MB = 8 << 10
 _LEAST_MEMORY_MB = 512
 _LOCAL = "local[*]"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""The environment variable that tells a program that `spark-submit` started it, with a JVM and its settings."""
+"""The environment variable that shows that `spark-submit` started the program, with a JVM and its settings."""
 
 
 def open_session(spark: SparkSession | None = None) -> SparkSession:

@@ -19,7 +19,7 @@ from underlay.store.directory import is_same_directory, local_root
 _lakes: dict[str, dict[str, Lake]] = {}
 """The lakes of each application, or of each session of Spark Connect, by URL."""
 _source_lakes: dict[str, str | None] = {}
-"""Where the lake is that `format("underlay")` means in each session of this process, unless an option names one."""
+"""The URL of the lake that `format("underlay")` uses by default, for each session of this process."""
 
 
 def remember_lake(spark: SparkSession, lake: Lake) -> None:

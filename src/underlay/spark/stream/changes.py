@@ -21,7 +21,7 @@ from underlay.spark.types.to_spark import to_spark
 from underlay.table.open_table import Head
 
 Offset = dict[str, object]
-"""How far a stream came, as Spark keeps it, in JSON."""
+"""A stream's position, which Spark keeps as JSON."""
 _OWN = (
     StructField(CHANGE, StringType(), nullable=False),
     StructField(VERSION, LongType(), nullable=False),

@@ -16,7 +16,7 @@ from underlay.scan.changes.appended import Limit
 from underlay.spark.stream.read import Offset, StreamReader
 
 MOST_FILES = 1000
-"""Files of a batch unless an option says otherwise, as with Delta."""
+"""The default limit of files in a batch, as in Delta."""
 
 
 class LimitedReader(StreamReader, SupportsTriggerAvailableNow):

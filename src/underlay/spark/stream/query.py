@@ -6,9 +6,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 QUERY_ID = "sql.streaming.queryId"
-"""The local property of Spark that has the id of the query for which a thread works."""
+"""Spark's local property with the id of the query that a thread works for."""
 _HEADER_LINES = 2
-"""The version of the format, and the time and settings of the batch."""
+"""Lines with the version of the format, and with the time and settings of the batch."""
 
 
 def read_offsets(checkpoint: str | None, epoch: int) -> str:

@@ -29,7 +29,7 @@ from underlay.spark.types.to_spark import source_schema
 from underlay.table.open_table import Head
 
 Offset = dict[str, object]
-"""A place as Spark keeps it, in JSON."""
+"""A stream's position, which Spark keeps as JSON."""
 
 
 class StreamReader(DataSourceStreamReader):

@@ -40,9 +40,9 @@ _FEW_TASKS = 16
 _UNKNOWN_BYTES = (1 << 63) - 1
 """Spark's estimate for a scan whose size it does not know."""
 _PACKED = 10
-"""How many times smaller rows are in files than in memory, at most about."""
+"""About the largest ratio between rows' size in memory and in files."""
 _TOO_LARGE = "spark.driver.maxResultSize"
-"""What Spark's error names when tasks hand back more bytes than the driver takes."""
+"""The setting that Spark's error names when tasks return more bytes than the driver accepts."""
 _NOT_TRIED = re.compile(r"^[\s:+-]*(Generate|Expand|MapIn|MapPartitions|FlatMap|CollectMetrics)", re.MULTILINE)
 """Plan nodes that may multiply rows, which Spark's estimate ignores. And CollectMetrics: a discarded attempt must not
 reach the user's Observation."""

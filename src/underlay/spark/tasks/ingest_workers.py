@@ -23,7 +23,7 @@ from underlay.spark.tasks.stage_rows import check_visible
 from underlay.spark.tasks.store_address import StoreAddress
 
 JOBS = 16
-"""How many jobs works are dealt out to at most: a driver takes some 50 ms for one."""
+"""The most jobs that work units are spread over: each costs a driver some 50 ms."""
 _DONE_ROWS = StructType([StructField("done", BinaryType())])
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _MANY_ROWS = 1 << 20
 _LOOK_SECONDS = 0.1
 _LEAST_ON_CLUSTER = 8
-"""Executors may still be starting when the jobs are made."""
+"""At least this many tasks on a cluster: executors may still be starting when the jobs are created."""
 
 
 def parallel_tasks(spark: SparkSession) -> int:

@@ -30,7 +30,7 @@ from underlay.values.no_rows import no_rows
 
 STAGED_ROWS = StructType([StructField("staged", BinaryType())])
 MOST_SECONDS = 86_400.0
-"""How long a write or an epoch of a stream may take before its files may be swept: no process renews its intent."""
+"""How long a write or a stream's epoch may take until its files may be swept: no process renews its intent."""
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type, TypeKind
 
 NaiveTimestamps = Literal["session", "utc"]
-"""Which local time an instant is in a column without a zone: that of the session's time zone, or that of UTC."""
+"""The time zone whose local times a column without a zone stores for instants: the session's, or UTC."""
 SESSION_ZONE = "spark.sql.session.timeZone"
 _UUID: AnyType = pa.uuid()
 _HINT = (
