@@ -34,7 +34,7 @@ from underlay.spark.sql.nodes import NamedRelation, StatementScope, kind_of, opt
 from underlay.spark.sql.targets import SPARK_CATALOG, find_target, is_view, key_of_parts
 
 CATALOG = "underlay"
-"""What the catalog is called, in what Spark says of it."""
+"""The name of our catalog, as Spark shows it."""
 _API = "org.apache.spark.sql.connector"
 _WRITERS = ("DataFrameWriter.", "DataFrameWriterV2.")
 _INSERTS, _SAVES = "DataFrameWriter.insertInto", "DataFrameWriter.saveAsTable"
